@@ -7,9 +7,11 @@ SHELL := /bin/bash
 
 # Files are listed by name, because cargo fmt does not find modules that a macro declares.
 RUSTFMT = rustfmt --edition 2024
-SOURCES = $(shell find src tests benches examples -name '*.rs')
+SOURCES = build.rs $(shell find src crates tests benches examples -name '*.rs')
 
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
+# In the order in which they are published: each uses only those before it.
+CRATES = tollgate-formats tollgate-document tollgate-cel tollgate-api tollgate-engine tollgate
 VERSION = $(shell awk -F'"' '/^version = / {print $$2; exit}' Cargo.toml)
 SOURCE = $(shell awk -F'"' '/^repository = / {print $$2; exit}' Cargo.toml)
 IMAGE ?= tollgate:$(VERSION)
@@ -50,13 +52,10 @@ e2e: ## test with a real cluster; needs KUBECONFIG and TOLLGATE_E2E_URL=https://
 	cargo test --locked --test cluster e2e -- --nocapture
 
 .PHONY: lint
-lint: ## check formatting and lints (warnings are errors), and compile all combinations of features
+lint: ## check formatting and lints (warnings are errors), also of the program without the webhook
 	$(RUSTFMT) --check $(SOURCES)
-	cargo clippy --locked --all-targets -- -D warnings
-	cargo check --locked --no-default-features --all-targets
-	cargo check --locked --no-default-features --features cli
-	cargo check --locked --no-default-features --features serve
-	cargo check --locked --no-default-features --features cluster
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --no-default-features -- -D warnings
 
 .PHONY: check
 check: lint test ## run everything that CI runs
@@ -78,10 +77,11 @@ shapes: ## measure the worst requests: time, memory and response for every field
 	@# The allocator keeps its memory; clearing fresh pages would otherwise distort the times of large bodies.
 	GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=268435456 \
 		cargo bench --locked --bench shapes
+	cargo test --locked --test engine in_every_style -- --ignored
 
 .PHONY: conformance
 conformance: ## print the table of agreement with real API servers
-	cargo test --locked --lib conformance -- --nocapture --test-threads 1
+	cargo test --locked --test engine conformance -- --nocapture --test-threads 1
 
 .PHONY: fixes
 fixes: ## run --fix on every fixture and every case of the corpus (minutes)
@@ -158,11 +158,11 @@ image: static sbom ## build the image IMAGE (default: tollgate:VERSION) with doc
 		--build-arg CREATED=$$(git log -1 --format=%cI) $(TARGET_DIR)/image
 
 .PHONY: package-test
-package-test: ## run all tests in the packaged crate
-	cargo package --locked --no-verify
-	@rm -rf $(TARGET_DIR)/package/tollgate-$(VERSION)
-	tar -C $(TARGET_DIR)/package -xzf $(TARGET_DIR)/package/tollgate-$(VERSION).crate
-	CARGO_TARGET_DIR=$(abspath $(TARGET_DIR)) cargo test --locked --manifest-path $(TARGET_DIR)/package/tollgate-$(VERSION)/Cargo.toml
+package-test: ## run the tests of the program in its package, with the packages of the other crates
+	cargo package --locked --workspace --no-verify
+	@cd $(TARGET_DIR)/package && for crate in $(CRATES); do rm -rf $$crate-$(VERSION); tar -xzf $$crate-$(VERSION).crate; done
+	CARGO_TARGET_DIR=$(abspath $(TARGET_DIR)) cargo test --manifest-path $(TARGET_DIR)/package/tollgate-$(VERSION)/Cargo.toml \
+		$(foreach crate,$(filter-out tollgate,$(CRATES)),--config 'patch.crates-io.$(crate).path="$(abspath $(TARGET_DIR))/package/$(crate)-$(VERSION)"')
 
 .PHONY: release
 release: ## build the optimized binary, target/release/tollgate

@@ -17,8 +17,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tollgate::internals::{budgets, count, differences};
 use tollgate::{Doc, ImpactQuery, Profile, ProposedChange, Snapshot, SnapshotKind, Timestamp};
+use tollgate_engine::impact::{budgets, count, differences};
 
 const POOLS: usize = 6_250;
 const DEVICES: usize = 8;

@@ -22,8 +22,8 @@ mod bodies;
 use std::process::{Command, ExitCode};
 
 use bodies::{Ask, Place, Style};
-use tollgate::internals::schema::Ty;
 use tollgate::{Endpoint, Engine, Labels, Profile, RuleSet, admit};
+use tollgate_api::schema::Ty;
 
 /// Bytes of the bodies that are compared.
 const SIZES: [usize; 2] = [80 << 10, 800 << 10];

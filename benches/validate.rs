@@ -16,8 +16,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tollgate::internals::list;
 use tollgate::{Attributes, Engine, Labels, Operation, Profile, RuleSet, documents};
+use tollgate_document::source::list;
 
 const DOCUMENTS: usize = 10_000;
 

@@ -1,8 +1,8 @@
 //! Checks an object as the API server of Kubernetes 1.37 would, in a program of your own.
-//! `cargo run --no-default-features --example embed`
+//! `cargo run --example embed`
 #![allow(clippy::print_stdout, clippy::disallowed_macros, reason = "a program for people")]
 
-use tollgate::{Attributes, Engine, Labels, Profile, RuleSet, documents};
+use tollgate_engine::{Attributes, Engine, Labels, Profile, RuleSet, documents};
 
 const MANIFEST: &str = include_str!("driver-authors/wrong.yaml");
 

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tollgate::internals::{Certificates, Server, Settings};
-use tollgate::internals::{Input, MAX_FILE, collect_files, read_file};
+use tollgate::files::{Input, MAX_FILE, collect as collect_files, read as read_file};
+use tollgate::server::{Certificates, Server, Settings};
 use tollgate::{Engine, PolicyFile, PolicySet, RuleSet};
 
 const REVIEWS: [(&str, &str); 2] = [

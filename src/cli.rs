@@ -6,7 +6,7 @@
 //! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
 mod audit;
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 mod certs;
 mod check;
 mod classes;
@@ -14,7 +14,7 @@ mod clock;
 mod completed;
 mod completions;
 mod config;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod conformance;
 mod console;
 #[cfg(test)]
@@ -24,7 +24,7 @@ mod fix;
 mod given;
 mod impact;
 mod levels;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod live;
 mod lsp;
 mod manifests;
@@ -37,21 +37,21 @@ mod policies;
 mod policy;
 mod profiles;
 mod progress;
-#[cfg(all(test, feature = "serve", feature = "cluster"))]
+#[cfg(all(test, feature = "online"))]
 mod reference;
 mod review;
 mod schema;
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 mod serve;
 mod shared;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod snapshot;
 mod state;
 mod stream;
 mod table;
 mod taint;
 mod test;
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 mod units;
 mod validate;
 mod version;
@@ -64,10 +64,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::sanitize;
 use console::Console;
 use outcome::Failure;
 use shared::OutputArgs;
+use tollgate_formats::sanitize;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -100,18 +100,18 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "online")]
     Serve(Box<serve::Arguments>),
     Validate(validate::Arguments),
     Mutate(mutate::Arguments),
     Review(review::Arguments),
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "online")]
     Certs(certs::Arguments),
     Manifests(manifests::Arguments),
     Test(test::Arguments),
     Impact(impact::Arguments),
     Audit(audit::Arguments),
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     Snapshot(snapshot::Arguments),
     Taint(taint::Taint),
     Untaint(taint::Untaint),
@@ -121,7 +121,7 @@ enum Command {
     Config(config::Arguments),
     Explain(explain::Arguments),
     Profiles(profiles::Arguments),
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     Conformance(conformance::Arguments),
     Completions(completions::Arguments),
     Version(version::Arguments),
@@ -173,9 +173,9 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     Console::configure(arguments.output);
     let mut console = Console::open();
     let outcome = match &arguments.command {
-        #[cfg(feature = "serve")]
+        #[cfg(feature = "online")]
         Command::Serve(command) => command.run(&mut console),
-        #[cfg(feature = "serve")]
+        #[cfg(feature = "online")]
         Command::Certs(command) => command.run(&mut console),
         Command::Manifests(command) => command.run(&mut console),
         Command::Validate(command) => command.run(&mut console),
@@ -183,7 +183,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Review(command) => command.run(&mut console),
         Command::Impact(command) => command.run(&mut console),
         Command::Audit(command) => command.run(&mut console),
-        #[cfg(feature = "cluster")]
+        #[cfg(feature = "online")]
         Command::Snapshot(command) => command.run(&mut console),
         Command::Taint(command) => command.run(&mut console),
         Command::Untaint(command) => command.run(&mut console),
@@ -194,7 +194,7 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
         Command::Config(command) => command.run(&mut console),
         Command::Explain(command) => command.run(&mut console),
         Command::Profiles(command) => command.run(&mut console),
-        #[cfg(feature = "cluster")]
+        #[cfg(feature = "online")]
         Command::Conformance(command) => command.run(&mut console),
         Command::Completions(command) => command.run(&mut console),
         Command::Version(command) => command.run(&mut console),

@@ -23,14 +23,15 @@ mod token_file;
 mod version;
 mod watch;
 mod watch_health;
+mod watch_lines;
 
 pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
 pub(crate) use client::Endpoint;
 pub use client::Target;
 pub(crate) use dry_run::{CreateResponse, DryRun};
 pub(crate) use list::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, Listed, ListedKind, NAMESPACES,
-    PODS, RULES, SLICES, TEMPLATES,
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListEvent, Listed, ListedKind,
+    NAMESPACES, PODS, RULES, ReadLimits, SLICES, TEMPLATES,
 };
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};

@@ -12,9 +12,8 @@ mod answer;
 mod compare;
 mod corpus;
 
-pub(crate) use agreement::{Agreement, Count, Row};
-pub(crate) use answer::{Answer, Refusal};
-pub(crate) use compare::{Comparison, Judge, OwnAnswer, SameParts};
-#[cfg(test)]
-pub(crate) use corpus::address;
-pub(crate) use corpus::{Case, Corpus, CorpusSet};
+pub use agreement::{Agreement, Count, Row};
+pub use answer::{Answer, Refusal};
+pub use compare::{Comparison, Judge, OwnAnswer, SameParts};
+pub use corpus::address;
+pub use corpus::{Case, Corpus, CorpusSet};

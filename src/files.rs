@@ -2,7 +2,7 @@
 //!
 //! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
 //! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for input
-//! that must be complete (policies, dumps) and leaves nothing out; [`walk`] is for repositories and obeys `.gitignore`.
+//! that must be complete (policies, dumps) and leaves nothing out; `walk` is for repositories and obeys `.gitignore`.
 //!
 //! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is inside, as
 //! in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
@@ -21,12 +21,12 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::sanitize;
-use crate::source::{self, InputError};
 pub(crate) use ignore_files::Excludes;
 pub(crate) use name::shown;
 pub(crate) use path_globs::PathGlobs;
 pub(crate) use replace::{replace_text, write_whole};
+use tollgate_document::source::{self, InputError};
+use tollgate_formats::sanitize;
 pub(crate) use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};
 
 /// Default limit of a file in bytes.
@@ -42,7 +42,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The name in messages and reports: see [`shown`].
+    /// The name in messages and reports: see `shown`.
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".to_owned(),

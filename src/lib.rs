@@ -30,116 +30,30 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Without default features this is a pure core: it starts no thread, opens no file and reads no clock. The feature
-//! `cli` adds the program, `serve` the webhook, `cluster` the client of an API server.
+//! This package is the program: command line, webhook, cluster client and reports. The core that it re-exports here starts
+//! no thread, opens no file and reads no clock; it is the crate `tollgate-engine` and those below it, and a program that
+//! needs only the core depends on these instead. Without the default feature `online`, there is no webhook and no client of
+//! an API server.
 
-#![cfg_attr(
-    not(all(feature = "serve", feature = "cluster")),
-    allow(dead_code, unused_imports, unreachable_pub, reason = "the shells that are left out use it")
-)]
-
-#[cfg(test)]
-extern crate self as tollgate;
-
-// — pure core, in reading order; ARCHITECTURE.md is the map —
-mod field;
-mod finding;
-mod gofmt;
-mod gotime;
-mod names;
-mod netaddr;
-mod quantity;
-mod sanitize;
-
-mod cel;
-mod doc;
-mod profile;
-
-mod admission;
-mod api;
-mod site;
-mod tolerance;
-
-mod impact;
-
-mod rules;
-
-mod defaults;
-mod source;
-
-mod policy;
-
-mod engine;
+pub mod config;
+pub mod files;
+pub mod pages;
 mod registration;
-
-mod config;
-
 mod report;
 
-#[cfg(feature = "cluster")]
-mod conformance;
+#[cfg(feature = "online")]
+pub mod cluster;
+#[cfg(feature = "online")]
+pub mod conformance;
+#[cfg(feature = "online")]
+pub mod server;
 
-// — shells —
-#[cfg(feature = "cli")]
-mod files;
-
-#[cfg(feature = "cluster")]
-mod cluster;
-
-#[cfg(feature = "serve")]
-mod server;
-
-#[cfg(feature = "cli")]
 mod cli;
 
-// — the front door —
-pub use admission::{Attributes, ClaimsAround, KnownClaims, Labels, Now, Operation, ResourceClasses};
-#[cfg(feature = "cli")]
 pub use cli::run;
-pub use doc::{Doc, SyntaxError, Value, ValueKind, parse as parse_json};
-pub use engine::{Diagnostic, Endpoint, Engine, Mutation, NamespaceLookup, Namespaces, Verdict, admit};
-pub use field::FieldPath;
-pub use finding::{Applicability, BadValue, Edit, ErrorType, Finding, Fix, NewValue, RuleId};
-pub use gotime::Timestamp;
-pub use impact::{
-    ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,
-    SnapshotKind, UnreadableObject, assess as assess_impact,
-};
-pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
-pub use profile::{Gate, GateChoice, Gates, Profile};
 pub use report::{
     AcceptedBy, AcceptedFinding, DocumentResult, DocumentStatus, Format, LocatedFinding, Mentions, NotRead,
     Piece, Report, SkipCounts, SkipReason, Statistics, Summary,
 };
-pub use rules::{Level, Origin, Rule, RuleSet};
-pub use source::{
-    Document, DocumentError, Documents, InputError, Lines, SourceLocation, TextEdit, TextFix,
-    apply as apply_edits, documents,
-};
-
-/// What the project's own benches, examples and socket tests use. No promise is made about it.
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::api::review::{BadReview, Request};
-    pub use crate::api::{fields, schema};
-    #[cfg(feature = "cluster")]
-    pub use crate::cluster::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
-    #[cfg(feature = "cluster")]
-    pub use crate::cluster::{
-        Cluster, LabelLookup, ManifestFn, NamespaceWatch, Registration, Target, Timing,
-    };
-    pub use crate::config::Suppressions;
-    pub use crate::engine::{Decision, admit_observed};
-    #[cfg(feature = "cli")]
-    pub use crate::files::{Input, MAX_FILE, collect as collect_files, read as read_file};
-    pub use crate::impact::{budgets, count, differences};
-    pub use crate::profile::{ApiKind, Version};
-    #[cfg(feature = "serve")]
-    pub use crate::server::{Certificates, Limits, SelfSignedCerts, Server, Settings, TlsVersions};
-    pub use crate::source::list;
-}
-
-/// The tests that need what is behind the front door.
-#[cfg(test)]
-#[path = "../tests/engine/main.rs"]
-mod engine_tests;
+/// The core: what a program needs that checks objects itself.
+pub use tollgate_engine::*;

@@ -11,10 +11,10 @@ mod manifest;
 
 pub(crate) use manifest::{Destination, OptionalApi};
 
-use crate::engine::Engine;
-use crate::policy::Among;
-use crate::profile::{self, ApiKind, Profile};
-use crate::rules::{self, Origin};
+use tollgate_api::profile::{self, ApiKind, Profile};
+use tollgate_engine::engine::Engine;
+use tollgate_engine::policy::Among;
+use tollgate_engine::rules::{self, Origin};
 
 /// Tolerations of claims and templates; fails closed.
 const CLAIMS: &str = "claims.validate.tollgate.dev";
@@ -63,6 +63,7 @@ const PODS: [(&str, &[ApiKind]); 4] = [
 ];
 
 /// Suffix of the names of all Tollgate entries.
+#[cfg(feature = "online")]
 pub(crate) const SUFFIX: &str = ".tollgate.dev";
 
 const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
@@ -126,6 +127,7 @@ impl WebhookEntries {
 
     /// Entries that cover both.
     #[must_use]
+    #[cfg(feature = "online")]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
@@ -134,6 +136,7 @@ impl WebhookEntries {
     }
 
     /// The entry is registered.
+    #[cfg(feature = "online")]
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(&name)
     }

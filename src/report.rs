@@ -19,11 +19,11 @@ pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
 pub(crate) use text::message;
 
-use crate::engine::Diagnostic;
-use crate::finding::Applicability;
-use crate::rules::Level;
-use crate::sanitize;
-use crate::source::{InputError, SourceLocation, TextFix};
+use tollgate_document::finding::Applicability;
+use tollgate_document::source::{InputError, SourceLocation, TextFix};
+use tollgate_engine::engine::Diagnostic;
+use tollgate_engine::rules::Level;
+use tollgate_formats::sanitize;
 
 /// Declares the output formats: one line each, so that `mod`, enum and table cannot drift. The name of the file is the
 /// name that `-o` takes; the file has a `Writer` that implements [`ReportWriter`].
@@ -417,7 +417,7 @@ pub struct Report {
     /// The documents are objects of a cluster, reported to whoever wrote the policies: reports for people count objects,
     /// and show findings of level audit.
     pub of_cluster: bool,
-    /// The findings of text reports can be told apart, so that some of them can be left out: see [`Piece::parts`].
+    /// The findings of text reports can be told apart, so that some of them can be left out: see `Piece::parts`.
     pub foldable: bool,
 }
 

@@ -50,11 +50,11 @@ use actix_web::rt::signal::unix::{SignalKind, signal};
 use actix_web::rt::time::sleep;
 use anyhow::Context as _;
 
-use crate::engine::Engine;
 use cert_files::CertificateSource;
 use limiter::LoadLimiter;
 use metrics::Metrics;
 use reload::ReloadableConfig;
+use tollgate_engine::engine::Engine;
 use watch::FileWatcher;
 
 /// Last part of a drain, in which no new connections are accepted: a quarter of the drain, at most this long.

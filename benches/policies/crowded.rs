@@ -109,7 +109,7 @@ pub(crate) fn rows() -> Vec<Row> {
             "parameters, 500 types",
             schemas(),
             configs(
-                30_000,
+                25_000,
                 |number| json!({"apiVersion": "gpu.example.com/v1", "kind": format!("K{number}")}),
             ),
         ),

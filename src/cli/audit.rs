@@ -8,7 +8,7 @@
 
 mod dump;
 mod judge;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod live;
 mod openreports;
 mod reporter;
@@ -25,12 +25,12 @@ use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
 use super::state::Inventory;
 use crate::config::Levels;
-use crate::engine::Engine;
-use crate::names;
-use crate::profile::{GateChoice, Profile};
 use crate::report::Format;
-use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use reporter::AuditReporter;
+use tollgate_api::profile::{GateChoice, Profile};
+use tollgate_engine::engine::Engine;
+use tollgate_engine::rules::impact_rule::TAINT_RULE_IMPACT;
+use tollgate_formats::names;
 
 /// Check all stored objects in a cluster or dump against the release of the cluster or another release
 #[derive(Debug, clap::Args)]
@@ -151,7 +151,7 @@ impl Arguments {
         Ok(self.exit.apply(reporter.end(console)?))
     }
 
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let asked = self.engine.release.live_server()?;
         let run = self.audit_run(self.engine.release.live_profiles()?)?;
@@ -162,7 +162,7 @@ impl Arguments {
         Ok(self.exit.apply(reporter.end(console)?))
     }
 
-    #[cfg(not(feature = "cluster"))]
+    #[cfg(not(feature = "online"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))

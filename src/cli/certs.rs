@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
-use crate::api::conform::suggest::and_list;
 use crate::files::{self, MAX_PEM};
 use crate::registration::Destination;
-use crate::sanitize;
 use crate::server::SelfSignedCerts;
+use tollgate_api::conform::suggest::and_list;
+use tollgate_formats::sanitize;
 
 /// Create a CA and a server certificate for development
 ///

@@ -16,17 +16,17 @@ use std::ops::Range;
 
 use super::{namespaces, policies, test};
 use crate::config::{Acceptance, KnownFindings, ObjectName, SortedFindings, Suppressions};
-use crate::doc::Value;
-use crate::engine::{
+use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
+pub(super) use found::FileRole;
+use tollgate_document::doc::Value;
+use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::{Document, DocumentError, InputError, Lines, documents, markdown, shape};
+use tollgate_engine::engine::{
     Attributes, ClaimsAround, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
 };
-use crate::policy::PolicyError;
-use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
-use crate::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
-use crate::rules::{Level, Origin};
-use crate::source::list::{self, ListedObject};
-use crate::source::{Document, DocumentError, InputError, Lines, documents, markdown, shape};
-pub(super) use found::FileRole;
+use tollgate_engine::policy::PolicyError;
+use tollgate_engine::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
+use tollgate_engine::rules::{Level, Origin};
 
 /// How a text came to be checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +92,7 @@ impl TextChecker<'_> {
         self.check_against(&mut KnownFindings::default(), file, text, source, emit);
     }
 
-    /// The same, with the findings of the text that a baseline has. Those that are left in the end are not there any more.
+    /// [`Self::check`], given the findings of the text in a baseline; those left in `known` at the end have gone.
     pub(super) fn check_against(
         &self,
         known: &mut KnownFindings,
@@ -441,7 +441,7 @@ fn locate(
 ) -> LocatedFinding {
     let finding = &mut diagnostic.finding;
     if !item.indexes.is_empty() {
-        finding.server_at.get_or_insert_with(|| finding.at.print(crate::field::PathStyle::User));
+        finding.server_at.get_or_insert_with(|| finding.at.print(tollgate_document::field::PathStyle::User));
         finding.at = item.within(std::mem::take(&mut finding.at));
         for also in &mut finding.also {
             *also = item.within(std::mem::take(also));

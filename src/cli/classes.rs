@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::outcome::Failure;
 use super::policies;
-use crate::doc::Value;
-use crate::engine::ResourceClasses;
-use crate::source::{Lines, documents, list};
+use tollgate_document::doc::Value;
+use tollgate_document::source::{Lines, documents, list};
+use tollgate_engine::engine::ResourceClasses;
 
 /// The classes in these paths; `None` if there are no paths, so that the classes are not known.
 pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Failure> {

@@ -25,7 +25,7 @@ pub(super) fn now() -> String {
 }
 
 /// Seconds since 1970.
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
 pub(super) fn unix() -> i64 {
     Utc::now().timestamp()

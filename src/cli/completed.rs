@@ -10,8 +10,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, Command};
 
-use crate::profile::{self, Gate};
-use crate::rules::{self, Origin};
+use tollgate_api::profile::{self, Gate};
+use tollgate_engine::rules::{self, Origin};
 
 /// The names to complete.
 type Names = fn() -> Vec<&'static str>;

@@ -55,9 +55,9 @@ mod tests {
     use clap::CommandFactory as _;
     use clap_complete::Shell;
 
-    use crate::profile::{self, Gate};
     use crate::report::Format;
-    use crate::rules::{self, Origin};
+    use tollgate_api::profile::{self, Gate};
+    use tollgate_engine::rules::{self, Origin};
 
     fn script(shell: Shell) -> String {
         let mut command = super::super::Arguments::command();

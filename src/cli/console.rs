@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use anstream::ColorChoice;
 
 use super::shared::{Color, OutputArgs};
-use crate::sanitize;
+use tollgate_formats::sanitize;
 
 /// The output of a command.
 #[derive(Debug)]
@@ -106,6 +106,7 @@ impl Console {
     }
 
     /// Drops all further output, for commands whose output does not matter.
+    #[cfg(feature = "online")]
     pub(super) fn discard(&mut self) {
         self.out.get_mut().is_closed = true;
     }

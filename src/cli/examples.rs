@@ -104,7 +104,7 @@ fn fault(words: &[String]) -> Option<String> {
     }
 }
 
-/// Item 24. A flag that takes several values would take the arguments after it as well.
+/// A flag that takes several values would take the arguments after it as well.
 #[test]
 fn usage_lines_parse_as_they_are_printed() {
     for (words, mut command) in commands() {

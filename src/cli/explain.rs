@@ -12,9 +12,10 @@ use super::completed::{completed, rules_and_origins};
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::{shared, table};
+use crate::pages::page;
 use crate::report::about;
-use crate::rules::{self, Origin, Rule};
 use render::Style;
+use tollgate_engine::rules::{self, Origin, Rule};
 
 /// Explain a rule, or list rules
 #[derive(Debug, clap::Args)]
@@ -31,9 +32,9 @@ impl Arguments {
             None => list(|_| true, console.styled),
             Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
                 (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
-                    render::render(rule.doc, Style { width: terminal_width(), styled: console.styled })
+                    render::render(page(rule.id), Style { width: terminal_width(), styled: console.styled })
                 }
-                (Some(rule), _) => rule.doc.to_owned(),
+                (Some(rule), _) => page(rule.id).to_owned(),
                 (None, Some(origin)) => list(|rule| rule.origin == origin, console.styled),
                 (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
             },
@@ -54,7 +55,7 @@ fn list(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
                 rule.id.0.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                render::inline(&about(rule.doc), Style { width: 0, styled }),
+                render::inline(&about(page(rule.id)), Style { width: 0, styled }),
             ]
         })
         .collect();

@@ -9,7 +9,7 @@
 
 mod coverage;
 mod diff;
-#[cfg(all(test, feature = "cluster"))]
+#[cfg(all(test, feature = "online"))]
 mod tests;
 mod verdict;
 
@@ -18,8 +18,8 @@ pub(super) use diff::unified;
 use std::collections::HashSet;
 
 use super::check::{TextChecker, TextSource};
-use crate::finding::Applicability;
-use crate::source;
+use tollgate_document::finding::Applicability;
+use tollgate_document::source;
 use verdict::{Judged, JudgedFinding};
 
 /// Judgements of one text at most; after that, what is fixed is fixed.

@@ -17,25 +17,25 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
 use super::version::Output;
 use super::{clock, state};
-use crate::doc::Value;
-use crate::engine::{Attributes, Diagnostic, Engine, Labels};
-use crate::field::Path;
 use crate::files::{self, Input, MAX_FILE};
-use crate::gotime::{self, Timestamp};
-use crate::impact::{
+use limits::{Extent, Limits};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::source::{Lines, documents, list};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
+use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
-use crate::profile::Profile;
-use crate::rules::{Level, RuleSet};
-use crate::sanitize;
-use crate::source::{Lines, documents, list};
-use limits::{Extent, Limits};
+use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::sanitize;
 
 /// Show the impact of a DeviceTaintRule: selected devices, evicted pods, eviction times and reasons
 #[derive(Debug, clap::Args)]
@@ -208,7 +208,7 @@ struct ClusterInput {
 }
 
 /// The running cluster.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 fn read_live(
     release: &ReleaseArgs,
     tally: &mut Tally,
@@ -224,7 +224,7 @@ fn read_live(
     Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles })
 }
 
-#[cfg(not(feature = "cluster"))]
+#[cfg(not(feature = "online"))]
 fn read_live(_: &ReleaseArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
     Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }

@@ -11,14 +11,14 @@ mod state;
 
 use std::sync::OnceLock;
 
-pub(super) use objects::{LiveObjects, Omissions};
-pub(super) use state::read_state;
+pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
+pub(super) use state::{LiveState, read_state};
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::api::conform::suggest::and_list;
 use crate::cluster::{Cluster, Endpoint, ServerInfo, Target, Timing};
-use crate::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
+use tollgate_api::conform::suggest::and_list;
+use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
 /// How to let the gates be known.
 const GATES_HINT: &str = "allow `get` on the nonResourceURL /metrics, or set --feature-gates";
@@ -154,7 +154,7 @@ pub(super) fn rule_versions(info: &ServerInfo) -> Option<String> {
 mod tests {
     use super::{gates_caveat, release_caveat, rule_versions};
     use crate::cluster::{Release, ServerInfo};
-    use crate::profile::{
+    use tollgate_api::profile::{
         ApiKind, Gate, GateChoice, LiveServer, Profile, ProfileMatch, ServedVersions, Version,
     };
 

@@ -202,7 +202,7 @@ impl Arguments {
     }
 
     /// An API server with this bundle must trust the certificate of the directory; of others only the CA is known here.
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "online")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
         use super::clock;
         use crate::server::{check_bundle, check_server};
@@ -214,7 +214,7 @@ impl Arguments {
         let name = here.server_name();
         check_server(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
             let shown = directory.display().to_string();
-            let (shown, word) = (crate::sanitize::line(&shown).into_owned(), shell_word(&shown));
+            let (shown, word) = (tollgate_formats::sanitize::line(&shown).into_owned(), shell_word(&shown));
             Failure::Input(format!(
                 "{shown}: the API server would not trust this certificate: {error:#}. Create a certificate with \
                  `tollgate certs {word} --dns-name {name}`, and run `tollgate serve` with the same --dns-name"
@@ -223,7 +223,7 @@ impl Arguments {
     }
 
     /// Certificates are made and read by `serve`.
-    #[cfg(not(feature = "serve"))]
+    #[cfg(not(feature = "online"))]
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,

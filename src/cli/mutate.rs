@@ -18,14 +18,14 @@ use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{PolicyArgs, ReleaseArgs};
 use super::validate::{WorkItem, inputs, paths_or_stdin};
-use crate::defaults::Edit;
-use crate::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
 use crate::files::{self, Input, MAX_FILE, WalkOptions};
-use crate::finding::{Finding, MessageStyle};
-use crate::rules::RuleSet;
-use crate::sanitize;
-use crate::source::list::{self, ListedObject};
-use crate::source::{Document, InputError, Lines, documents};
+use tollgate_document::finding::{Finding, MessageStyle};
+use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_engine::defaults::Edit;
+use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
+use tollgate_engine::rules::RuleSet;
+use tollgate_formats::sanitize;
 
 /// Print manifests with defaults filled in
 #[derive(Debug, clap::Args)]

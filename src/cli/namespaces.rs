@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::outcome::Failure;
 use super::state;
-use crate::doc::Value;
-use crate::engine::Namespaces;
 use crate::files::{self, Input, MAX_FILE};
-use crate::source::{Document, Lines, documents, list};
+use tollgate_document::doc::Value;
+use tollgate_document::source::{Document, Lines, documents, list};
+use tollgate_engine::engine::Namespaces;
 
 /// Reads Namespace objects: documents, lists, YAML or JSON.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {

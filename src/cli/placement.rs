@@ -12,7 +12,7 @@ use clap::{Args as _, Command};
 
 use super::plugin::{flag, takes_value};
 use super::shared::{EngineArgs, ExitArgs};
-use crate::api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::and_list;
 
 /// The shared flags that a command can have.
 pub(super) fn shared_flags() -> Command {

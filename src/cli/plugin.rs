@@ -11,8 +11,8 @@ use std::path::Path;
 
 use clap::{Arg, Command};
 
-use crate::profile;
-use crate::rules::{self, Origin};
+use tollgate_api::profile;
+use tollgate_engine::rules::{self, Origin};
 
 /// The shell completes file names if there are no candidates.
 const DEFAULT: u8 = 0;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::outcome::Failure;
 use crate::files::{self, MAX_FILE};
-use crate::policy::{self, PolicyError, PolicyFile, PolicySet, ReadFile};
-use crate::source;
+use tollgate_document::source;
+use tollgate_engine::policy::{self, PolicyError, PolicyFile, PolicySet, ReadFile};
 
 /// The policy files of some paths: texts, searched folders, and errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
     load_within(paths, None)
 }
 
-/// The same; with `root`, schemas outside of that folder are not read.
+/// Loads the policies of these paths; with `root`, schemas outside of that folder are not read.
 pub(super) fn load_within(paths: &[PathBuf], root: Option<&Path>) -> Result<PolicySet, Failure> {
     if paths.is_empty() {
         return Ok(PolicySet::default());
@@ -72,7 +72,7 @@ pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
     compile_with(texts, &read_referenced)
 }
 
-/// The same; `read` reads the files that policies refer to.
+/// Compiles these texts; `read` reads the files that the policies refer to.
 pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
     PolicySet::load(texts, read).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();

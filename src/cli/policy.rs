@@ -11,11 +11,11 @@ use super::console::Console;
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::{clock, policies};
-use crate::engine::{NamespaceLookup as _, Namespaces};
 use crate::files;
-use crate::gotime;
-use crate::policy::{ComparedNamespace, PolicySet};
 use crate::report::printable;
+use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
+use tollgate_engine::policy::{ComparedNamespace, PolicySet};
+use tollgate_formats::gotime;
 
 /// Compare policy sets
 #[derive(Debug, clap::Args)]

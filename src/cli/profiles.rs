@@ -11,7 +11,7 @@ use super::outcome::{Failure, Tally};
 use super::shared::{ProfileArg, ServerArgs, parse_profile};
 use super::table;
 use super::version::Output;
-use crate::profile::{self, ApiKind, Gate, Profile, Version};
+use tollgate_api::profile::{self, ApiKind, Gate, Profile, Version};
 
 /// List the supported releases and drafts
 #[derive(Debug, clap::Args)]

@@ -36,7 +36,7 @@ impl Progress {
     }
 
     /// Counts finished items, and says how many more there are, if that is known.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     pub(super) fn advance(&mut self, items: usize, remaining: Option<usize>) {
         self.done += items;
         self.total = remaining.map_or(self.done, |remaining| self.done + remaining);

@@ -13,13 +13,13 @@ use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs};
 use super::stream::{Frame, Frames, MAX_FRAME};
 use super::{clock, state};
-use crate::api::review::{BadReview, Request};
-use crate::doc;
-use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, decide, refusal, respond};
 use crate::files;
 use crate::report::review_line;
-use crate::rules::Level;
-use crate::sanitize;
+use tollgate_api::review::{BadReview, Request};
+use tollgate_document::doc;
+use tollgate_engine::engine::{Decision, Endpoint, Engine, NamespaceLookup, decide, refusal, respond};
+use tollgate_engine::rules::Level;
+use tollgate_formats::sanitize;
 
 /// Print the responses that the webhook would return to AdmissionReviews
 #[derive(Debug, clap::Args)]
@@ -204,7 +204,7 @@ impl Reviewer<'_> {
         let message = format!("{}:{line}:{column}: {}", sanitize::line(name), bad.detail);
         self.report_unreadable(&message);
         let line = if self.arguments.findings {
-            review_line(&bad.uid, &crate::engine::Verdict::Skipped, Some(&message)).into_bytes()
+            review_line(&bad.uid, &tollgate_engine::engine::Verdict::Skipped, Some(&message)).into_bytes()
         } else {
             refusal(&bad.uid, message).encode()
         };
@@ -237,7 +237,7 @@ enum ReviewError {
 
 impl ReviewError {
     fn at(at: usize, detail: String) -> ReviewError {
-        ReviewError::Text(BadReview { uid: "".into(), at, detail })
+        ReviewError::Text(BadReview { uid: "".into(), at, detail, is_too_dense: false })
     }
 }
 

@@ -9,8 +9,8 @@ use std::io::Write as _;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
 use crate::config::CONFIG;
-use crate::gofmt::json_string;
-use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
+use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
+use tollgate_formats::gofmt::json_string;
 
 /// Print the JSON Schema for policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
@@ -140,7 +140,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::policy::PolicyKind;
+    use tollgate_engine::policy::PolicyKind;
 
     #[test]
     #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
@@ -179,7 +179,7 @@ mod tests {
         reason = "reads files, takes a generic JSON tree"
     )]
     fn test_files_have_the_schema_of_tests() {
-        let schema = super::of_rows("test", "allOf", &[&crate::policy::TEST_FILE]);
+        let schema = super::of_rows("test", "allOf", &[&tollgate_engine::policy::TEST_FILE]);
         let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let mut count = 0;
@@ -189,7 +189,7 @@ mod tests {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            let document = crate::source::documents(&text).next().unwrap().ok().unwrap();
+            let document = tollgate_document::source::documents(&text).next().unwrap().ok().unwrap();
             let json: serde_json::Value = serde_json::from_str(&document.doc.root().to_json()).unwrap();
             let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{}: {errors:?}", path.display());

@@ -1,13 +1,13 @@
 //! `tollgate serve`: turns flags and environment into settings, prints how to register, and runs the server.
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod cluster;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod configurations;
 mod load;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod register;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 mod release;
 
 use std::io::Write as _;
@@ -161,7 +161,7 @@ pub(super) struct Arguments {
     #[arg(env = "TOLLGATE_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
 
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     #[command(flatten)]
     cluster: cluster::ClusterArgs,
 
@@ -211,10 +211,10 @@ impl Arguments {
                 "{path}: must be a file or folder, because `serve` reloads it when it changes"
             )));
         }
-        #[cfg(feature = "cluster")]
-        let opened = self.cluster.open(&self.engine.release)?;
+        #[cfg(feature = "online")]
+        let opened = self.cluster.open(&self.engine.release, self.settings().limits.state_bytes())?;
         let engine = self.engine.serving_engine()?;
-        #[cfg(feature = "cluster")]
+        #[cfg(feature = "online")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
         let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone());
         let config = match loader.reload().outcome {
@@ -230,7 +230,7 @@ impl Arguments {
                 Ok(unusable) => Failure::Input(unusable.to_string()),
                 Err(error) => Failure::Internal(error),
             })?;
-        #[cfg(feature = "cluster")]
+        #[cfg(feature = "online")]
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(&self.engine.release);
             self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
@@ -257,9 +257,9 @@ impl Arguments {
     /// The names of the self-signed certificate: those of the command line, the registered one, and the address on which
     /// the webhook listens.
     fn names(&self) -> Vec<String> {
-        #[cfg(feature = "cluster")]
+        #[cfg(feature = "online")]
         let called = self.cluster.advertised_name();
-        #[cfg(not(feature = "cluster"))]
+        #[cfg(not(feature = "online"))]
         let called: Option<String> = None;
         let address = self.listen.ip();
         let address = (!address.is_unspecified()).then(|| address.to_string());
@@ -302,6 +302,8 @@ impl Arguments {
             max_in_flight: self.max_in_flight,
             max_connections: self.max_connections,
             max_memory: self.max_memory,
+            #[cfg(feature = "online")]
+            caches_state: self.cluster.caches_state(),
             ..Limits::default()
         };
         settings.workers = self.workers.unwrap_or(settings.workers);
@@ -311,12 +313,12 @@ impl Arguments {
         settings
     }
 
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     fn registers(&self) -> bool {
         self.cluster.registers()
     }
 
-    #[cfg(not(feature = "cluster"))]
+    #[cfg(not(feature = "online"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn registers(&self) -> bool {
         false

@@ -13,8 +13,8 @@ pub(super) use engine::{DefaultRules, EngineArgs, FileDefaults, PolicyArgs};
 pub(super) use release::{ProfileArg, ReleaseArgs, ServerArgs, parse_profile};
 
 use super::outcome::Tally;
-use crate::api::conform::suggest::distance;
-use crate::rules::{self, Origin};
+use tollgate_api::conform::suggest::distance;
+use tollgate_engine::rules::{self, Origin};
 
 /// Flags of every command.
 #[derive(Clone, Copy, Debug, Args)]

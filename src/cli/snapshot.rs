@@ -21,12 +21,12 @@ use super::shared::ContextArgs;
 use super::state::RecordedServer;
 use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
-    RULES, SLICES, TEMPLATES,
+    RULES, ReadLimits, SLICES, TEMPLATES,
 };
-use crate::doc::Value;
-use crate::sanitize;
 use fields::{Projection, project};
 use target::SnapshotTarget;
+use tollgate_document::doc::Value;
+use tollgate_formats::sanitize;
 
 /// Save the cluster state for use with `--state`
 ///
@@ -97,13 +97,14 @@ impl Arguments {
             let (mut text, mut failure) = (String::new(), None);
             let before = objects.omissions.failures.len();
             // A kind fails to be written once; the rest of its objects is read in vain, which is rare.
-            let listed = objects.read(kind, console, &mut |api_version, object, console| {
-                list.add(&mut text, api_version, object, projection);
-                if text.len() > 1 << 16 && failure.is_none() {
-                    failure = target.write(console, &text).err();
-                    text.clear();
-                }
-            });
+            let listed =
+                objects.read(kind, ReadLimits::WHOLE, console, &mut |api_version, object, console| {
+                    list.add(&mut text, api_version, object, projection);
+                    if text.len() > 1 << 16 && failure.is_none() {
+                        failure = target.write(console, &text).err();
+                        text.clear();
+                    }
+                });
             if let Some(failure) = failure {
                 return Err(failure);
             }

@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use super::console::Console;
 use super::outcome::Failure;
-use crate::doc;
-use crate::engine::Engine;
-use crate::field::{FieldPath, Path};
 use crate::files::{self, Input};
-use crate::impact::Snapshot;
-use crate::sanitize;
-use crate::source::{Lines, documents, list};
 pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
 pub(super) use server::RecordedServer;
+use tollgate_document::doc;
+use tollgate_document::field::{FieldPath, Path};
+use tollgate_document::source::{Lines, documents, list};
+use tollgate_engine::engine::Engine;
+use tollgate_engine::impact::Snapshot;
+use tollgate_formats::sanitize;
 
 /// Largest dump in bytes.
 pub(super) const MAX_STATE: u64 = 1 << 30;

@@ -227,7 +227,7 @@ mod tests {
         let mut out = Vec::new();
         while let Some(frame) = frames.next().unwrap() {
             let text = String::from_utf8(frame.bytes.clone()).unwrap();
-            let good = crate::doc::parse(&text).is_ok();
+            let good = tollgate_document::doc::parse(&text).is_ok();
             let column = if frame.column == 1 { String::new() } else { format!(":{}", frame.column) };
             out.push(format!("{}{column}{}", frame.line, if good { "" } else { "!" }));
             if !good {

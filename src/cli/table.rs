@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::sanitize;
+use tollgate_formats::sanitize;
 
 /// Rows under a header; the last column is not padded. A cell is one line, whatever is in it.
 pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -27,7 +27,7 @@ pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// `12,345`
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -43,7 +43,7 @@ pub(super) fn thousands(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     fn thousands_are_separated() {
         let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(super::thousands);
         assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);

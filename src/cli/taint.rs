@@ -18,14 +18,14 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::ReleaseArgs;
 use super::{clock, impact, state};
-use crate::api::conform::suggest::and_list;
-use crate::doc;
-use crate::gotime;
-use crate::impact::target::{DeviceNames, DeviceTarget, ResolvedTarget};
-use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
-use crate::profile::{ApiKind, Profile, Version};
-use crate::rules::server_defaults::version_off_by_default;
 use mark::TaintArg;
+use tollgate_api::conform::suggest::and_list;
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc;
+use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, ResolvedTarget};
+use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, count};
+use tollgate_engine::rules::server_defaults::version_off_by_default;
+use tollgate_formats::gotime;
 
 /// Print a DeviceTaintRule for a device, a pool or a driver, without applying it
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,7 @@ impl Selection {
             let omissions = inventory.omissions(false);
             return Ok(KnownState { state: Some(snapshot), omissions, profiles });
         }
-        #[cfg(feature = "cluster")]
+        #[cfg(feature = "online")]
         if release.asks_cluster() {
             let (profiles, asked) = (release.profiles()?, release.live_server()?);
             let (snapshot, omissions) = super::live::read_state(asked, console);
@@ -247,7 +247,7 @@ impl Taint {
     }
 }
 
-/// The same object for the engine.
+/// The DeviceTaintRule as JSON, for the engine.
 fn json(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
     let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let criteria: Vec<String> =

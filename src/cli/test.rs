@@ -15,14 +15,14 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::policies;
 use super::shared::ExitZeroArgs;
-use crate::doc::Value;
 use crate::files::{self, Input, MAX_FILE};
-use crate::policy::{self, PolicyError, PolicyFile, PolicySet, TEST_FILE};
-use crate::profile::Profile;
 use crate::report::junit_escape;
-use crate::sanitize;
-use crate::source::{Document, Lines};
 use case::{CaseOutcome, TestFile};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::Value;
+use tollgate_document::source::{Document, Lines};
+use tollgate_engine::policy::{self, PolicyError, PolicyFile, PolicySet, TEST_FILE};
+use tollgate_formats::sanitize;
 
 /// Run policy tests (`*.test.yaml`)
 #[derive(Debug, clap::Args)]

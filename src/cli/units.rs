@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::gotime::{self, DurationError};
+use tollgate_formats::gotime::{self, DurationError};
 
 /// Longer than any timeout needs to be; clocks cannot add much more.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);

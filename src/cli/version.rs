@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use crate::{profile, rules};
+use tollgate_api::profile;
+use tollgate_engine::rules;
 
 /// Print the version
 #[derive(Debug, clap::Args)]

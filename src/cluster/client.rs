@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,15 +18,17 @@ use http_body::Body as _;
 use kube::client::Body;
 use kube::config::AuthInfo;
 use secrecy::ExposeSecret as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec_plugin::ExecPlugin;
 use super::kubeconfig::{self, shown};
 use super::retry::Timing;
 use super::token_file::TokenFile;
-use crate::doc;
+use super::watch_lines::WatchLines;
+use tollgate_document::doc;
 
-/// Longest line of a watch: an object has at most a few MiB.
-const MAX_LINE: usize = 32 << 20;
+/// Of a text that is too long, the beginning is kept: it says which object it is.
+pub(super) const HEAD: usize = 16 << 10;
 
 /// Media type of full objects.
 pub(super) const FULL_OBJECTS: &str = "application/json";
@@ -45,7 +48,12 @@ pub(crate) enum ApiError {
     /// A success whose text is not what was asked for.
     Unexpected(String),
     /// The response is larger than what is read of it.
-    TooLarge(usize),
+    TooLarge {
+        /// Bytes that are read.
+        limit: usize,
+        /// How it begins.
+        head: String,
+    },
 }
 
 impl ApiError {
@@ -59,7 +67,7 @@ impl ApiError {
     pub(crate) fn code(&self) -> u16 {
         match self {
             ApiError::Status { code, .. } => *code,
-            ApiError::Unreachable(_) | ApiError::Unexpected(_) | ApiError::TooLarge(_) => 0,
+            ApiError::Unreachable(_) | ApiError::Unexpected(_) | ApiError::TooLarge { .. } => 0,
         }
     }
 }
@@ -70,7 +78,7 @@ impl std::fmt::Display for ApiError {
             ApiError::Status { code, message } => write!(f, "the API server returned {code}: {message}"),
             ApiError::Unreachable(why) => write!(f, "cannot reach the API server: {why}"),
             ApiError::Unexpected(what) => f.write_str(what),
-            ApiError::TooLarge(limit) => write!(f, "the response has more than {limit} bytes"),
+            ApiError::TooLarge { limit, .. } => write!(f, "the response has more than {limit} bytes"),
         }
     }
 }
@@ -124,6 +132,15 @@ pub(super) struct ApiClient {
     plugin: Option<ExecPlugin>,
     timing: Timing,
     pub(super) endpoint: Endpoint,
+    /// Held while a page or a long line is in memory: there is one at a time, however many resources are watched.
+    large: Arc<Semaphore>,
+}
+
+/// A page of a list.
+pub(super) struct Page {
+    pub(super) text: String,
+    /// `None` only if the client has ended.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl std::fmt::Debug for ApiClient {
@@ -162,7 +179,8 @@ impl ApiClient {
         let client = kube::Client::try_from(config)
             .map_err(|error| shown(&error))
             .context("cannot use the credentials")?;
-        Ok(ApiClient { client, token, plugin, timing, endpoint: Endpoint { context, server } })
+        let (endpoint, large) = (Endpoint { context, server }, Arc::new(Semaphore::new(1)));
+        Ok(ApiClient { client, token, plugin, timing, endpoint, large })
     }
 
     /// Gets the object or list at a path.
@@ -181,7 +199,24 @@ impl ApiClient {
     }
 
     /// Gets a page of a list, of at most so many bytes.
-    pub(super) async fn get_page(&self, path: &str, accept: &str, limit: usize) -> Result<String, ApiError> {
+    pub(super) async fn get_page(&self, path: &str, accept: &str, limit: usize) -> Result<Page, ApiError> {
+        let permit = self.large.clone().acquire_owned().await.ok();
+        let response = self.get_any(path, accept, limit).await?;
+        let (code, text) = (response.status(), response.into_body());
+        if code.is_success() {
+            Ok(Page { text, _permit: permit })
+        } else {
+            Err(status_error(code.as_u16(), &text))
+        }
+    }
+
+    /// Gets one object, of at most so many bytes.
+    pub(super) async fn get_object(
+        &self,
+        path: &str,
+        accept: &str,
+        limit: usize,
+    ) -> Result<String, ApiError> {
         let response = self.get_any(path, accept, limit).await?;
         let (code, text) = (response.status(), response.into_body());
         if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
@@ -251,7 +286,7 @@ impl ApiClient {
     /// Opens a watch, which is read line by line.
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
         let response = self.send(request(Method::GET, path, accept, Body::empty())?).await?;
-        Ok(WatchLines { body: response.into_body(), unread: Vec::new(), scanned: 0 })
+        Ok(WatchLines::new(response.into_body(), self.large.clone()))
     }
 
     /// Reads a response of any size line by line, until `read` has what it wants. No line is kept.
@@ -362,18 +397,27 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
         if let Ok(bytes) = frame.into_data() {
-            read.extend_from_slice(&bytes);
+            append(&mut read, &bytes);
         }
         if read.len() > limit {
-            return Err(ApiError::TooLarge(limit));
+            read.truncate(HEAD);
+            return Err(ApiError::TooLarge { limit, head: decode_lossy(read) });
         }
     }
     Ok(decode_lossy(read))
 }
 
+/// Appends, and does not take twice the memory of what is long already.
+pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
+    if read.capacity() - read.len() < bytes.len() && read.len() > 1 << 20 {
+        read.reserve_exact(bytes.len().max(1 << 20));
+    }
+    read.extend_from_slice(bytes);
+}
+
 /// The API server stores opaque parameters byte by byte, even if they are not UTF-8. Go decodes each bad byte as
 /// U+FFFD; one such claim must not make a whole list unreadable.
-fn decode_lossy(bytes: Vec<u8>) -> String {
+pub(super) fn decode_lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
@@ -390,46 +434,6 @@ pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
-}
-
-pub(super) struct WatchLines {
-    body: Body,
-    unread: Vec<u8>,
-    /// Bytes already searched for a line break.
-    scanned: usize,
-}
-
-impl WatchLines {
-    /// The next line; `None` at the end of the response. Cancel safe: received bytes are kept.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, ApiError> {
-        loop {
-            let rest = self.unread.get(self.scanned..).unwrap_or_default();
-            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.unread.drain(..=self.scanned + end).collect();
-                self.scanned = 0;
-                let line = decode_lossy(line);
-                if line.trim().is_empty() {
-                    continue;
-                }
-                return Ok(Some(line));
-            }
-            self.scanned = self.unread.len();
-            if self.unread.len() > MAX_LINE {
-                return Err(ApiError::Unreachable(format!(
-                    "the response has a line of more than {MAX_LINE} bytes"
-                )));
-            }
-            match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
-                Some(Ok(frame)) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        self.unread.extend_from_slice(&bytes);
-                    }
-                }
-                Some(Err(error)) => return Err(ApiError::Unreachable(error_chain(&error))),
-                None => return Ok(None),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS};
-use crate::doc;
-use crate::profile::{ApiKind, Version};
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_document::doc;
 
 /// How often a server that is busy is asked again.
 const BUSY_RETRIES: usize = 3;

@@ -20,8 +20,8 @@ use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::gotime;
-use crate::source::documents;
+use tollgate_document::source::documents;
+use tollgate_formats::gotime;
 
 /// After a refusal a plugin runs again, at most this often.
 const RUN_AGAIN: Duration = Duration::from_secs(10);

@@ -1,10 +1,11 @@
 //! Lists all objects of a kind once, page by page, for commands that read a cluster and end.
 //!
-//! Only GET requests are sent. A page is handed on and dropped before the next one is requested, so memory is bounded by
-//! the largest page, and its size follows that of the objects (`page`). A list that expires half way is continued where it was, at a newer version; no object is handed on
-//! twice.
+//! Only GET requests are sent. Objects are read and handed on one by one, without the fields that nobody asks for. A page
+//! is dropped before the next one is requested, so memory is bounded by the largest page, and its size follows that of
+//! the objects (`page`). An object that is too large is named and skipped. A list that expires half way is continued where
+//! it was, at a newer version; no object is handed on twice.
 //!
-//! Invariant: a list that is not complete is an error, however many objects were handed on before.
+//! Invariant: a list that is not complete, but for the objects that it names, is an error, however many objects were handed on before.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
-use super::page::PageSize;
+use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
-use crate::doc::{self, Value, ValueKind};
+use tollgate_document::doc::{self, Envelope, Keep, Value, ValueKind};
+use tollgate_engine::impact::SnapshotKind;
 
 /// A kind that can be listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,15 +154,50 @@ impl ListedKind {
     }
 }
 
-/// One page of a list.
+/// What a list hands on, as it is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ListPage<'p> {
-    /// `resource.k8s.io/v1`: items of a list do not repeat it.
-    pub(crate) api_version: &'p str,
-    /// The objects.
-    pub(crate) items: &'p [Value<'p>],
-    /// Objects that are still to come, if the API server says so.
-    pub(crate) remaining: Option<usize>,
+pub(crate) enum ListEvent<'p> {
+    /// An object.
+    Object {
+        /// `resource.k8s.io/v1`: items of a list do not repeat it.
+        api_version: &'p str,
+        object: Value<'p>,
+    },
+    /// An object that is too large to be read.
+    LeftOut {
+        namespace: &'p str,
+        name: &'p str,
+        /// `has more than …`
+        why: &'p str,
+    },
+    /// The end of a page.
+    Page {
+        /// Objects of the page.
+        count: usize,
+        /// Objects that are still to come, if the API server says so.
+        remaining: Option<usize>,
+    },
+}
+
+/// What is read of each object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadLimits {
+    pub(crate) keep: &'static Keep,
+    /// Keys and values.
+    pub(crate) max_nodes: usize,
+}
+
+impl ReadLimits {
+    /// Whole objects, but for the book-keeping of field managers.
+    pub(crate) const WHOLE: ReadLimits = ReadLimits {
+        keep: &Keep::AllBut(&[("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing)]))]),
+        max_nodes: 1_000_000,
+    };
+
+    /// What impact needs of a kind.
+    pub(crate) fn impact(kind: SnapshotKind) -> ReadLimits {
+        ReadLimits { keep: kind.fields(), max_nodes: kind.max_nodes() }
+    }
 }
 
 /// What a complete list is.
@@ -207,12 +244,13 @@ impl Cluster {
         kind: &ListedKind,
         versions: &[&str],
         namespace: Option<&str>,
-        on_page: &mut dyn FnMut(&ListPage<'_>),
+        limits: ReadLimits,
+        each: &mut dyn FnMut(ListEvent<'_>),
     ) -> Result<Listed, ListError> {
         for version in versions {
             let path = kind.path(version, namespace);
             let api_version = kind.api_version(version);
-            match self.list_at(&path, &api_version, kind, on_page) {
+            match self.list_at(&path, &api_version, kind, limits, each) {
                 Ok(caveat) => return Ok(Listed::All { api_version, caveat }),
                 Err(failed) if failed.error.code() == 404 && failed.after == 0 && !kind.is_core() => {}
                 Err(failed) => return Err(failed),
@@ -243,7 +281,8 @@ impl Cluster {
         path: &str,
         api_version: &str,
         kind: &ListedKind,
-        on_page: &mut dyn FnMut(&ListPage<'_>),
+        limits: ReadLimits,
+        each: &mut dyn FnMut(ListEvent<'_>),
     ) -> Result<Option<String>, ListError> {
         let mut seen = SeenObjects::default();
         let mut page = PageSize::new(kind.page);
@@ -258,51 +297,90 @@ impl Cluster {
             let (timing, limit) = (self.timing, page.max_bytes());
             let answer =
                 self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });
-            if answer.as_ref().is_err_and(|error| page.shrink(error)) {
-                continue;
-            }
             let failed = |error| ListError { after: seen.count, error };
-            let text = match answer.map_err(failed)? {
-                PageResponse::Page(text) => text,
-                PageResponse::Expired { message, .. } if restarts >= MAX_RESTARTS => {
+            let (next, count, remaining) = match answer {
+                Err(error) if page.shrink(&error) => continue,
+                Err(error) => {
+                    let Some(skipped) = SkippedObject::of_page(&error) else { return Err(failed(error)) };
+                    let SkippedObject { namespace, name, token: next, .. } = skipped;
+                    if seen.insert(namespace, name) {
+                        each(ListEvent::LeftOut { namespace, name, why: TOO_LARGE });
+                    }
+                    (next.to_owned(), 1, None)
+                }
+                Ok(PageResponse::Expired { message, .. }) if restarts >= MAX_RESTARTS => {
                     return Err(failed(ApiError::Status { code: 410, message }));
                 }
                 // With a token of its own the server continues behind the last object; without one, all is listed
                 // again, and what was handed on already is skipped.
-                PageResponse::Expired { token: other, .. } => {
+                Ok(PageResponse::Expired { token: other, .. }) => {
                     restarts += 1;
                     caveat = Some("the list expired while it was read".to_owned());
                     token = other;
                     continue;
                 }
-            };
-            let after = seen.count;
-            let unexpected = |error| ListError { after, error };
-            let list = doc::parse(&text).map_err(|_error| unexpected(ApiError::not_json()))?;
-            check_list(list.root(), kind).map_err(|what| unexpected(ApiError::Unexpected(what)))?;
-            let (items, metadata) = (list.root().get("items"), list.root().get("metadata"));
-            let remaining =
-                metadata.get("remainingItemCount").int().and_then(|count| usize::try_from(count).ok());
-            let fresh: Vec<Value<'_>> = items.items().filter(|item| seen.insert(*item)).collect();
-            page.adapt(items.len(), text.len());
-            on_page(&ListPage { api_version, items: &fresh, remaining });
-            match metadata.get("continue").str() {
-                "" => return Ok(caveat),
-                // The server would answer with the same page for ever.
-                same if same == token => {
-                    let what = "the API server returned the same continue token again".to_owned();
-                    return Err(unexpected(ApiError::Unexpected(what)));
+                Ok(PageResponse::Page(text)) => {
+                    let list =
+                        Envelope::open(&text, "items").map_err(|_error| failed(ApiError::not_json()))?;
+                    check_list(&list, kind).map_err(|what| failed(ApiError::Unexpected(what)))?;
+                    let count = read_items(&list, api_version, limits, &mut seen, each)
+                        .map_err(|error| ListError { after: seen.count, error })?;
+                    page.adapt(count, text.len());
+                    let metadata = list.rest().get("metadata");
+                    let remaining = metadata.get("remainingItemCount").int();
+                    let remaining = remaining.and_then(|count| usize::try_from(count).ok());
+                    (metadata.get("continue").str().to_owned(), count, remaining)
                 }
-                next => next.clone_into(&mut token),
+            };
+            each(ListEvent::Page { count, remaining });
+            if next.is_empty() {
+                return Ok(caveat);
             }
+            // The server would answer with the same page for ever.
+            if next == token {
+                let what = "the API server returned the same continue token again".to_owned();
+                return Err(ListError { after: seen.count, error: ApiError::Unexpected(what) });
+            }
+            token = next;
         }
     }
 }
 
+/// Hands on the items of a page that are new. Returns how many it has.
+fn read_items(
+    list: &Envelope<'_>,
+    api_version: &str,
+    limits: ReadLimits,
+    seen: &mut SeenObjects,
+    each: &mut dyn FnMut(ListEvent<'_>),
+) -> Result<usize, ApiError> {
+    let mut count = 0;
+    for part in list.items(limits.keep, limits.max_nodes) {
+        let part = part.map_err(|_error| ApiError::not_json())?;
+        count += 1;
+        let object = part.doc.root();
+        let metadata = object.get("metadata");
+        let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+        if !seen.insert(namespace, name) {
+            continue;
+        }
+        if part.is_whole {
+            each(ListEvent::Object { api_version, object });
+        } else {
+            let why = format!("has more than {} keys and values", limits.max_nodes);
+            each(ListEvent::LeftOut { namespace, name, why: &why });
+        }
+    }
+    Ok(count)
+}
+
+/// Why an object is not read.
+const TOO_LARGE: &str = "has more than 8 MiB";
+
 /// A success may be something else than the list: a `Status`, or the answer of what stands before the API server.
-fn check_list(list: Value<'_>, kind: &ListedKind) -> Result<(), String> {
+fn check_list(list: &Envelope<'_>, kind: &ListedKind) -> Result<(), String> {
     let expected = format!("{}List", kind.kind);
-    let found = match (list.kind(), list.get("kind").str()) {
+    let found = match (list.rest().kind(), list.rest().get("kind").str()) {
         (ValueKind::Object, "") => "an object without a kind",
         (ValueKind::Object, found) => found,
         (ValueKind::Array, _) => "an array",
@@ -311,10 +389,7 @@ fn check_list(list: Value<'_>, kind: &ListedKind) -> Result<(), String> {
     if found != expected {
         return Err(format!("expected a {expected}, got {}", found.chars().take(100).collect::<String>()));
     }
-    match list.get("items").kind() {
-        ValueKind::Array | ValueKind::Null => Ok(()),
-        _ => Err(format!("`items` of the {expected} is not a list")),
-    }
+    if list.has_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
 }
 
 /// Fingerprints of the objects that were handed on.
@@ -327,10 +402,8 @@ struct SeenObjects {
 
 impl SeenObjects {
     /// False if the object was there before.
-    fn insert(&mut self, item: Value<'_>) -> bool {
-        let metadata = item.get("metadata");
-        let key = (metadata.get("namespace").str(), metadata.get("name").str());
-        let is_new = self.known.insert(self.hasher.hash_one(key));
+    fn insert(&mut self, namespace: &str, name: &str) -> bool {
+        let is_new = self.known.insert(self.hasher.hash_one((namespace, name)));
         self.count += usize::from(is_new);
         is_new
     }
@@ -376,7 +449,7 @@ async fn fetch_page(
             }
             Err(error) => error,
         };
-        let is_large = matches!(error, ApiError::TooLarge(_));
+        let is_large = matches!(error, ApiError::TooLarge { .. });
         let may_pass = matches!(error.code(), 0 | 429 | 500..=599) && !is_large;
         if !may_pass || tries >= MAX_TRIES {
             return Err(error);
@@ -388,7 +461,6 @@ async fn fetch_page(
 #[cfg(test)]
 mod tests {
     use super::{BUDGETS, CLAIMS, CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, PODS, SeenObjects};
-    use crate::doc;
 
     #[test]
     fn paths_are_those_of_the_api() {
@@ -411,13 +483,10 @@ mod tests {
     #[test]
     fn an_object_is_known_by_namespace_and_name() {
         let mut seen = SeenObjects::default();
-        for (object, is_new) in [
-            (r#"{"metadata":{"name":"a"}}"#, true),
-            (r#"{"metadata":{"name":"a","namespace":"x"}}"#, true),
-            (r#"{"metadata":{"namespace":"x","name":"a","uid":"u"}}"#, false),
-            (r#"{"metadata":{"name":"xa"}}"#, true),
-        ] {
-            assert_eq!(seen.insert(doc::parse(object).expect("JSON").root()), is_new, "{object}");
+        for (namespace, name, is_new) in
+            [("", "a", true), ("x", "a", true), ("x", "a", false), ("", "xa", true)]
+        {
+            assert_eq!(seen.insert(namespace, name), is_new, "{namespace}/{name}");
         }
         assert_eq!(seen.count, 3);
     }

@@ -12,9 +12,10 @@ use tokio::time::timeout;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError};
-use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource};
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
 use super::watch_health::{WatchHealth, WatchStatus};
-use crate::doc::{self, Builder, Doc, Syntax, Value};
+use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
+use tollgate_engine::impact::SnapshotKind;
 
 /// Media type of metadata in a list.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -27,9 +28,13 @@ const NAMESPACES: Resource = Resource {
     accept: METADATA,
     accept_watch: METADATA_OF_ONE,
     page: 500,
-    max_nodes: 4_000,
-    keeps_labels: true,
+    keep: SnapshotKind::Namespace.fields(),
+    max_nodes: SnapshotKind::Namespace.max_nodes(),
 };
+
+/// Bytes of the labels of one namespace that are used, and of the metadata of one that is fetched.
+const MAX_LABELS: usize = 64 << 10;
+const MAX_METADATA: usize = 2 << 20;
 
 /// Most fetches of single namespaces at the same time.
 const MAX_LOOKUPS: usize = 16;
@@ -59,10 +64,11 @@ pub struct NamespaceWatch {
 }
 
 impl NamespaceWatch {
-    /// Does not watch before [`NamespaceWatch::start`].
-    pub fn new(cluster: &Cluster) -> NamespaceWatch {
+    /// Does not watch before [`NamespaceWatch::start`]. The labels take at most `limit` bytes: beyond that, the largest are
+    /// not cached, but fetched when they are needed.
+    pub fn new(cluster: &Cluster, limit: usize) -> NamespaceWatch {
         NamespaceWatch {
-            store: Arc::default(),
+            store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
             health: Arc::new(WatchHealth::new(NAMESPACES.name)),
             cluster: cluster.clone(),
             in_flight: Arc::default(),
@@ -96,7 +102,7 @@ impl NamespaceWatch {
 
     /// Number of namespaces.
     pub fn count(&self) -> usize {
-        self.store.0.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
     /// Age of the cache, if the watch is lost.
@@ -154,44 +160,116 @@ impl Drop for LookupPermit {
 }
 
 async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError> {
-    let text = client.get(&format!("/api/v1/namespaces/{name}"), METADATA_OF_ONE).await?;
-    let object = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
-    Ok(labels_of(object.root()))
+    let path = format!("/api/v1/namespaces/{name}");
+    let text = client.get_object(&path, METADATA_OF_ONE, MAX_METADATA).await?;
+    let object = doc::parse_kept(&text, NAMESPACES.keep, NAMESPACES.max_nodes)
+        .map_err(|error| ApiError::Unexpected(error.detail))?;
+    labels_of(object.root()).map_err(ApiError::Unexpected)
 }
 
-fn labels_of(object: Value<'_>) -> Labels {
+/// The labels of a namespace, or that they are too large: they are part of what policies evaluate.
+fn labels_of(object: Value<'_>) -> Result<Labels, String> {
     let labels = object.get("metadata").get("labels");
+    let texts = |value: Value<'_>| value.descendants().map(|text| text.bytes().len()).sum::<usize>();
+    if texts(labels) > MAX_LABELS {
+        return Err(format!("its labels have more than {} KiB", MAX_LABELS >> 10));
+    }
     let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
     builder.copy(labels);
-    Arc::new(builder.finish())
+    Ok(Arc::new(builder.finish()))
+}
+
+#[derive(Debug)]
+struct LabelStore {
+    labels: RwLock<CachedLabels>,
+    /// Bytes that they may take.
+    limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct LabelStore(RwLock<HashMap<Box<str>, Labels>>);
+struct CachedLabels {
+    all: HashMap<Box<str>, Labels>,
+    /// Bytes that they take.
+    bytes: usize,
+}
+
+/// A namespace in the map, beside its labels.
+const ENTRY: usize = 128;
+
+fn bytes_of(name: &str, labels: &Labels) -> usize {
+    ENTRY + name.len() + labels.bytes_kept()
+}
+
+impl CachedLabels {
+    fn insert(&mut self, name: &str, labels: Labels) {
+        self.remove(name);
+        self.bytes += bytes_of(name, &labels);
+        self.all.insert(name.into(), labels);
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(labels) = self.all.remove(name) {
+            self.bytes -= bytes_of(name, &labels);
+        }
+    }
+
+    /// Removes the largest until all take clearly less than that.
+    fn shed(&mut self, limit: usize) {
+        if self.bytes <= limit {
+            return;
+        }
+        let mut sizes: Vec<(usize, Box<str>)> =
+            self.all.iter().map(|(name, labels)| (bytes_of(name, labels), name.clone())).collect();
+        sizes.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, name) in sizes {
+            if self.bytes <= limit - limit / 16 {
+                break;
+            }
+            self.remove(&name);
+        }
+    }
+}
 
 impl LabelStore {
     fn labels(&self, name: &str) -> Option<Labels> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.labels.read().unwrap_or_else(PoisonError::into_inner).all.get(name).cloned()
     }
 
-    fn change(&self, change: impl FnOnce(&mut HashMap<Box<str>, Labels>)) {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    fn change(&self, change: impl FnOnce(&mut CachedLabels)) {
+        change(&mut self.labels.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 impl ObjectSink for LabelStore {
-    fn put(&self, _: &str, object: Value<'_>) -> Result<(), String> {
-        let name: Box<str> = object.get("metadata").get("name").str().into();
+    fn put(&self, _: &str, object: Value<'_>) -> Result<Stored, String> {
+        let name = object.get("metadata").get("name").str();
         let labels = labels_of(object);
-        self.change(|all| drop(all.insert(name, labels)));
-        Ok(())
+        self.change(|all| match &labels {
+            Ok(labels) => {
+                all.insert(name, labels.clone());
+                all.shed(self.limit);
+            }
+            Err(_) => all.remove(name),
+        });
+        labels.map(|_| Stored::Yes)
     }
 
     fn remove(&self, _: &str, name: &str) {
-        self.change(|all| drop(all.remove(name)));
+        self.change(|all| all.remove(name));
     }
 
     fn retain(&self, keys: &ObjectKeys) {
-        self.change(|all| all.retain(|name, _| keys.contains("", name)));
+        self.change(|all| {
+            let gone: Vec<Box<str>> =
+                all.all.keys().filter(|name| !keys.contains("", name)).cloned().collect();
+            for name in &gone {
+                all.remove(name);
+            }
+        });
+    }
+
+    /// What is not cached is fetched: nothing is missing.
+    fn has_room_again(&self) -> bool {
+        false
     }
 }

@@ -3,14 +3,17 @@
 //! Tenants decide how large their objects are: two hundred claims may have 300 KB together or 300 MB. A page that is
 //! larger than [`PAGE_BYTES`] is not read to its end but asked for again with fewer objects.
 //!
-//! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object.
+//! One object that is larger than [`OBJECT_BYTES`] is not read either. The beginning of the text says which it is, and
+//! how the list goes on behind it.
+//!
+//! Invariant: the text of a page that is in memory has at most [`PAGE_BYTES`], or one object of [`OBJECT_BYTES`].
 
 use super::client::ApiError;
 
 /// Bytes of a page with more than one object.
 const PAGE_BYTES: usize = 2 << 20;
-/// Bytes of a page with one object: several times what an API server stores of one.
-const OBJECT_BYTES: usize = 16 << 20;
+/// Bytes of a page with one object, and of one event: several times what an API server stores of an object.
+pub(super) const OBJECT_BYTES: usize = 8 << 20;
 
 /// The number of objects of the next page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +40,7 @@ impl PageSize {
 
     /// After an error: true if the page was too large, and fewer objects are worth asking for.
     pub(super) fn shrink(&mut self, error: &ApiError) -> bool {
-        let shrinks = matches!(error, ApiError::TooLarge(_)) && self.count > 1;
+        let shrinks = matches!(error, ApiError::TooLarge { .. }) && self.count > 1;
         if shrinks {
             self.count = (self.count / 4).max(1);
         }
@@ -51,14 +54,71 @@ impl PageSize {
     }
 }
 
+/// An object that is too large to be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct SkippedObject<'t> {
+    pub(super) namespace: &'t str,
+    pub(super) name: &'t str,
+    /// `resourceVersion` of the list, or of the object in an event.
+    pub(super) version: &'t str,
+    /// How the list goes on; empty at its end, and in an event.
+    pub(super) token: &'t str,
+    /// `ADDED`, in an event.
+    pub(super) event: &'t str,
+}
+
+impl<'t> SkippedObject<'t> {
+    /// The object of a page with one object that was too large; `None` if it is something else.
+    pub(super) fn of_page(error: &'t ApiError) -> Option<SkippedObject<'t>> {
+        let ApiError::TooLarge { head, .. } = error else { return None };
+        let (list, item) = head.split_once(r#""items":["#)?;
+        let (namespace, name, _) = identity(item)?;
+        let (version, token) = (text_of(list, "resourceVersion"), text_of(list, "continue"));
+        Some(SkippedObject { namespace, name, version, token, event: "" })
+    }
+
+    /// The object of an event that was too long.
+    pub(super) fn of_event(head: &'t str) -> Option<SkippedObject<'t>> {
+        let (event, object) = head.split_once(r#""object":"#)?;
+        let (namespace, name, version) = identity(object)?;
+        Some(SkippedObject { namespace, name, version, token: "", event: text_of(event, "type") })
+    }
+}
+
+/// Namespace, name and resourceVersion, which an API server writes before everything that can be long.
+fn identity(object: &str) -> Option<(&str, &str, &str)> {
+    let (_, metadata) = object.split_once(r#""metadata":{"#)?;
+    let (names, rest) = metadata.split_once(r#""uid":"#).unwrap_or((metadata, ""));
+    let name = text_of(names, "name");
+    (!name.is_empty()).then(|| (text_of(names, "namespace"), name, text_of(rest, "resourceVersion")))
+}
+
+/// A string without escapes, by its key; empty if there is none.
+fn text_of<'t>(text: &'t str, key: &str) -> &'t str {
+    let value = text.split_once(&format!(r#""{key}":""#)).and_then(|(_, value)| value.split_once('"'));
+    value.map_or("", |(value, _)| value)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, PAGE_BYTES, PageSize};
+    use super::{ApiError, PAGE_BYTES, PageSize, SkippedObject};
+
+    #[test]
+    fn the_beginning_of_a_text_says_which_object_it_is() {
+        let head = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"abc"},"items":[{"metadata":{"name":"p","generateName":"q","namespace":"n","uid":"u","resourceVersion":"5","labels":{"namespace":"#;
+        let error = ApiError::TooLarge { limit: 1, head: head.to_owned() };
+        let expected = SkippedObject { namespace: "n", name: "p", version: "7", token: "abc", event: "" };
+        assert_eq!(SkippedObject::of_page(&error), Some(expected));
+        let head = r#"{"type":"ADDED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u","resourceVersion":"5","labels":{"namespace":"x"#;
+        let expected = SkippedObject { namespace: "", name: "n", version: "5", token: "", event: "ADDED" };
+        assert_eq!(SkippedObject::of_event(head), Some(expected));
+        assert_eq!(SkippedObject::of_event("<html>"), None);
+    }
 
     #[test]
     fn pages_follow_the_size_of_objects() {
         let mut page = PageSize::new(200);
-        let too_large = ApiError::TooLarge(page.max_bytes());
+        let too_large = ApiError::TooLarge { limit: page.max_bytes(), head: String::new() };
         let mut counts = Vec::new();
         while page.shrink(&too_large) {
             counts.push(page.count());

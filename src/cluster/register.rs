@@ -26,12 +26,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::client::{ApiClient, ApiError, FULL_OBJECTS, WatchLines, status_error};
+use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
 use super::retry::{Backoff, Timing};
+use super::watch_lines::WatchLines;
 use super::{Cluster, SharedStatus};
-use crate::doc::{self, Value};
 use compare::{Owner, differences, has_leftovers, lacks_bundle, stored_bundle};
 use rivals::{Reverts, last_manager};
+use tollgate_document::doc::{self, Value};
 
 /// Field manager of all writes.
 const FIELD_MANAGER: &str = "tollgate";
@@ -148,7 +149,7 @@ struct Applied {
 enum Registered {
     /// As desired.
     UpToDate,
-    /// The same, without a caBundle: another controller injects it.
+    /// As desired, but without a caBundle: another controller injects it.
     NoCaBundle,
     /// Not stored, and no entries are desired.
     NotNeeded,
@@ -331,7 +332,7 @@ impl Registrar {
         let mut last_event = Instant::now();
         let mut stored = stored_bundle(parse(&desired)?.root());
         loop {
-            let next = timeout(self.timing.check_interval, lines.next());
+            let next = timeout(self.timing.check_interval, lines.next_event());
             let Some(next) = until_changed(&mut self.registration.revision, next).await else {
                 return Ok(Reconciled::DesiredChanged);
             };

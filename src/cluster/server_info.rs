@@ -10,8 +10,8 @@ use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS};
 use super::retry::Backoff;
 use super::version::{Release, fetch_release};
-use crate::doc;
-use crate::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+use tollgate_document::doc;
 
 /// The metric that has a line for each feature gate.
 const METRIC: &str = "kubernetes_feature_enabled";
@@ -169,7 +169,7 @@ fn kinds(text: &str) -> Option<Vec<ApiKind>> {
 #[cfg(test)]
 mod tests {
     use super::{ApiKind, Gate, Line, LiveServer, Release, ServerInfo, Version, keep_gates, kinds, versions};
-    use crate::profile::ServedVersions;
+    use tollgate_api::profile::ServedVersions;
 
     #[test]
     fn a_sample_is_a_gate() {

@@ -1,8 +1,8 @@
 //! The release of the API server, which selects the profile.
 
 use super::client::{ApiClient, ApiError, FULL_OBJECTS};
-use crate::doc;
-use crate::profile::{Profile, ProfileMatch};
+use tollgate_api::profile::{Profile, ProfileMatch};
+use tollgate_document::doc;
 
 /// The version that the API server reports.
 #[derive(Clone, PartialEq, Eq, Debug)]

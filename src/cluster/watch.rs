@@ -13,11 +13,12 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, WatchLines, status_error};
-use super::page::PageSize;
+use super::client::{ApiClient, ApiError, Page, status_error};
+use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
-use crate::doc::{self, Value};
+use super::watch_lines::{WatchLine, WatchLines};
+use tollgate_document::doc::{Envelope, Keep, Part, Value};
 
 /// A resource to watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,13 +33,13 @@ pub(super) struct Resource {
     pub(super) accept_watch: &'static str,
     /// Objects per page of a list, if they are small.
     pub(super) page: usize,
+    /// What is read of an object.
+    pub(super) keep: &'static Keep,
     /// Keys and values of an object that is kept: whoever creates objects must not decide how much memory they take.
     pub(super) max_nodes: usize,
-    /// Its labels are kept.
-    pub(super) keeps_labels: bool,
 }
 
-/// The objects of a list: namespace (empty for cluster-scoped kinds) and name.
+/// The objects of a list that are stored, or that should be: namespace (empty for cluster-scoped kinds) and name.
 #[derive(Debug, Default)]
 pub(super) struct ObjectKeys(HashMap<Box<str>, HashSet<Box<str>>>);
 
@@ -53,20 +54,25 @@ impl ObjectKeys {
     pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
         self.0.get(namespace).is_some_and(|names| names.contains(name))
     }
-
-    fn len(&self) -> usize {
-        self.0.values().map(HashSet::len).sum()
-    }
 }
 
 /// Receives the objects.
 pub(super) trait ObjectSink: Send + Sync {
-    /// Stores an object from a path, or says why it cannot be read.
-    fn put(&self, path: &str, object: Value<'_>) -> Result<(), String>;
+    /// Stores an object from a path, unless it is not needed, or says why it cannot be read or stored.
+    fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String>;
     /// Removes an object.
     fn remove(&self, namespace: &str, name: &str);
     /// Removes all other objects.
     fn retain(&self, keys: &ObjectKeys);
+    /// Objects were left out for lack of memory, and there is enough of it now.
+    fn has_room_again(&self) -> bool;
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stored {
+    Yes,
+    NotNeeded,
 }
 
 /// A watch can continue after an API server was unreachable or busy. After this many error responses in a row it may
@@ -136,7 +142,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     /// Lists if necessary, and watches until the watch ends. `None` afterwards: not served.
     async fn list_and_watch(&self, position: &mut Option<WatchPosition>) -> Result<(), ApiError> {
-        let mut current = match position.take() {
+        let mut current = match position.take().filter(|_| !self.sink.has_room_again()) {
             Some(position) => position,
             None => match self.list().await? {
                 Some(position) => position,
@@ -177,35 +183,49 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     async fn list_at(&self, path: &'static str) -> Result<WatchPosition, ApiError> {
         let mut keys = ObjectKeys::default();
-        let mut next = String::new();
+        let (mut count, mut token) = (0, String::new());
         let mut page = PageSize::new(self.resource.page);
+        self.health.start_list();
         loop {
-            let query = format!("{path}?limit={}{next}", page.count());
-            let text = match self.client.get_page(&query, self.resource.accept, page.max_bytes()).await {
-                Err(error) if page.shrink(&error) => continue,
-                text => text?,
+            let next = if token.is_empty() {
+                String::new()
+            } else {
+                format!("&continue={}", percent_encode(&token))
             };
-            let list = parse(&text)?;
-            let mut count = 0;
-            for object in list.root().get("items").items() {
-                let (namespace, name) = object_key(object);
-                keys.insert(namespace, name);
-                self.put(path, object);
-                count += 1;
-            }
-            page.adapt(count, text.len());
-            let metadata = list.root().get("metadata");
-            match metadata.get("continue").str() {
-                "" => {
-                    self.sink.retain(&keys);
-                    self.health.clear_unreadable_if(|(namespace, name)| !keys.contains(namespace, name));
-                    self.health.record_list(keys.len());
-                    return Ok(WatchPosition {
-                        path,
-                        version: metadata.get("resourceVersion").str().to_owned(),
-                    });
+            let query = format!("{path}?limit={}{next}", page.count());
+            let read = self.client.get_page(&query, self.resource.accept, page.max_bytes()).await;
+            let version = match read {
+                Err(error) if page.shrink(&error) => continue,
+                Err(error) => {
+                    let Some(skipped) = SkippedObject::of_page(&error) else { return Err(error) };
+                    keys.insert(skipped.namespace, skipped.name);
+                    self.leave_out(skipped.namespace, skipped.name, TOO_LARGE);
+                    count += 1;
+                    skipped.token.clone_into(&mut token);
+                    skipped.version.to_owned()
                 }
-                token => next = format!("&continue={}", percent_encode(token)),
+                Ok(Page { text, .. }) => {
+                    let list = Envelope::open(&text, "items").map_err(|_error| ApiError::not_json())?;
+                    let before = count;
+                    for part in list.items(self.resource.keep, self.resource.max_nodes) {
+                        let part = part.map_err(|_error| ApiError::not_json())?;
+                        if self.put(path, &part) {
+                            let (namespace, name) = object_key(part.doc.root());
+                            keys.insert(namespace, name);
+                        }
+                        count += 1;
+                    }
+                    page.adapt(count - before, text.len());
+                    let metadata = list.rest().get("metadata");
+                    metadata.get("continue").str().clone_into(&mut token);
+                    metadata.get("resourceVersion").str().to_owned()
+                }
+            };
+            if token.is_empty() {
+                self.sink.retain(&keys);
+                self.health.clear_unreadable_if(|(namespace, name)| !keys.contains(namespace, name));
+                self.health.record_list(count);
+                return Ok(WatchPosition { path, version });
             }
         }
     }
@@ -235,21 +255,40 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             };
             let Some(line) = next? else { return Ok(WatchEnd::Closed) };
             self.health.record_event();
-            let event = parse(&line)?;
-            let object = event.root().get("object");
-            match event.root().get("type").str() {
-                "ADDED" | "MODIFIED" => self.put(position.path, object),
+            let line = match line {
+                WatchLine::Event(line) => line,
+                WatchLine::TooLong(head) => {
+                    let Some(skipped) = SkippedObject::of_event(&head) else { return Ok(WatchEnd::Expired) };
+                    let SkippedObject { namespace, name, version, event, .. } = skipped;
+                    if event == "DELETED" {
+                        self.remove(namespace, name);
+                    } else {
+                        self.leave_out(namespace, name, TOO_LARGE);
+                    }
+                    if !version.is_empty() {
+                        version.clone_into(&mut position.version);
+                    }
+                    continue;
+                }
+            };
+            let not_json = |_error| ApiError::not_json();
+            let event = Envelope::open(&line, "object").map_err(not_json)?;
+            let part = event.value(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
+            let object = part.doc.root();
+            match event.rest().get("type").str() {
+                "ADDED" | "MODIFIED" => _ = self.put(position.path, &part),
                 "DELETED" => {
                     let (namespace, name) = object_key(object);
-                    self.sink.remove(namespace, name);
-                    self.health.clear_unreadable(namespace, name);
+                    self.remove(namespace, name);
                 }
                 "BOOKMARK" => {}
                 _ => {
-                    let code = object.get("code").int().and_then(|code| u16::try_from(code).ok());
+                    let status = event.value(&Keep::All, self.resource.max_nodes).map_err(not_json)?;
+                    let status = status.doc.root();
+                    let code = status.get("code").int().and_then(|code| u16::try_from(code).ok());
                     return match code.unwrap_or(500) {
                         410 => Ok(WatchEnd::Expired),
-                        code => Err(status_error(code, &object.to_json())),
+                        code => Err(status_error(code, &status.to_json())),
                     };
                 }
             }
@@ -260,33 +299,44 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         }
     }
 
-    fn put(&self, path: &str, object: Value<'_>) {
-        let (namespace, name) = object_key(object);
-        let nodes = kept_nodes(object, self.resource.keeps_labels);
-        let put = if nodes > self.resource.max_nodes {
-            self.sink.remove(namespace, name);
-            Err(format!(
-                "has {nodes} keys and values; the maximum is {}, to limit memory",
-                self.resource.max_nodes
-            ))
-        } else {
-            self.sink.put(path, object)
-        };
-        match put {
-            Ok(()) => self.health.clear_unreadable(namespace, name),
+    /// Stores an object. False if it is not needed.
+    fn put(&self, path: &str, part: &Part<'_>) -> bool {
+        let (namespace, name) = object_key(part.doc.root());
+        if !part.is_whole {
+            let max = self.resource.max_nodes;
+            self.leave_out(
+                namespace,
+                name,
+                &format!("has more than {max} keys and values, which is the maximum to limit memory"),
+            );
+            return true;
+        }
+        match self.sink.put(path, part.doc.root()) {
+            Ok(stored) => {
+                self.health.clear_unreadable(namespace, name);
+                stored == Stored::Yes
+            }
             Err(why) => {
-                tracing::warn!(
-                    resource = self.resource.name,
-                    namespace,
-                    name,
-                    why,
-                    "cannot decode an object"
-                );
-                self.health.add_unreadable(namespace, name);
+                self.health.add_unreadable(namespace, name, &why);
+                true
             }
         }
     }
+
+    /// An object exists and is not stored.
+    fn leave_out(&self, namespace: &str, name: &str, why: &str) {
+        self.sink.remove(namespace, name);
+        self.health.add_unreadable(namespace, name, why);
+    }
+
+    fn remove(&self, namespace: &str, name: &str) {
+        self.sink.remove(namespace, name);
+        self.health.clear_unreadable(namespace, name);
+    }
 }
+
+/// Why an object is not read.
+const TOO_LARGE: &str = "has more than 8 MiB, which is the maximum to limit memory";
 
 /// Runs a task that never ends, and restarts it if it panics: a cache that is no longer updated must not count as
 /// current.
@@ -311,18 +361,6 @@ where
 fn object_key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())
-}
-
-/// Keys and values of an object, without those of its metadata that are never kept.
-fn kept_nodes(object: Value<'_>, keeps_labels: bool) -> usize {
-    let metadata = object.get("metadata");
-    let labels = if keeps_labels { Value::absent() } else { metadata.get("labels") };
-    let skipped = [metadata.get("managedFields"), metadata.get("annotations"), labels];
-    object.size().saturating_sub(skipped.iter().map(|value| value.size()).sum())
-}
-
-fn parse(text: &str) -> Result<doc::Doc<'_>, ApiError> {
-    doc::parse(text).map_err(|_error| ApiError::not_json())
 }
 
 /// Percent-encodes everything but letters, digits, `-`, `_` and `.`.

@@ -8,6 +8,12 @@ use tokio::time::Instant;
 
 use super::client::ApiError;
 
+/// Objects that cannot be read and are remembered by name: whoever creates objects must not decide how much memory their
+/// names take.
+const MAX_REMEMBERED: usize = 10_000;
+/// Objects that cannot be read and are logged one by one.
+const MAX_LOGGED: usize = 20;
+
 /// A working watch is opened again each minute. After this long without an event the cache may be out of date.
 const STALE_AFTER: Duration = Duration::from_secs(90);
 
@@ -30,9 +36,15 @@ struct HealthState {
     unreadable: u64,
     /// Namespace and name of objects that exist and cannot be read: they are missing from the cache.
     unreadable_objects: HashSet<(Box<str>, Box<str>)>,
+    /// There are more of them than are remembered, until everything is listed again.
+    has_more: bool,
 }
 
 impl HealthState {
+    fn unreadable_count(&self) -> usize {
+        self.unreadable_objects.len() + usize::from(self.has_more)
+    }
+
     /// The age of the cache, if it may be out of date.
     fn age(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
@@ -75,7 +87,7 @@ impl WatchHealth {
         let message = match (&state.lost, age) {
             (None, _) if state.last_event.is_none() => "not listed yet".to_owned(),
             (None, _) if !state.served => "not served by this cluster".to_owned(),
-            (None, None) => match state.unreadable_objects.len() {
+            (None, None) => match state.unreadable_count() {
                 0 => "ok".to_owned(),
                 1 => "ok, 1 object unreadable".to_owned(),
                 unreadable_objects => format!("ok, {unreadable_objects} objects unreadable"),
@@ -108,16 +120,25 @@ impl WatchHealth {
 
     /// Number of objects that exist and cannot be read.
     pub(crate) fn unreadable_count(&self) -> usize {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).unreadable_objects.len()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unreadable_count()
     }
 
     fn change(&self, change: impl FnOnce(&mut HealthState)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Everything is listed again.
+    pub(super) fn start_list(&self) {
+        self.change(|state| state.has_more = false);
+    }
+
     pub(super) fn record_list(&self, count: usize) {
-        let resource = self.resource;
-        tracing::info!(resource, count, "listed");
+        let (resource, unreadable) = (self.resource, self.unreadable_count());
+        if unreadable > 0 {
+            tracing::warn!(resource, count, unreadable, "listed; some objects are not cached");
+        } else {
+            tracing::info!(resource, count, "listed");
+        }
         self.change(|state| {
             state.served = true;
             state.lists += 1;
@@ -168,20 +189,34 @@ impl WatchHealth {
         });
     }
 
-    /// An object exists and cannot be read.
-    pub(super) fn add_unreadable(&self, namespace: &str, name: &str) {
+    /// An object exists and cannot be read, or is not stored.
+    pub(super) fn add_unreadable(&self, namespace: &str, name: &str, why: &str) {
         self.change(|state| {
             state.unreadable += 1;
+            let known = state.unreadable_objects.len();
+            if known >= MAX_REMEMBERED {
+                state.has_more = true;
+                return;
+            }
             state.unreadable_objects.insert((namespace.into(), name.into()));
+            // Those behind them are in the count.
+            if known < MAX_LOGGED {
+                let resource = self.resource;
+                tracing::warn!(resource, namespace, name, why, "an object is not cached");
+            }
         });
     }
 
     /// An object was read, or was deleted.
     pub(super) fn clear_unreadable(&self, namespace: &str, name: &str) {
-        self.clear_unreadable_if(|object| *object.0 == *namespace && *object.1 == *name);
+        self.change(|state| {
+            if !state.unreadable_objects.is_empty() {
+                state.unreadable_objects.remove(&(namespace.into(), name.into()));
+            }
+        });
     }
 
-    /// The same for all objects (namespace, name) for which `gone` is true.
+    /// All objects (namespace, name) for which `gone` is true were read, or were deleted.
     pub(super) fn clear_unreadable_if(&self, gone: impl Fn((&str, &str)) -> bool) {
         self.change(|state| {
             if !state.unreadable_objects.is_empty() {

@@ -12,7 +12,7 @@ use super::baseline::KnownFindings;
 use super::file::Override;
 use super::levels::{LevelSetting, Levels};
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
-use crate::rules::{Level, Origin};
+use tollgate_engine::rules::{Level, Origin};
 
 /// What is accepted in one file.
 #[derive(Clone, Copy, Debug)]

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::acceptance::ObjectName;
-use crate::field::{FieldPath, Name};
-use crate::gofmt::json_string;
-use crate::policy::{PolicyError, Struct, Ty, document_errors, field, required};
 use crate::report::LocatedFinding;
-use crate::rules::{self, Origin, RuleSet};
-use crate::source::{Lines, documents};
+use tollgate_document::field::{FieldPath, Name};
+use tollgate_document::source::{Lines, documents};
+use tollgate_engine::policy::{PolicyError, Struct, Ty, document_errors, field, required};
+use tollgate_engine::rules::{self, Origin, RuleSet};
+use tollgate_formats::gofmt::json_string;
 
 /// The version of the format.
 const VERSION: &str = "tollgate.dev/baseline/v1";

@@ -2,9 +2,9 @@
 //! examples.
 
 use super::levels::LevelSetting;
-use crate::policy::{Struct, Ty, field, required};
-use crate::profile::Gate;
-use crate::rules::{self, Origin};
+use tollgate_api::profile::Gate;
+use tollgate_engine::policy::{Struct, Ty, field, required};
+use tollgate_engine::rules::{self, Origin};
 
 const STRINGS: Ty = Ty::List(&Ty::NonEmptyStr);
 const RELEASES: Ty = Ty::AnyOf(&[Ty::Word, Ty::List(&Ty::Word)]);

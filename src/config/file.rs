@@ -8,11 +8,11 @@
 use super::acceptance::ObjectName;
 use super::fields::CONFIG;
 use super::levels::{LevelSetting, LevelTarget, Levels};
-use crate::doc::{Value, ValueKind};
-use crate::field::Path;
-use crate::policy::{PolicyError, document_errors, glob_matches};
-use crate::rules::{Origin, Rule};
-use crate::source::{Document, Lines, documents};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_document::source::{Document, Lines, documents};
+use tollgate_engine::policy::{PolicyError, document_errors, glob_matches};
+use tollgate_engine::rules::{Origin, Rule};
 
 /// A value and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -258,7 +258,7 @@ impl Reader<'_> {
 
     fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
         let (line, column) = self.position(at, false);
-        let field = at.owned().print(crate::field::PathStyle::User);
+        let field = at.owned().print(tollgate_document::field::PathStyle::User);
         let message = format!("{field}: {}", message.into());
         self.errors.push(PolicyError { file: self.name.to_owned(), line, column, message });
     }

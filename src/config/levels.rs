@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::Diagnostic;
-use crate::finding::{LEFT_OUT, RuleId};
-use crate::rules::{self, Level, Origin, Rule};
+use tollgate_document::finding::{LEFT_OUT, RuleId};
+use tollgate_engine::engine::Diagnostic;
+use tollgate_engine::rules::{self, Level, Origin, Rule};
 
 /// The level that a rule is set to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -148,10 +148,10 @@ impl Levels {
 mod tests {
     use super::LevelSetting::{self, Allow, Deny, Warn};
     use super::{LevelTarget, Levels};
-    use crate::engine::Diagnostic;
-    use crate::field::FieldPath;
-    use crate::finding::{BadValue, ErrorType, Finding};
-    use crate::rules::{self, Level};
+    use tollgate_document::field::FieldPath;
+    use tollgate_document::finding::{BadValue, ErrorType, Finding};
+    use tollgate_engine::engine::Diagnostic;
+    use tollgate_engine::rules::{self, Level};
 
     type Given<'a> = &'a [(&'a str, LevelSetting)];
 

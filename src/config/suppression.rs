@@ -8,13 +8,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::engine::Diagnostic;
-use crate::field::FieldPath;
-use crate::finding::{BadValue, ErrorType, Finding, RuleId};
 use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
-use crate::rules::suppression::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
-use crate::rules::{self, Level, Origin, RuleSet};
-use crate::source::{Lines, comments};
+use tollgate_document::field::FieldPath;
+use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
+use tollgate_document::source::{Lines, comments};
+use tollgate_engine::engine::Diagnostic;
+use tollgate_engine::rules::suppression::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
+use tollgate_engine::rules::{self, Level, Origin, RuleSet};
 
 /// What the comments begin with.
 const MARK: &str = "tollgate:";
@@ -42,7 +42,7 @@ pub struct Suppressions {
     list: Vec<Suppression>,
     /// By line and rule: the suppression and its name.
     by_line: HashMap<(usize, RuleId), (usize, usize)>,
-    /// The same, of comments on lines of their own: those may be about an object.
+    /// By line and rule, only of comments on lines of their own, which may be about an object.
     by_head: HashMap<(usize, RuleId), (usize, usize)>,
     /// The first one that is not reported yet.
     next: usize,
@@ -227,7 +227,7 @@ fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     };
     let list = rest.trim_start().strip_prefix("allow").and_then(|list| list.trim_start().strip_prefix('('));
     let Some((list, reason)) = list.and_then(|list| list.split_once(')')) else {
-        let shown = crate::gofmt::head(rest.trim(), 64);
+        let shown = tollgate_formats::gofmt::head(rest.trim(), 64);
         let detail = format!("`{shown}` is not a valid suppression");
         suppression.faults.push(malformed(ErrorType::Invalid, shown, &detail));
         return suppression;
@@ -251,7 +251,7 @@ fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
         match rule_to_suppress(name) {
             Ok(rule) => suppression.names.push(SuppressedRule { rule, bytes, is_used: false }),
             Err((detail, help)) => {
-                let value = crate::gofmt::head(name, 64).to_owned();
+                let value = tollgate_formats::gofmt::head(name, 64).to_owned();
                 suppression.faults.push(Fault {
                     bytes,
                     kind: ErrorType::Invalid,
@@ -273,8 +273,9 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     }
     let Some(rule) = rules::find(name) else {
         let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id.0);
-        let help = crate::policy::near(lints, name).map_or(lists, |near| format!("did you mean `{near}`?"));
-        return Err((format!("`{}` is not a rule", crate::gofmt::head(name, 64)), help));
+        let help = tollgate_engine::policy::near(lints, name)
+            .map_or(lists, |near| format!("did you mean `{near}`?"));
+        return Err((format!("`{}` is not a rule", tollgate_formats::gofmt::head(name, 64)), help));
     };
     if rule.origin != Origin::Lint {
         let detail = format!("only lints can be suppressed; {name} has origin {}", rule.origin.name());

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::answer::Answer;
 use super::compare::{Comparison, SameParts};
-use crate::profile::{ApiKind, Version};
+use tollgate_api::profile::{ApiKind, Version};
 
 /// How many of how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Count {
-    pub(crate) same: usize,
-    pub(crate) of: usize,
+pub struct Count {
+    pub same: usize,
+    pub of: usize,
 }
 
 impl Count {
@@ -22,7 +22,7 @@ impl Count {
     }
 
     /// `99.93%`; rounded down, so that only complete agreement is 100%.
-    pub(crate) fn percent(self) -> String {
+    pub fn percent(self) -> String {
         match (self.same, self.of) {
             (_, 0) => "-".to_owned(),
             (same, of) if same == of => "100%".to_owned(),
@@ -36,25 +36,25 @@ impl Count {
 
 /// Cases of one kind and version, or of all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Row {
-    pub(crate) verdict: Count,
-    pub(crate) fields: Count,
-    pub(crate) texts: Count,
+pub struct Row {
+    pub verdict: Count,
+    pub fields: Count,
+    pub texts: Count,
     /// Cases in which anything differs.
-    pub(crate) differing: usize,
+    pub differing: usize,
     /// Refused by other webhooks, policies, quotas.
-    pub(crate) other_admission: usize,
+    pub other_admission: usize,
     /// Not sent, or answered so: the version is not served.
-    pub(crate) not_served: usize,
+    pub not_served: usize,
     /// Not sent, or answered so: the user may not create the kind.
-    pub(crate) not_allowed: usize,
+    pub not_allowed: usize,
     /// No verdict for another reason.
-    pub(crate) failed: usize,
+    pub failed: usize,
 }
 
 impl Row {
     /// Cases that the server did not judge.
-    pub(crate) fn without_verdict(&self) -> usize {
+    pub fn without_verdict(&self) -> usize {
         self.other_admission + self.not_served + self.not_allowed + self.failed
     }
 
@@ -77,14 +77,14 @@ impl Row {
 
 /// The table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Agreement {
-    pub(crate) rows: BTreeMap<(ApiKind, Version), Row>,
-    pub(crate) total: Row,
+pub struct Agreement {
+    pub rows: BTreeMap<(ApiKind, Version), Row>,
+    pub total: Row,
 }
 
 impl Agreement {
     /// Counts one case.
-    pub(crate) fn add(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
+    pub fn add(&mut self, kind: ApiKind, version: Version, answer: &Answer, comparison: Comparison) {
         for row in [self.rows.entry((kind, version)).or_default(), &mut self.total] {
             match comparison {
                 Comparison::Compared(same) => row.add_same(same),

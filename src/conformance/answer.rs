@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::doc::{self, Value};
+use tollgate_document::doc::{self, Value};
 
 /// An answer to a create.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// Validation let the object pass.
     Accepted,
     /// Validation or decoding refused it.
@@ -28,7 +28,7 @@ pub(crate) enum Answer {
 
 /// Why a server refuses an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// It does not decode: the server's words.
     Undecodable(String),
     /// It is not valid.
@@ -42,7 +42,7 @@ pub(crate) enum Refusal {
 
 impl Answer {
     /// Reads the status code and the body of a response.
-    pub(crate) fn of(code: u16, body: &str) -> Answer {
+    pub fn of(code: u16, body: &str) -> Answer {
         let document = doc::parse(body).ok();
         let root = document.as_ref().map_or(Value::absent(), |document| document.root());
         if code == 200 || code == 201 {
@@ -80,7 +80,7 @@ impl Answer {
     }
 
     /// The server said what it thinks of the object.
-    pub(crate) fn is_verdict(&self) -> bool {
+    pub fn is_verdict(&self) -> bool {
         matches!(self, Answer::Accepted | Answer::Refused(_))
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::answer::{Answer, Refusal};
 use super::corpus::Case;
-use crate::doc;
-use crate::engine::{Attributes, Engine, Labels};
-use crate::profile::Profile;
-use crate::rules::RuleSet;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc;
+use tollgate_engine::engine::{Attributes, Engine, Labels};
+use tollgate_engine::rules::RuleSet;
 
 /// In place of the random end of a generated name, which nobody can foresee.
 const RANDOM: &str = "<rand>";
@@ -16,7 +16,7 @@ const RANDOM_LENGTH: usize = 5;
 
 /// Judges cases as one API server does.
 #[derive(Debug)]
-pub(crate) struct Judge {
+pub struct Judge {
     engine: Engine,
     /// Labels of the namespace, JSON.
     labels: String,
@@ -26,31 +26,26 @@ pub(crate) struct Judge {
 
 /// Tollgate's verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct OwnAnswer {
-    pub(crate) allowed: bool,
+pub struct OwnAnswer {
+    pub allowed: bool,
     /// Type and field of each error.
-    pub(crate) fields: BTreeSet<(String, String)>,
+    pub fields: BTreeSet<(String, String)>,
     /// Field and text of each error.
-    pub(crate) texts: BTreeSet<String>,
+    pub texts: BTreeSet<String>,
     /// The text of each error without its field.
     details: BTreeSet<String>,
 }
 
 impl Judge {
     /// A judge for a server of that profile; `labels` are those of the namespace.
-    pub(crate) fn new(
-        profile: &'static Profile,
-        namespace: &str,
-        labels: &str,
-        now: &str,
-    ) -> Result<Judge, String> {
+    pub fn new(profile: &'static Profile, namespace: &str, labels: &str, now: &str) -> Result<Judge, String> {
         let engine = Engine::new(vec![profile], RuleSet::parse("upstream,decoding")?).exactly();
         let [namespace, labels, now] = [namespace, labels, now].map(str::to_owned);
         Ok(Judge { engine, labels, namespace, now })
     }
 
     /// Tollgate's verdict on a case.
-    pub(crate) fn judge(&self, case: &Case) -> OwnAnswer {
+    pub fn judge(&self, case: &Case) -> OwnAnswer {
         let (Ok(object), Ok(labels)) = (doc::parse(&case.object), doc::parse(&self.labels)) else {
             return OwnAnswer::default();
         };
@@ -71,22 +66,22 @@ impl Judge {
 
 /// Which parts of two verdicts are the same; `None` for a part that the server's verdict does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SameParts {
-    pub(crate) verdict: bool,
-    pub(crate) fields: Option<bool>,
-    pub(crate) texts: Option<bool>,
+pub struct SameParts {
+    pub verdict: bool,
+    pub fields: Option<bool>,
+    pub texts: Option<bool>,
 }
 
 impl SameParts {
     /// All that can be compared is the same.
-    pub(crate) fn all(self) -> bool {
+    pub fn all(self) -> bool {
         self.verdict && self.fields != Some(false) && self.texts != Some(false)
     }
 }
 
 /// How the two verdicts on one object compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Comparison {
+pub enum Comparison {
     /// The server gave a verdict.
     Compared(SameParts),
     /// It did not.
@@ -95,7 +90,7 @@ pub(crate) enum Comparison {
 
 impl Comparison {
     /// Compares a server's answer with Tollgate's.
-    pub(crate) fn of(answer: &Answer, own: &OwnAnswer) -> Comparison {
+    pub fn of(answer: &Answer, own: &OwnAnswer) -> Comparison {
         let same = match answer {
             Answer::Accepted => SameParts {
                 verdict: own.allowed,
@@ -134,7 +129,7 @@ fn are_same_texts(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Answer, Case, Comparison, Judge, OwnAnswer, Refusal, SameParts, are_same_texts};
-    use crate::profile::{ApiKind, GateChoice, Profile, Version};
+    use tollgate_api::profile::{ApiKind, GateChoice, Profile, Version};
 
     fn judge(release: &str, gates: &str, labels: &str) -> Judge {
         let profile = Profile::named(release).expect("a release");

@@ -7,13 +7,13 @@ use std::io::Read as _;
 
 use flate2::read::GzDecoder;
 
-use crate::doc::{self, Value};
-use crate::engine::{Identity, identify};
-use crate::profile::{ApiKind, Profile, Version};
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc::{self, Value};
+use tollgate_engine::engine::{Identity, identify};
 
 /// A part of the shipped cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CorpusSet {
+pub enum CorpusSet {
     /// Written for a topic each.
     Corpus,
     /// Generated, with random mistakes and expressions.
@@ -29,7 +29,7 @@ impl CorpusSet {
     }
 
     /// The cases as text: a line about what is left out, then a line for each case.
-    pub(crate) fn text(self) -> Result<String, String> {
+    pub fn text(self) -> Result<String, String> {
         let mut text = String::new();
         let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
         read.map(|_| text).map_err(|error| format!("cannot read the bundled cases: {error}"))
@@ -38,27 +38,27 @@ impl CorpusSet {
 
 /// An object to create.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Case {
-    pub(crate) id: String,
-    pub(crate) kind: ApiKind,
-    pub(crate) version: Version,
+pub struct Case {
+    pub id: String,
+    pub kind: ApiKind,
+    pub version: Version,
     /// The object as it is sent.
-    pub(crate) object: String,
+    pub object: String,
 }
 
 /// Cases, and how many are not among them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Corpus {
-    pub(crate) cases: Vec<Case>,
+pub struct Corpus {
+    pub cases: Vec<Case>,
     /// Updates, which need a stored object.
-    pub(crate) updates: usize,
+    pub updates: usize,
     /// Objects that made an API server panic, or could.
-    pub(crate) dangerous: usize,
+    pub dangerous: usize,
 }
 
 impl Corpus {
     /// The cases of these sets. Objects that live in a namespace are moved to the one given.
-    pub(crate) fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
+    pub fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
         let mut corpus = Corpus::default();
         for set in sets {
             corpus.add(&set.text()?, namespace).ok_or("cannot read the bundled cases")?;
@@ -84,7 +84,7 @@ impl Corpus {
 }
 
 /// The kind and version of an object, if some release serves them.
-pub(crate) fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
+pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
     let (kind, version) = (ApiKind::of(group, kind)?, Version::parse(version)?);

@@ -41,7 +41,7 @@ pub(crate) struct FolderWalk {
     pub(crate) outside: Vec<PathBuf>,
     /// Manifests by their names, and folders, that an ignore file leaves out.
     pub(crate) ignored: usize,
-    /// The same for excludes.
+    /// Manifests by their names, and folders, that an exclude leaves out.
     pub(crate) excluded: usize,
     /// Folders with a Helm chart, those above the walk included.
     pub(crate) charts: Vec<PathBuf>,

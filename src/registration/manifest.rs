@@ -99,6 +99,7 @@ impl Destination {
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
     /// The Service of the manifests in a namespace.
+    #[cfg(feature = "online")]
     pub(crate) fn service(namespace: &str) -> Destination {
         let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
         Destination { url: None, namespace, name, only: None, fail_closed: false }

@@ -5,13 +5,13 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use super::{Destination, OptionalApi, WebhookEntries};
-use crate::doc::{self, Doc, Value};
-use crate::engine::{Attributes, Diagnostic, Engine, Labels};
-use crate::policy::{PolicyFile, PolicySet, evaluate};
-use crate::profile::{self, ApiKind};
-use crate::rules::server_defaults;
-use crate::rules::{Origin, RuleSet};
-use crate::source;
+use tollgate_api::profile::{self, ApiKind};
+use tollgate_document::doc::{self, Doc, Value};
+use tollgate_document::source;
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
+use tollgate_engine::policy::{PolicyFile, PolicySet, evaluate};
+use tollgate_engine::rules::server_defaults;
+use tollgate_engine::rules::{Origin, RuleSet};
 
 /// An entry of a configuration: which requests it is sent.
 struct WebhookEntry {

@@ -5,7 +5,7 @@
 //! Invariant: a finding is folded only into a reported one that has the same level and profiles.
 
 use super::LocatedFinding;
-use crate::api::conform::suggest::and_list;
+use tollgate_api::conform::suggest::and_list;
 
 /// Which rules report the cause and what follows from it.
 const CAUSE: &str = "request-shape";

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use super::text::{message, skip_message};
 use super::{DocumentResult, Report, ReportWriter, Summary, profiles_of};
-use crate::rules::Level;
-use crate::sanitize;
+use tollgate_engine::rules::Level;
+use tollgate_formats::sanitize;
 
 /// `-o concise`
 pub(super) struct Writer;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::{DocumentResult, LocatedFinding};
-use crate::source::InputError;
+use tollgate_document::source::InputError;
 
 /// Letters of a fingerprint: 128 bits.
 pub(super) const LENGTH: usize = 32;

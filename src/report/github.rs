@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use super::text::message;
 use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, profiles_of};
-use crate::rules::Level;
-use crate::sanitize;
+use tollgate_engine::rules::Level;
+use tollgate_formats::sanitize;
 
 /// `-o github`
 pub(super) struct Writer;

@@ -14,7 +14,7 @@ use super::text::message;
 use super::{
     DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint,
 };
-use crate::rules::Level;
+use tollgate_engine::rules::Level;
 
 #[derive(Serialize)]
 struct Issue<'a> {

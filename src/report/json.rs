@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, SkipReason, Summary, docs_url};
-use crate::engine::{Diagnostic, Verdict};
-use crate::finding::BadValue;
-use crate::sanitize;
-use crate::source::{InputError, SourceLocation};
+use tollgate_document::finding::BadValue;
+use tollgate_document::source::{InputError, SourceLocation};
+use tollgate_engine::engine::{Diagnostic, Verdict};
+use tollgate_formats::sanitize;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,8 +8,8 @@ use super::text::message;
 use super::{
     DocumentResult, DocumentStatus, Report, ReportWriter, SkipReason, Summary, docs_url, profiles_of,
 };
-use crate::rules::Level;
-use crate::sanitize;
+use tollgate_engine::rules::Level;
+use tollgate_formats::sanitize;
 
 /// `-o junit`
 pub(super) struct Writer;

@@ -25,7 +25,7 @@ impl Piece {
     }
 
     /// A part with one finding.
-    #[cfg(all(test, feature = "cli"))]
+    #[cfg(test)]
     pub(crate) fn of_finding(text: &str) -> Piece {
         Piece { text: format!("{FINDING_MARK}{text}{FINDING_MARK}") }
     }

@@ -13,8 +13,9 @@ use super::{
     AcceptedBy, DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url,
     fingerprint,
 };
-use crate::rules::{self, Level, Rule};
-use crate::source::{InputError, TextFix};
+use crate::pages::page;
+use tollgate_document::source::{InputError, TextFix};
+use tollgate_engine::rules::{self, Level, Rule};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Not a rule of ours, but every result needs one.
@@ -222,13 +223,13 @@ impl ReportWriter for Writer {
 }
 
 fn describe(rule: &Rule) -> String {
-    let about = about(rule.doc);
+    let about = about(page(rule.id));
     let about = if about.is_empty() { rule.id.0 } else { &about };
     encode(&ReportingDescriptor {
         id: rule.id.0,
         short_description: Message { text: about },
         help_uri: Some(docs_url(rule.id.0)),
-        help: MultiformatMessage { text: rule.doc, markdown: rule.doc },
+        help: MultiformatMessage { text: page(rule.id), markdown: page(rule.id) },
         default_configuration: DefaultConfiguration { level: level(rule.level) },
         properties: RuleProperties { tags: [rule.origin.name()] },
     })
@@ -287,7 +288,7 @@ fn location_of(located: &LocatedFinding, artifact: ArtifactLocation) -> Location
 
 fn location(
     artifact: ArtifactLocation,
-    at: &crate::source::SourceLocation,
+    at: &tollgate_document::source::SourceLocation,
     field: Option<String>,
 ) -> Location {
     let region = region(at);
@@ -301,7 +302,7 @@ fn location(
     }
 }
 
-fn region(at: &crate::source::SourceLocation) -> Region {
+fn region(at: &tollgate_document::source::SourceLocation) -> Region {
     Region {
         start_line: at.line,
         start_column: at.column,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::json::encode;
 use super::{DocumentResult, Format, Report, Summary, docs_url};
-use crate::rules::{Level, Origin};
+use tollgate_engine::rules::{Level, Origin};
 
 /// Counts per rule; a rule of policies counts per level.
 #[derive(Clone, Default, Debug)]

@@ -16,10 +16,10 @@ use super::{
     DocumentResult, LocatedFinding, Mentions, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
     profiles_of,
 };
-use crate::engine::Diagnostic;
-use crate::rules::{Level, Origin as RuleOrigin};
-use crate::sanitize;
-use crate::source::InputError;
+use tollgate_document::source::InputError;
+use tollgate_engine::engine::Diagnostic;
+use tollgate_engine::rules::{Level, Origin as RuleOrigin};
+use tollgate_formats::sanitize;
 
 /// Characters of a value shown.
 const MAX_VALUE_CHARS: usize = 120;

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::OwnedLabels;
+use tollgate_engine::engine::OwnedLabels;
 
 /// Whether the server answers requests: set while both ports are open, until the drain begins. Clones share the flag.
 #[derive(Clone, Debug, Default)]

@@ -292,7 +292,14 @@ mod tests {
     #[test]
     fn a_slow_body_is_counted_with_the_others() {
         let large = 1 << 20;
-        let plan = MemoryPlan { connections: 1, common: 1 << 20, small: 1 << 20, working: 0, one_peer: 0 };
+        let plan = MemoryPlan {
+            connections: 1,
+            common: 1 << 20,
+            small: 1 << 20,
+            working: 0,
+            small_working: 0,
+            one_peer: 0,
+        };
         let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
         let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
         let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
@@ -315,7 +322,14 @@ mod tests {
 
     #[test]
     fn room_is_counted_before_it_is_used() {
-        let plan = MemoryPlan { connections: 1, common: 200_000, small: 100_000, working: 0, one_peer: 0 };
+        let plan = MemoryPlan {
+            connections: 1,
+            common: 200_000,
+            small: 100_000,
+            working: 0,
+            small_working: 0,
+            one_peer: 0,
+        };
         let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
         let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
         let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);

@@ -45,7 +45,7 @@ pub(super) enum Phase {
     Evaluating,
     /// The response is being written.
     Responding,
-    /// The same, and the connection closes afterwards: input is discarded.
+    /// The response is being written, and the connection closes afterwards: input is discarded.
     Closing,
 }
 
@@ -315,7 +315,8 @@ mod tests {
     use crate::server::memory::MemoryPlan;
 
     fn limiter(common: usize, small: usize) -> Arc<LoadLimiter> {
-        let plan = MemoryPlan { connections: 1, common, small, working: 0, one_peer: common };
+        let plan =
+            MemoryPlan { connections: 1, common, small, working: 0, small_working: 0, one_peer: common };
         Arc::new(LoadLimiter::new(1, plan, Gauge::default(), Counter::default()))
     }
 

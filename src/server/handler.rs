@@ -17,13 +17,12 @@ use super::background::{NamespaceLabels, NamespaceSource};
 use super::body::{BodyError, BodyLimits, ReceivedBody, receive};
 use super::clock::{self, Seconds};
 use super::connection::Connection;
-use super::limiter::{LimitReached, Reservation};
+use super::limiter::{LimitReached, Reservation, SMALL_BODY};
 use super::metrics::{Outcome, resource_label, side_name};
 use super::{ServingConfig, SharedState};
-use crate::api::review::{BadReview, Request, Response, Status};
-use crate::doc;
-use crate::engine::{Decision, Endpoint, Labels, NamespaceLookup};
-use crate::gotime;
+use tollgate_api::review::{BadReview, Request, Response, Status};
+use tollgate_engine::engine::{Decision, Endpoint, Labels, NamespaceLookup};
+use tollgate_formats::gotime;
 
 /// Longest message of an error response, in characters.
 const MAX_REASON_CHARS: usize = 300;
@@ -121,7 +120,7 @@ async fn handle(
         content_length: content_length(request),
         timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
     };
-    let diagnostic = match check_headers(request) {
+    let encoded = match check_headers(request) {
         Ok(()) => match receive(payload, limits, &shared.limiter, connection).await {
             Ok(mut received) => {
                 if let Some(connection) = connection {
@@ -130,6 +129,9 @@ async fn handle(
                 let until = started + limits.timeout;
                 match reserve_working_memory(shared, &mut received, until).await {
                     Ok(_reservation) => {
+                        if received.bytes.len() > SMALL_BODY {
+                            notice_departure().await;
+                        }
                         answer_review(request, shared, endpoint, &received.bytes, started).await
                     }
                     Err(LimitReached) => Err(too_busy()),
@@ -140,7 +142,7 @@ async fn handle(
         },
         Err(fault) => Err(fault.before_body(request)),
     };
-    let answered = diagnostic.and_then(|bytes| {
+    let answered = encoded.and_then(|bytes| {
         let closes = should_close(request, shared);
         let reservation =
             connection.map_or(Ok(()), |connection| connection.response_started(bytes.len(), closes));
@@ -179,6 +181,15 @@ async fn reserve_working_memory<'g>(
             }
             Err(LimitReached) => return Err(LimitReached),
         }
+    }
+}
+
+/// Drops the request if its client has left: an API server that gave up asks again, and both evaluations of a large body
+/// would keep others waiting. actix reads from the socket before it polls the handler, and closes the connection after,
+/// so it takes two rounds.
+async fn notice_departure() {
+    for _ in 0..2 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -351,9 +362,9 @@ fn call_engine(
     }));
     match admitted {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(BadReview { detail, .. })) => {
+        Ok(Err(BadReview { detail, is_too_dense, .. })) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
-            let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || detail.ends_with(doc::TOO_DENSE);
+            let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
             let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
             denied.ok_or_else(|| HttpError::new(400, "BadRequest", detail))
         }

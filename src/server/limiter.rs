@@ -2,7 +2,7 @@
 //!
 //! A request is in flight from the end of its body to its response: thousands of clients that send slowly must not
 //! block others. Memory is counted wherever a client determines how much is needed: heads,
-//! bodies, responses that the client has not read, and the evaluation of large bodies. Small bodies that arrive
+//! bodies, responses that the client has not read, and the evaluation of bodies. Small bodies that arrive
 //! promptly have a budget of their own, so that an API server gets through while others use up the rest.
 //!
 //! One address may use at most as much of the common budget as it leaves to others, so one that sends large bodies
@@ -18,15 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
+use tollgate_engine::engine::memory_needed;
+
 use super::memory::MemoryPlan;
 
 /// Largest body that counts as small; nearly every AdmissionReview is.
 pub(super) const SMALL_BODY: usize = 64 << 10;
 /// Memory of a request that waits for its client, without its body: head, task, timer.
 pub(super) const WAITING_REQUEST_COST: usize = 10 << 10;
-/// Most memory that evaluating a body takes, as a multiple of its length.
-pub(super) const WORK_FACTOR: usize = 8;
-
 /// The limits and their current use.
 #[derive(Debug)]
 pub(super) struct LoadLimiter {
@@ -37,8 +36,10 @@ pub(super) struct LoadLimiter {
     pub(super) common: MemoryBudget,
     /// Small bodies that arrive promptly.
     pub(super) small: MemoryBudget,
-    /// Evaluation of large bodies.
+    /// Evaluation of bodies.
     pub(super) working: MemoryBudget,
+    /// Evaluation of small bodies only.
+    pub(super) small_working: MemoryBudget,
     peers: Mutex<HashMap<IpAddr, Arc<PeerUse>>>,
 }
 
@@ -147,8 +148,10 @@ impl LoadLimiter {
     pub(super) fn new(max_requests: usize, plan: MemoryPlan, in_flight: Gauge, shed: Counter) -> LoadLimiter {
         let max_requests = i64::try_from(max_requests).unwrap_or(i64::MAX);
         let common = MemoryBudget::new(plan.common, plan.one_peer);
-        let [small, working] = [plan.small, plan.working].map(|limit| MemoryBudget::new(limit, 0));
-        LoadLimiter { in_flight, shed, max_requests, common, small, working, peers: Mutex::default() }
+        let others = [plan.small, plan.working, plan.small_working];
+        let [small, working, small_working] = others.map(|limit| MemoryBudget::new(limit, 0));
+        let peers = Mutex::default();
+        LoadLimiter { in_flight, shed, max_requests, common, small, working, small_working, peers }
     }
 
     /// What the connections of this address have reserved, for one more of them.
@@ -187,13 +190,16 @@ impl LoadLimiter {
         BodyReservation { limiter: self, peer, reservation, is_slow: false }
     }
 
-    /// Reserves memory to evaluate a body of this length. A small one needs none: there is at most one per worker. One
+    /// Reserves memory to evaluate a body of this length. A small one may use a budget that large ones leave alone. One
     /// that needs more than the whole budget is evaluated alone.
     pub(super) fn reserve_work(&self, body: usize) -> Result<Reservation<'_>, LimitReached> {
-        let mut reservation = Reservation::empty(&self.working, None);
-        if body > SMALL_BODY {
-            reservation.grow_to(body.saturating_mul(WORK_FACTOR).min(self.working.limit))?;
+        let bytes = memory_needed(body);
+        let mut reservation = Reservation::empty(&self.small_working, None);
+        if body <= SMALL_BODY && reservation.grow_to(bytes).is_ok() {
+            return Ok(reservation);
         }
+        let mut reservation = Reservation::empty(&self.working, None);
+        reservation.grow_to(bytes.min(self.working.limit))?;
         Ok(reservation)
     }
 }
@@ -240,13 +246,15 @@ impl BodyReservation<'_> {
 mod tests {
     use std::net::IpAddr;
 
-    use super::{LimitReached, LoadLimiter, MemoryPlan, SMALL_BODY, WAITING_REQUEST_COST};
+    use super::{LimitReached, LoadLimiter, MemoryPlan, SMALL_BODY, WAITING_REQUEST_COST, memory_needed};
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
 
     fn limiter(common: usize) -> LoadLimiter {
         let small = 2 * SMALL_BODY;
-        let plan = MemoryPlan { connections: 1, common, small, working: 10 * SMALL_BODY, one_peer: 0 };
+        let (working, small_working) =
+            (memory_needed(SMALL_BODY + 1) + memory_needed(1), 2 * memory_needed(SMALL_BODY));
+        let plan = MemoryPlan { connections: 1, common, small, working, small_working, one_peer: 0 };
         LoadLimiter::new(2, plan, Gauge::default(), Counter::default())
     }
 
@@ -326,13 +334,21 @@ mod tests {
     }
 
     #[test]
-    fn judging_large_bodies_is_counted() {
+    fn judging_bodies_is_counted() {
         let limiter = limiter(0);
-        let small = limiter.reserve_work(SMALL_BODY);
-        assert!(small.is_ok() && used(&limiter) == [0; 3]);
-        let first = limiter.reserve_work(SMALL_BODY + 1);
-        assert!(first.is_ok() && limiter.reserve_work(SMALL_BODY + 1).is_err());
-        drop(first);
+        let large = limiter.reserve_work(SMALL_BODY + 1);
+        assert!(large.is_ok() && limiter.working.used() == memory_needed(SMALL_BODY + 1));
+        let small = [0, 1].map(|_| limiter.reserve_work(SMALL_BODY));
+        assert!(small.iter().all(Result::is_ok), "a large one does not keep small ones waiting");
+        assert_eq!(limiter.small_working.used(), 2 * memory_needed(SMALL_BODY));
+        assert!(
+            limiter.reserve_work(1).is_ok_and(|more| more.bytes == memory_needed(1)),
+            "the rest of the other budget"
+        );
+        let (first, second) = (limiter.reserve_work(SMALL_BODY), limiter.reserve_work(SMALL_BODY + 1));
+        assert!(first.is_err() && second.is_err(), "they wait");
+        drop((large, small));
+        assert_eq!((limiter.working.used(), limiter.small_working.used()), (0, 0));
         assert!(
             limiter.reserve_work(100 * SMALL_BODY).is_ok(),
             "one that is too large for the share is judged alone"

@@ -20,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry, reload};
 
-use crate::sanitize::{self, is_unsafe};
+use tollgate_formats::sanitize::{self, is_unsafe};
 
 /// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

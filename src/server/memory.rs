@@ -1,10 +1,12 @@
-//! Divides `--max-memory` between connections, bodies and their evaluation.
+//! Divides `--max-memory` between connections, bodies, their evaluation, and the cached state of the cluster.
 //!
 //! Pure, except for [`effective_limit`], which reads the limit of the container. The parts add up to no more than the
 //! whole; their use is counted by `limiter` and `connection`.
 #![expect(clippy::disallowed_methods, reason = "the shell asks the system for its limit here")]
 
-use super::limiter::{SMALL_BODY, WORK_FACTOR};
+use tollgate_engine::engine::memory_needed;
+
+use super::limiter::SMALL_BODY;
 use super::settings::Limits;
 
 /// The process itself: program, policies, tables, buffered log lines, and fragmentation of the
@@ -12,6 +14,9 @@ use super::settings::Limits;
 const BASE_MEMORY: usize = 40 << 20;
 /// One connection: TLS session, buffers, task. Measured: 18 KiB, silent or with half a head.
 const CONNECTION_COST: usize = 20 << 10;
+
+/// Reading lists and watches of a cluster: texts of pages, and one object of the largest size.
+const READING_MEMORY: usize = 16 << 20;
 
 /// Fewest connections that memory must suffice for.
 const MIN_CONNECTIONS: usize = 64;
@@ -25,40 +30,61 @@ pub(super) struct MemoryPlan {
     pub(super) common: usize,
     /// Bytes for small bodies that arrive promptly.
     pub(super) small: usize,
-    /// Bytes for the evaluation of large bodies.
+    /// Bytes for the evaluation of bodies.
     pub(super) working: usize,
+    /// Bytes that only the evaluation of small bodies may use: a large one never keeps them waiting.
+    pub(super) small_working: usize,
     /// Bytes of `common` that the clients of one address may use even if they leave less to others.
     pub(super) one_peer: usize,
 }
 
 /// Divides the memory limit. Receiving and evaluating one body of the largest size comes first; connections get the
-/// rest, at most two fifths of the whole.
+/// rest, at most two fifths of what the cluster's state leaves.
 pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
-    let working = limits.max_body.saturating_mul(WORK_FACTOR);
+    let working = memory_needed(limits.max_body);
     let small = limits.max_in_flight.saturating_mul(SMALL_BODY).min(limits.max_memory / 16);
-    let other = [BASE_MEMORY, working, small].iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
+    let small_working = small_working(limits.max_memory);
+    let cluster = if limits.caches_state { state_share(limits.max_memory) + READING_MEMORY } else { 0 };
+    let parts = [BASE_MEMORY, working, small, small_working, cluster];
+    let other = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
     let available = limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION_COST;
-    let connections = limits.max_connections.min(limits.max_memory / 5 * 2 / CONNECTION_COST).min(available);
+    let most = limits.max_memory.saturating_sub(2 * cluster) / 5 * 2 / CONNECTION_COST;
+    let connections = limits.max_connections.min(most.max(MIN_CONNECTIONS)).min(available);
     anyhow::ensure!(
         connections >= MIN_CONNECTIONS.min(limits.max_connections),
-        "{} MiB of memory is not enough for requests of up to {} KiB; provide at least {} MiB, or reduce --max-body",
+        "{} MiB of memory is not enough for requests of up to {} KiB{}; provide at least {} MiB, or reduce --max-body",
         limits.max_memory >> 20,
         limits.max_body >> 10,
+        if limits.caches_state { " and the state of the cluster" } else { "" },
         required_memory(limits).div_ceil(1 << 20)
     );
     let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION_COST));
     // If memory is so short that half of it is less than one body, the address that is first gets more than half.
     let one_peer = if common / 2 < limits.max_body { limits.max_body } else { 0 };
-    Ok(MemoryPlan { connections, common, small, working, one_peer })
+    Ok(MemoryPlan { connections, common, small, working, small_working, one_peer })
 }
 
-/// The smallest sufficient limit, if a sixteenth of it is for small bodies.
+/// The evaluation of several small bodies, or of one.
+fn small_working(max_memory: usize) -> usize {
+    (max_memory / 32).max(memory_needed(SMALL_BODY))
+}
+
+/// Bytes for the cached state of the cluster, if it is cached.
+pub(super) fn state_share(max_memory: usize) -> usize {
+    max_memory / 5
+}
+
+/// The smallest sufficient limit, if a sixteenth of it is for small bodies, a thirty-second for their evaluation, and a
+/// fifth for the state of a cluster.
 fn required_memory(limits: Limits) -> usize {
-    let least = limits
-        .max_body
-        .saturating_mul(WORK_FACTOR + 1)
-        .saturating_add(BASE_MEMORY + MIN_CONNECTIONS * CONNECTION_COST);
-    least.saturating_add(least / 15 + 1)
+    let reading = if limits.caches_state { READING_MEMORY } else { 0 };
+    let least = memory_needed(limits.max_body)
+        .saturating_add(limits.max_body)
+        .saturating_add(BASE_MEMORY + MIN_CONNECTIONS * CONNECTION_COST + reading);
+    // 160 = 10 (small bodies) + 5 (their evaluation) + 32 (state) + the rest.
+    let rest = if limits.caches_state { 113 } else { 145 };
+    (least / rest * 160 + 160)
+        .max(least.saturating_add(least / 15 + 1).saturating_add(memory_needed(SMALL_BODY)))
 }
 
 /// The configured limit, or that of the container if it is lower.
@@ -71,28 +97,58 @@ pub(super) fn effective_limit(configured: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE_MEMORY, CONNECTION_COST, Limits, divide_memory};
+    use super::{
+        BASE_MEMORY, CONNECTION_COST, Limits, MemoryPlan, READING_MEMORY, SMALL_BODY, divide_memory,
+        memory_needed, state_share,
+    };
+
+    fn sum(plan: MemoryPlan) -> usize {
+        let connections = plan.connections * CONNECTION_COST;
+        BASE_MEMORY + connections + plan.common + plan.small + plan.working + plan.small_working
+    }
 
     #[test]
     fn the_defaults_fit_into_the_limit_of_the_manifest() {
         let limits = Limits::default();
         let plan = divide_memory(limits).expect("they fit");
-        let sum = BASE_MEMORY + plan.connections * CONNECTION_COST + plan.common + plan.small + plan.working;
-        assert!(limits.max_memory == 256 << 20 && sum <= limits.max_memory, "{plan:?}");
+        assert!(limits.max_memory == 256 << 20 && sum(plan) <= limits.max_memory, "{plan:?}");
         assert!(plan.connections >= 5_200, "{plan:?}");
         assert!(plan.common >= 2 * limits.max_body, "{plan:?}");
     }
 
+    /// Nearly every AdmissionReview is shorter; longer ones may have to wait for each other.
+    #[test]
+    fn thirty_two_workers_evaluate_bodies_of_8_kib_at_once() {
+        let plan = divide_memory(Limits::default()).expect("they fit");
+        assert!(32 * memory_needed(8 << 10) <= plan.working + plan.small_working, "{plan:?}");
+        assert!(
+            plan.small_working >= 2 * memory_needed(SMALL_BODY),
+            "and some beside the largest body: {plan:?}"
+        );
+    }
+
+    #[test]
+    fn the_state_of_the_cluster_has_its_share() {
+        let limits = Limits { caches_state: true, ..Limits::default() };
+        let plan = divide_memory(limits).expect("they fit");
+        let cluster = state_share(limits.max_memory) + READING_MEMORY;
+        assert!(sum(plan) + cluster <= limits.max_memory, "{plan:?}");
+        assert!(plan.connections >= 2_400 && plan.common >= limits.max_body, "{plan:?}");
+    }
+
     #[test]
     fn less_memory_is_fewer_connections_and_too_little_is_told() {
-        let with =
-            |max_memory: usize| divide_memory(Limits { max_memory: max_memory << 20, ..Limits::default() });
-        let (small, large) = (with(200).expect("enough"), with(1024).expect("enough"));
-        assert!(small.connections < large.connections && small.common < large.common);
-        assert_eq!(large.connections, Limits::default().max_connections);
-        assert!(with(128).is_ok(), "as small as a pod of this kind may be");
-        let told = with(64).expect_err("too little").to_string();
-        let needed = told.split(' ').rev().nth(4).and_then(|word| word.parse().ok()).expect("a number");
-        assert!(told.starts_with("64 MiB of memory is not enough") && with(needed).is_ok(), "{told}");
+        for caches_state in [false, true] {
+            let with = |max_memory: usize| {
+                divide_memory(Limits { max_memory: max_memory << 20, caches_state, ..Limits::default() })
+            };
+            let (small, large) = (with(200).expect("enough"), with(1024).expect("enough"));
+            assert!(small.connections < large.connections && small.common < large.common);
+            assert!(caches_state || large.connections == Limits::default().max_connections);
+            assert!(caches_state || with(128).is_ok(), "as small as a pod of this kind may be");
+            let told = with(64).expect_err("too little").to_string();
+            let needed = told.split(' ').rev().nth(4).and_then(|word| word.parse().ok()).expect("a number");
+            assert!(told.starts_with("64 MiB of memory is not enough") && with(needed).is_ok(), "{told}");
+        }
     }
 }

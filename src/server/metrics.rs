@@ -14,8 +14,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::api::review::Operation;
-use crate::engine::{Decision, Diagnostic, Endpoint, Engine};
+use tollgate_api::review::Operation;
+use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -321,8 +321,8 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::{Metrics, Outcome, resource_label};
-    use crate::api::review::Operation;
-    use crate::engine::Endpoint;
+    use tollgate_api::review::Operation;
+    use tollgate_engine::engine::Endpoint;
 
     #[test]
     fn what_users_send_never_becomes_a_label() {

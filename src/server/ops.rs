@@ -121,16 +121,17 @@ async fn metrics(shared: web::Data<SharedState>) -> HttpResponse {
         shared.metrics.dropped_lines.inc_by(log.take_dropped());
     }
     let mut text = shared.metrics.render();
+    let limiter = &shared.limiter;
     let held = [
-        ("common", &shared.limiter.common),
-        ("small", &shared.limiter.small),
-        ("working", &shared.limiter.working),
+        ("common", limiter.common.used()),
+        ("small", limiter.small.used()),
+        ("working", limiter.working.used() + limiter.small_working.used()),
     ];
-    let held = held.map(|(name, share)| background::MetricSample {
+    let held = held.map(|(name, used)| background::MetricSample {
         name: "held_bytes",
         help: "Memory reserved for requests, by share",
         label: Some(("share", name)),
-        value: i64::try_from(share.used()).unwrap_or(i64::MAX),
+        value: i64::try_from(used).unwrap_or(i64::MAX),
     });
     let tasks = shared.tasks().flat_map(|task| (task.status)().samples);
     background::append_samples(&mut text, held.into_iter().chain(tasks).collect());

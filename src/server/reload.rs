@@ -14,10 +14,10 @@ use arc_swap::ArcSwap;
 use super::background::NamespaceSource;
 use super::clock;
 use super::metrics::Metrics;
-use crate::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
+use tollgate_engine::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
 
 /// What [`ServingConfig::lacks_labels`] means for requests, and what to do about it.
-pub(super) const NO_LABELS: &str = if cfg!(feature = "cluster") {
+pub(super) const NO_LABELS: &str = if cfg!(feature = "online") {
     "a policy depends on namespace labels, which are not available, so requests to which the policy might apply fail with an \
      error; set --cluster, --cluster=labels or --namespaces FILE"
 } else {
@@ -257,8 +257,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Metrics, Reload, ReloadOutcome, ReloadableConfig, Reloader, ServingConfig};
-    use crate::engine::Engine;
-    use tollgate::RuleSet;
+    use tollgate_engine::engine::Engine;
+    use tollgate_engine::rules::RuleSet;
 
     fn engine(rules: &str) -> Engine {
         Engine::new(Vec::new(), RuleSet::parse(rules).expect("rules"))

@@ -165,7 +165,7 @@ impl SelfSignedCerts {
         held.authorities.iter().map(|pair| pair.certificate.as_str()).collect()
     }
 
-    /// The same, with the CAs of other replicas and earlier processes that a bundle in use contains.
+    /// [`Self::ca_bundle`] with the CAs of other replicas and earlier processes that the bundle in use contains.
     pub fn merged_bundle(&self, in_use: &str, now: i64) -> String {
         bundle::merge(&self.ca_bundle(), in_use, now)
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::TlsVersions;
-use crate::api::review::{BadReview, Request};
-use crate::engine::{self, Decision, Endpoint, Engine, NamespaceLookup};
+use tollgate_api::review::{BadReview, Request};
+use tollgate_engine::engine::{self, Decision, Endpoint, Engine, NamespaceLookup};
 
 /// The function that answers a review. Tests replace it with one that fails or is slow.
 pub(crate) type AdmitFn = fn(
@@ -97,6 +97,8 @@ pub struct Limits {
     pub max_connections: usize,
     /// Memory of the whole process.
     pub max_memory: usize,
+    /// A share of it is for the cached state of a cluster.
+    pub caches_state: bool,
     /// For the TLS handshake, and for the head of each request from its first byte.
     pub head_timeout: Duration,
     /// For the body.
@@ -107,6 +109,14 @@ pub struct Limits {
     pub write_timeout: Duration,
 }
 
+#[cfg(feature = "online")]
+impl Limits {
+    /// Bytes for the cached state of a cluster.
+    pub(crate) fn state_bytes(&self) -> usize {
+        super::memory::state_share(super::memory::effective_limit(self.max_memory))
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
@@ -115,6 +125,7 @@ impl Default for Limits {
             max_connections: 16_384,
             // The memory limit of the deployment manifest.
             max_memory: 256 << 20,
+            caches_state: false,
             head_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             // Longer than the 90 seconds after which Go's client closes an idle connection, so that the client is

@@ -74,7 +74,7 @@ impl CertificateResolver {
         Ok(expires)
     }
 
-    /// The same, from the contents of both files.
+    /// [`Self::store`] with the contents of both files: the chain, then the key.
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         match contents.as_slice() {
             [chain, key] => self.store(chain, key),

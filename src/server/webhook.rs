@@ -82,6 +82,7 @@ pub(super) fn start(
             .keep_alive(KeepAlive::Os)
             .client_request_timeout(Duration::ZERO)
             .client_disconnect_timeout(Duration::from_secs(1))
+            .h1_allow_half_closed(false)
             .on_connect_ext(move |stream: &TlsStream<Stream>, data| {
                 let (socket, session) = stream.get_ref();
                 let connection = socket.connection();

@@ -18,10 +18,10 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tollgate::internals::{API_CALLS, CallTarget};
+use tollgate::cluster::{API_CALLS, CallTarget};
 
 use crate::client::Client;
-use crate::http::{Request, Stream};
+use crate::http::{Request, Stream, go_text};
 use crate::running::{Authority, Folder};
 
 /// The list of API calls, which the ClusterRoles of the manifests grant, has the request.
@@ -494,7 +494,7 @@ impl Double {
                 // One event in two chunks: a line may arrive in pieces.
                 let mut text = String::new();
                 for (_, event) in &news {
-                    text.push_str(&event.to_string());
+                    text.push_str(&go_text(event));
                     text.push('\n');
                 }
                 let (first, second) = text.as_bytes().split_at(text.len() / 2);

@@ -45,7 +45,7 @@ impl Stream {
 
     /// The same, with warnings.
     pub(crate) fn answer_warning(&mut self, code: u16, body: &Value, warnings: &[String]) -> io::Result<()> {
-        let body = body.to_string();
+        let body = go_text(body);
         let mut head = format!(
             "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
             body.len()
@@ -149,4 +149,57 @@ fn fill(stream: &mut Stream, unread: &mut Vec<u8>) -> io::Result<bool> {
     let count = stream.read(&mut buffer)?;
     unread.extend_from_slice(&buffer[..count]);
     Ok(count > 0)
+}
+
+/// JSON with the keys in the order in which an API server writes them: what identifies an object comes first, and what can
+/// be long comes last.
+pub(crate) fn go_text(value: &Value) -> String {
+    const FIRST: [&str; 11] = [
+        "type",
+        "kind",
+        "apiVersion",
+        "metadata",
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "continue",
+        "object",
+    ];
+    let mut out = String::new();
+    write_go(&mut out, value, &|key| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len()));
+    out
+}
+
+fn write_go(out: &mut String, value: &Value, rank: &dyn Fn(&str) -> usize) {
+    match value {
+        // Labels and annotations in any order, and fast.
+        Value::Object(members) if members.len() > 64 => out.push_str(&value.to_string()),
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_by_key(|(key, _)| rank(key));
+            out.push('{');
+            for (index, (key, value)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write_go(out, value, rank);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_go(out, item, rank);
+            }
+            out.push(']');
+        }
+        other => out.push_str(&other.to_string()),
+    }
 }

@@ -12,7 +12,7 @@ use crate::double::Double;
 use crate::live::{double_without_objects, dump, files, only_reads};
 use crate::process::Process;
 use crate::program::tollgate;
-use crate::state::{CLAIMS, PODS, SLICES, claim, pod};
+use crate::state::{BUDGETS, CLAIMS, PODS, SLICES, claim, pod};
 
 const PER_SLICE: usize = 125;
 
@@ -129,10 +129,164 @@ fn claims_and_pods_with_tens_of_thousands_of_labels() {
     assert!(process.peak_memory() < 64 << 20, "{}", process.peak_memory());
     let ready = process.get("/readyz?verbose").text();
     assert!(ready.contains("1 object"), "{ready}");
-    assert!(process.log().contains("to limit memory"), "{}", process.log());
+    double.until("it is logged", |_| process.log().contains("to limit memory"));
     assert_eq!(process.metric("tollgate_watch_objects{resource=\"resourceclaims\"}"), Some(60));
     assert_eq!(process.metric("tollgate_watch_objects{resource=\"pods\"}"), Some(1));
 }
+
+fn many(prefix: &str, count: usize) -> Value {
+    Value::Object((0..count).map(|number| (format!("{prefix}{number}"), json!(""))).collect())
+}
+
+/// What is not needed of an object is not read, and does not count.
+#[test]
+fn labels_and_annotations_that_nobody_needs() {
+    let (double, folder) = (double_without_objects("unneeded"), files("unneeded"));
+    for number in 0..4 {
+        let name = format!("train-{number}");
+        let mut large = pod("team", &name);
+        large["metadata"]["annotations"] = many("a", 20_000);
+        large["metadata"]["managedFields"] = json!([{"fieldsV1": many("f", 20_000)}]);
+        double.put(PODS, large);
+        double.put(CLAIMS, claim("team", &name, "node-0", &format!("gpu-{number}")));
+        double.put(
+            BUDGETS,
+            json!({"metadata": {"namespace": "team", "name": name, "labels": many("l", 20_000), "annotations": many("a", 20_000)},
+                "spec": {"selector": {"matchLabels": {"app": "train"}}}, "status": {"disruptionsAllowed": 0}}),
+        );
+    }
+    double.put(SLICES, slice(0));
+    let process = Process::start(&double, &["--cluster"]);
+    double.until("it is ready", |_| process.get("/readyz").status == 200);
+    println!("serve: {} MiB", process.peak_memory() >> 20);
+    assert!(process.peak_memory() < 64 << 20, "{}", process.peak_memory());
+    for resource in ["pods", "poddisruptionbudgets"] {
+        let objects = process.metric(&format!("tollgate_watch_objects{{resource=\"{resource}\"}}"));
+        assert_eq!(objects, Some(4), "{resource}: {}", process.log());
+    }
+    assert_eq!(process.metric("tollgate_watch_unreadable_total{resource=\"pods\"}"), Some(0));
+    let (code, out, err, memory) = run(&double, &folder, &IMPACT);
+    println!("impact: {} MiB", memory >> 20);
+    assert_eq!(code, 0, "{err}");
+    let record: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(record["pods"].as_array().map(Vec::len), Some(4), "{err}");
+    assert!(memory < 64 << 20, "{memory}");
+}
+
+/// Each of them is allowed, all of them are too many: the largest are left out, and the process goes on.
+#[test]
+fn many_objects_of_medium_size() {
+    let double = double_without_objects("medium");
+    for number in 0..30 {
+        let (name, prefix) = (format!("train-{number}"), format!("label-of-{number}-"));
+        let mut large = pod("team", &name);
+        large["metadata"]["labels"] = many(&prefix, 9_000);
+        double.put(PODS, large);
+        double.put(
+            BUDGETS,
+            json!({"metadata": {"namespace": "team", "name": name},
+                "spec": {"selector": {"matchLabels": many(&prefix, 9_000)}}, "status": {"disruptionsAllowed": 0}}),
+        );
+    }
+    for number in 0..200 {
+        double.put(PODS, pod("small", &format!("small-{number}")));
+    }
+    let process = Process::start(&double, &["--cluster", "--max-memory", "120MiB", "--max-body", "1MiB"]);
+    double.until("it is ready", |_| process.get("/readyz").status == 200);
+    println!("serve: {} MiB", process.peak_memory() >> 20);
+    assert!(process.peak_memory() < 120 << 20, "{}", process.peak_memory());
+    let (used, limit) = (
+        process.metric("tollgate_state_bytes").expect("used"),
+        process.metric("tollgate_state_limit_bytes").expect("a limit"),
+    );
+    assert!(used <= limit && limit < 24 << 20 && used > limit / 2, "{used} of {limit}");
+    let pods = process.metric("tollgate_watch_objects{resource=\"pods\"}").expect("pods");
+    assert!((200..225).contains(&pods), "{pods}");
+    let unreadable = process.metric("tollgate_watch_unreadable_total{resource=\"pods\"}").expect("pods");
+    assert!(unreadable >= 230 - pods, "{unreadable}");
+    let ready = process.get("/readyz?verbose").text();
+    assert!(ready.contains("[+]pods ok, ") && ready.contains("objects unreadable"), "{ready}");
+    double.until("it is logged", |_| process.log().contains("it is among the largest of them"));
+    // Once they are gone, everything is read again.
+    for number in 0..30 {
+        double.delete(PODS, &format!("team/train-{number}"));
+        double.delete(BUDGETS, &format!("team/train-{number}"));
+    }
+    double.until("they are gone", |_| process.get("/readyz?verbose").text().contains("[+]pods ok\n"));
+}
+
+/// An object that is larger than what is read of one: it is named, and everything else is read.
+#[test]
+fn an_object_of_many_mebibytes() {
+    let (double, folder) = (double_without_objects("mebibytes"), files("mebibytes"));
+    for number in 0..5 {
+        let name = format!("train-{number}");
+        double.put(PODS, pod("team", &name));
+        double.put(CLAIMS, claim("team", &name, "node-0", &format!("gpu-{number}")));
+    }
+    double.put(SLICES, slice(0));
+    let huge = |name: &str| {
+        let mut huge = pod("team", name);
+        huge["metadata"]["annotations"] = json!({"a": "x".repeat(9 << 20)});
+        huge
+    };
+    double.put(PODS, huge("train-2"));
+    let process = Process::start(&double, &["--cluster"]);
+    double.until("it is ready", |_| process.get("/readyz").status == 200);
+    let objects = || process.metric("tollgate_watch_objects{resource=\"pods\"}");
+    let verbose = || process.get("/readyz?verbose").text();
+    assert_eq!(objects(), Some(4));
+    assert!(verbose().contains("[+]pods ok, 1 object unreadable"), "{}", verbose());
+    double.until("it is logged", |_| process.log().contains("has more than 8 MiB"));
+    // The same while it is watched; the watch goes on.
+    double.until_watched(PODS);
+    double.put(PODS, huge("train-4"));
+    double.put(PODS, pod("team", "train-5"));
+    double.until("it is left out", |_| {
+        verbose().contains("[+]pods ok, 2 objects unreadable") && objects() == Some(4)
+    });
+    assert_eq!(
+        process.metric("tollgate_watch_failures_total{resource=\"pods\"}"),
+        Some(0),
+        "{}",
+        process.log()
+    );
+    double.put(PODS, pod("team", "train-4"));
+    double.until("it is back", |_| {
+        verbose().contains("[+]pods ok, 1 object unreadable") && objects() == Some(5)
+    });
+    println!("serve: {} MiB", process.peak_memory() >> 20);
+    assert!(process.peak_memory() < 80 << 20, "{}", process.peak_memory());
+
+    let said = "error: Pod team/train-2 has more than 8 MiB; it is not read, to limit memory";
+    for command in
+        [&IMPACT[..], &["audit", "-o", "json", "--kubernetes", "1.36"], &["snapshot", "-o", "state.yaml"]]
+    {
+        let (code, out, err, memory) = run(&double, &folder, command);
+        println!("{}: {} MiB", command[0], memory >> 20);
+        assert!(code == 3 && err.contains(said), "{code} {err}");
+        assert!(memory < 80 << 20, "{memory}");
+        if command[0] == "audit" {
+            let report: Value = serde_json::from_str(&out).expect("JSON");
+            assert_eq!(report["audit"]["incomplete"][0], said.replace("error: ", ""), "{out}");
+        }
+    }
+    let written = std::fs::read_to_string(folder.join("state.yaml")).expect("a snapshot");
+    assert!(written.contains("# Pod team/train-2 has more than 8 MiB"));
+}
+
+const IMPACT: [&str; 10] = [
+    "impact",
+    "rule.yaml",
+    "--now",
+    "2026-02-01T00:00:00Z",
+    "-o",
+    "json",
+    "--kubernetes",
+    "1.36",
+    "--feature-gates",
+    "all",
+];
 
 /// Commands give the same numbers from the cluster, a dump and a snapshot, in less than `max_memory` bytes.
 fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize) {
@@ -146,18 +300,7 @@ fn check(name: &str, devices: usize, pods_with_devices: usize, max_memory: usize
         double.put(CLAIMS, claim(&namespace, &name, &format!("node-{pool}"), &format!("gpu-{device}")));
         double.put(PODS, long_pod(&namespace, &name));
     }
-    let impact = [
-        "impact",
-        "rule.yaml",
-        "--now",
-        "2026-02-01T00:00:00Z",
-        "-o",
-        "json",
-        "--kubernetes",
-        "1.36",
-        "--feature-gates",
-        "all",
-    ];
+    let impact = IMPACT;
     let (code, live, err, memory) = run(&double, &folder, &impact);
     println!("impact: {} MiB", memory >> 20);
     assert_eq!(code, 0, "{err}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::internals::{Cluster, LabelLookup, NamespaceWatch, Target, Timing};
+use tollgate::cluster::{Cluster, LabelLookup, NamespaceWatch, Target, Timing};
 
 use crate::double::Double;
 use crate::running::{Folder, until};
@@ -245,7 +245,7 @@ fn a_watch_without_a_word_is_given_up() {
     };
     let cluster = Cluster::open(Target { kubeconfig: Some(&double.kubeconfig()), context: None }, timing)
         .expect("a kubeconfig");
-    let namespaces = NamespaceWatch::new(&cluster);
+    let namespaces = NamespaceWatch::new(&cluster, 1 << 20);
     assert_eq!(double.count(""), 0, "nothing is asked before somebody needs it");
     namespaces.start();
     until("read", || matches!(namespaces.labels("a"), LabelLookup::Known(_)));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tollgate::internals::SelfSignedCerts;
-use tollgate::internals::{Cluster, ManifestFn, Registration, Target, Timing};
+use tollgate::cluster::{Cluster, ManifestFn, Registration, Target, Timing};
+use tollgate::server::SelfSignedCerts;
 
 use crate::client::Client;
 use crate::double::Double;

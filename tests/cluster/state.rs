@@ -218,7 +218,7 @@ fn an_object_that_cannot_be_read_is_told_and_left_out() {
         fixture.process.metric(r#"tollgate_watch_unreadable_total{resource="resourceslices"}"#),
         Some(1)
     );
-    until("told", || fixture.process.log().contains("cannot decode an object"));
+    until("told", || fixture.process.log().contains("an object is not cached"));
     let warnings = fixture.warnings("node-1");
     assert!(warnings.contains("selects 4 devices"), "{warnings}");
     assert!(warnings.contains("(1 object unreadable)"), "{warnings}");

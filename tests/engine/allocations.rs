@@ -3,12 +3,12 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use super::support::{self, NOW};
-use tollgate::admission::{AdminAccess, Attributes, Context, Labels};
-use tollgate::doc;
-use tollgate::engine::DecodedObject;
-use tollgate::finding::Findings;
-use tollgate::profile::{ApiKind, Profile, Version};
-use tollgate::rules::RuleSet;
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc;
+use tollgate_document::finding::Findings;
+use tollgate_engine::admission::{AdminAccess, Attributes, Context, Labels};
+use tollgate_engine::engine::DecodedObject;
+use tollgate_engine::rules::RuleSet;
 
 /// 64 devices with 16 taints and 32 attributes and capacities each, clean in 1.36 and 1.37.
 fn large_slice() -> String {
@@ -85,7 +85,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
                 claims: None,
                 from_review: false,
                 is_stored: false,
-                cel: &tollgate::cel::Compiler,
+                cel: &tollgate_cel::Compiler,
             };
             let mut findings = Findings::default();
             in_rules =

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tollgate::cel::regex;
-use tollgate::cel::{Outcome, Target, check};
-use tollgate::profile::Profile;
+use tollgate_api::profile::Profile;
+use tollgate_cel::regex;
+use tollgate_cel::{Outcome, Target, check};
 
 const RELEASES: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
 /// Where the texts of `syntax.jsonl` are from.
@@ -211,12 +211,14 @@ fn literals_are_read_as_go_reads_them() {
                 assert_eq!(error, row.error, "{text:?}");
                 (text, error.is_none())
             }
-            Literal::Duration(text) => {
-                (text, is_accepted(format!("duration({}) > duration(\"1s\")", crate::gofmt::quote(text))))
-            }
-            Literal::Timestamp(text) => {
-                (text, is_accepted(format!("timestamp({}) > timestamp(0)", crate::gofmt::quote(text))))
-            }
+            Literal::Duration(text) => (
+                text,
+                is_accepted(format!("duration({}) > duration(\"1s\")", tollgate_formats::gofmt::quote(text))),
+            ),
+            Literal::Timestamp(text) => (
+                text,
+                is_accepted(format!("timestamp({}) > timestamp(0)", tollgate_formats::gofmt::quote(text))),
+            ),
         };
         assert_eq!(valid, row.valid, "{text:?}");
     }

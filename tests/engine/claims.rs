@@ -8,10 +8,10 @@
     reason = "a test that cannot read its data has failed"
 )]
 
-use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::profile::Profile;
-use tollgate::rules::RuleSet;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc;
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::rules::RuleSet;
 
 fn said(release: &str, object: &str, old: Option<&str>) -> Vec<String> {
     let engine = Engine::new(

@@ -2,7 +2,7 @@
 //!
 //! The corpus (`tests/conformance`, never edited) holds objects and the answers of Kubernetes 1.34 to 1.37. Each test
 //! prints a table of agreement per topic. While working: `CONFORMANCE_TOPIC=slice-capacity CONFORMANCE_DIFFS=10
-//! cargo test --lib conformance -- --nocapture` narrows the run and shows the differences.
+//! cargo test --test engine conformance -- --nocapture` narrows the run and shows the differences.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(
     clippy::disallowed_methods,
@@ -14,8 +14,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::support::{self, corpus};
-use tollgate::doc::{self, Value};
-use tollgate::engine::Verdict;
+use tollgate_document::doc::{self, Value};
+use tollgate_engine::engine::Verdict;
 
 #[derive(Default, Clone, Copy)]
 struct Score {

@@ -5,10 +5,12 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![allow(clippy::disallowed_macros, clippy::print_stdout, reason = "numbers for people, with --nocapture")]
 
-use tollgate::api::view::{Taint, Toleration, View as _};
-use tollgate::doc;
-use tollgate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest, uncovered};
-use tollgate::tolerance::tolerates;
+use tollgate_api::view::{Taint, Toleration, View as _};
+use tollgate_document::doc;
+use tollgate_engine::tolerance::coverage::{
+    Effects, KeyPattern, PolicyEntry, ToleratedTaints, nearest, uncovered,
+};
+use tollgate_engine::tolerance::tolerates;
 
 const KEYS: [&str; 7] = ["a.io/x", "a.io/y", "a.io/other", "b.io/x", "plain", "other.io/x", "other"];
 const VALUES: [&str; 4] = ["", "u", "v", "other"];

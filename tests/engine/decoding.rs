@@ -2,9 +2,9 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
 use super::support::{NOW, RELEASES, corpus, judge};
-use tollgate::doc::{self, Value, ValueKind};
-use tollgate::engine::{DecodedObject, Identity, identify};
-use tollgate::profile::{ApiKind, Profile, Version};
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_engine::engine::{DecodedObject, Identity, identify};
 
 /// Runs `check` on every case of every release; it returns what differs.
 fn every_case(check: impl Fn(&'static str, Value<'_>, Value<'_>) -> Result<bool, String>) -> usize {
@@ -61,7 +61,7 @@ fn the_first_decode_error_has_the_servers_words() {
     assert!(compared > 200, "only {compared} decode errors were compared");
 }
 
-fn texts(verdict: &tollgate::engine::Verdict) -> Vec<String> {
+fn texts(verdict: &tollgate_engine::engine::Verdict) -> Vec<String> {
     verdict.findings().iter().map(|diagnostic| diagnostic.finding.detail.to_string()).collect()
 }
 
@@ -125,7 +125,7 @@ fn compare(want: Value<'_>, got: Value<'_>, at: &str) -> Result<bool, String> {
 
 /// Times may be written with an offset or a fraction; the server prints them normalised.
 fn same_scalar(want: &str, got: &str) -> bool {
-    let time = |text: &str| tollgate::gotime::parse(text).map(|time| time.seconds).ok();
+    let time = |text: &str| tollgate_formats::gotime::parse(text).map(|time| time.seconds).ok();
     want == got || time(want).is_some() && time(want) == time(got)
 }
 

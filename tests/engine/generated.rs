@@ -2,7 +2,7 @@
 //!
 //! They are a hard selection: every difference that was ever found in 100,000 objects, and a sample of the rest. The
 //! numbers below are those of `docs/understand/conformance.md`: a smaller one is written down in both places,
-//! a larger one is a regression. `CONFORMANCE_DIFFS=10 cargo test --lib generated -- --nocapture` shows differences.
+//! a larger one is a regression. `CONFORMANCE_DIFFS=10 cargo test --test engine generated -- --nocapture` shows differences.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(
     clippy::disallowed_methods,
@@ -13,10 +13,10 @@
 use std::collections::BTreeSet;
 
 use super::support::{self, corpus};
-use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::profile::{GateChoice, Profile};
-use tollgate::rules::RuleSet;
+use tollgate_api::profile::{GateChoice, Profile};
+use tollgate_document::doc::{self, Value};
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::rules::RuleSet;
 
 /// Cases that the server answered, and in how many of them verdict, type and field, or text differ.
 #[derive(Default, Debug, PartialEq, Eq)]

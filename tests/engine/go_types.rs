@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use tollgate::api::fields;
-use tollgate::api::schema::{StructTy, Ty};
-use tollgate::profile::{ApiKind, Availability, Profile, Version};
+use tollgate_api::fields;
+use tollgate_api::profile::{ApiKind, Availability, Profile, Version};
+use tollgate_api::schema::{StructTy, Ty};
 
 /// Struct, field and type.
 type Row = (String, String, String);

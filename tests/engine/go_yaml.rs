@@ -5,8 +5,8 @@
 //! one of the two takes for a line break: what kubectl reads is read alike or refused, and never read as something else.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
-use tollgate::doc::{self, Value, ValueKind};
-use tollgate::source::{self, RefusedBy, shape};
+use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_document::source::{self, RefusedBy, shape};
 
 use super::support;
 

@@ -15,11 +15,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::doc;
-use tollgate::engine::{Endpoint, Engine, Labels, Namespaces, admit};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile;
-use tollgate::rules::{Origin, RuleSet};
+use tollgate_api::profile;
+use tollgate_document::doc;
+use tollgate_engine::engine::{Endpoint, Engine, Labels, Namespaces, admit};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::{Origin, RuleSet};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 

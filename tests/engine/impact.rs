@@ -13,12 +13,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use tollgate::gotime::{self, Timestamp};
-use tollgate::impact::{self, Impact, ImpactQuery, PodOutcome, ProposedChange, Snapshot, SnapshotKind};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile::Profile;
-use tollgate::source::{documents, list};
-use tollgate::{doc, engine};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc;
+use tollgate_document::source::{documents, list};
+use tollgate_engine::engine;
+use tollgate_engine::impact::{
+    self, Impact, ImpactQuery, PodOutcome, ProposedChange, Snapshot, SnapshotKind,
+};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_formats::gotime::{self, Timestamp};
 
 fn folders(name: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/impact").join(name);
@@ -484,7 +487,7 @@ fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Jso
     let profile = Profile::named("1.37").unwrap();
     let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
     let set = PolicySet::load(&files, &|_| Err("no files".to_owned())).expect("policies that load");
-    let rules = tollgate::rules::RuleSet::parse("upstream,documented,lint,policy,decoding").unwrap();
+    let rules = tollgate_engine::rules::RuleSet::parse("upstream,documented,lint,policy,decoding").unwrap();
     let engine = engine::Engine::new(vec![profile], rules).with_policies(std::sync::Arc::new(set));
     let engine = match cluster {
         Some(cluster) => engine.with_cluster(cluster),

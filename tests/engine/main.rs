@@ -1,11 +1,14 @@
-//! The library from inside: every test that calls what is behind the front door.
-//!
-//! It is compiled into the library's own tests (`src/lib.rs`), where `tollgate` names the library itself, private modules
-//! included. It runs no other program: nothing here may ask for `CARGO_BIN_EXE_tollgate` or `CARGO_TARGET_TMPDIR`, which
-//! exist for integration tests only. Modules are reached by `super::`.
+//! The engine and the crates below it, with the data of `tests/`: corpora, recordings, laws.
 //!
 //! `allocation-counter`, which two modules use, brings the global allocator; it counts per thread, so tests that
 //! count run beside the others.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test that cannot read its data has failed"
+)]
 
 mod allocations;
 mod cel_corpus;
@@ -22,14 +25,12 @@ mod impact;
 mod patches;
 mod policies;
 mod policy_json;
-#[cfg(feature = "cli")]
 mod positions;
 mod properties;
 mod put_back;
 mod ratchet;
 mod replacement;
 mod shapes;
-#[cfg(feature = "cluster")]
 mod shipped;
 mod sizes;
 mod source_properties;

@@ -6,10 +6,10 @@
 
 use std::fmt::Write as _;
 
-use tollgate::api::view::{Slice, SlicePatch, View as _};
-use tollgate::impact::patches::apply_patches;
-use tollgate::profile::Version;
-use tollgate::source::documents;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{Slice, SlicePatch, View as _};
+use tollgate_document::source::documents;
+use tollgate_engine::impact::patches::apply_patches;
 
 fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     let documents: Vec<_> = documents(text).map(|document| document.expect("YAML")).collect();

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Diagnostic, Engine, Labels, Operation, patch};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile::Profile;
-use tollgate::rules::{Level, RuleSet};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{self, Value};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation, patch};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::{Level, RuleSet};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
@@ -527,7 +527,7 @@ fn expressions_judge_the_whole_request() {
     );
     // Nobody is known: the expression cannot be evaluated, and that denies.
     let nobody = judge(&engine, &object);
-    assert_eq!((nobody.len(), nobody[0].finding.kind), (1, tollgate::finding::ErrorType::Internal));
+    assert_eq!((nobody.len(), nobody[0].finding.kind), (1, tollgate_document::finding::ErrorType::Internal));
     assert!(nobody[0].finding.detail.contains("validations[2]"), "{nobody:#?}");
     assert!(judge(&engine, &claim("kube-system", "")).is_empty(), "the condition takes the policy away");
 }
@@ -548,7 +548,7 @@ fn namespaces_are_looked_at_only_where_they_are_known() {
     assert_eq!(judge(&engine, &object)[0].finding.rule.0, "policy-lookup");
     assert!(Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine).is_empty());
     let other = Ask { labels: Some(r#"{"team":"x"}"#), ..Ask::about(&object) }.of(&engine);
-    assert_eq!(other[0].finding.kind, tollgate::finding::ErrorType::Forbidden);
+    assert_eq!(other[0].finding.kind, tollgate_document::finding::ErrorType::Forbidden);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile::Profile;
-use tollgate::rules::{Level, RuleSet};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{self, Value};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::{Level, RuleSet};
 
 const PARAMETERS: &str = r"
 apiVersion: tollgate.dev/v1alpha1

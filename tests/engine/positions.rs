@@ -8,9 +8,9 @@
 
 use std::path::Path as File;
 
-use tollgate::field::{FieldPath, Path};
 use tollgate::files;
-use tollgate::source::{self, Document, Lines};
+use tollgate_document::field::{FieldPath, Path};
+use tollgate_document::source::{self, Document, Lines};
 
 #[derive(Debug)]
 struct Mark {
@@ -59,7 +59,9 @@ fn path(text: &str) -> FieldPath {
             let (name, rest) = inner.split_once(']').expect("a closed bracket");
             // An index and a key of digits look alike; the fixtures use such a key once, in labels.
             return match name.parse() {
-                Ok(index) if !at.owned().print(tollgate::field::PathStyle::User).ends_with("labels") => {
+                Ok(index)
+                    if !at.owned().print(tollgate_document::field::PathStyle::User).ends_with("labels") =>
+                {
                     walk(&at.index(index), rest)
                 }
                 _ => walk(&at.key(name), rest),

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use tollgate::engine::{Endpoint, Engine, Labels, admit};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile::Profile;
-use tollgate::rules::{Origin, RuleSet};
+use tollgate_api::profile::Profile;
+use tollgate_engine::engine::{Endpoint, Engine, Labels, admit};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::{Origin, RuleSet};
 
 const POLICY: &str = "{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {name: p}, \
                       spec: {defaults: [{key: a/b, operator: Exists, effect: NoSchedule}]}}";

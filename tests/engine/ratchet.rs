@@ -1,10 +1,10 @@
 //! Updates: of documented limits and lints only what the update itself makes wrong is told.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 
-use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::profile;
-use tollgate::rules::RuleSet;
+use tollgate_api::profile;
+use tollgate_document::doc;
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::rules::RuleSet;
 
 const TAINT: &str = r#""taint":{"key":"example.com/a","effect":"NoSchedule"}"#;
 

@@ -5,10 +5,10 @@
 
 use std::fmt::Write as _;
 
-use tollgate::api::view::{FoundationDbCluster, View as _};
-use tollgate::gotime;
-use tollgate::impact::replacement::{ReplacementInput, forecast_replacements};
-use tollgate::source::documents;
+use tollgate_api::view::{FoundationDbCluster, View as _};
+use tollgate_document::source::documents;
+use tollgate_engine::impact::replacement::{ReplacementInput, forecast_replacements};
+use tollgate_formats::gotime;
 
 /// One line per process group: what is said of it, and the clock times of being detected, marked and replaced.
 fn told(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {

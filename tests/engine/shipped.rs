@@ -1,6 +1,6 @@
 //! The cases that are compiled into the program are the creates of the corpus, without what could hurt an API server.
 //!
-//! `SNAPSHOTS=overwrite cargo test --lib shipped` writes them anew after the corpus has changed.
+//! `SNAPSHOTS=overwrite cargo test --test engine shipped` writes them anew after the corpus has changed.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "writes the cases if asked to")]
 
@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use super::support::{RELEASES, corpus};
 use tollgate::conformance::{CorpusSet, address};
-use tollgate::doc::{self, Value, ValueKind};
+use tollgate_document::doc::{self, Value, ValueKind};
 
 /// Generated cases, by how they were recorded.
 const GENERATED: [&str; 6] = [
@@ -131,7 +131,10 @@ fn check(set: CorpusSet, file: &str, expected: &str) {
         return;
     }
     let is_same = set.text().expect("cases") == expected;
-    assert!(is_same, "{file} is not what the corpus says; SNAPSHOTS=overwrite cargo test --lib shipped");
+    assert!(
+        is_same,
+        "{file} is not what the corpus says; SNAPSHOTS=overwrite cargo test --test engine shipped"
+    );
 }
 
 #[test]

@@ -5,10 +5,10 @@
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 use super::support::corpus;
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::profile::{ALL, Profile};
-use tollgate::rules::RuleSet;
-use tollgate::{doc, source};
+use tollgate_api::profile::{ALL, Profile};
+use tollgate_document::{doc, source};
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::rules::RuleSet;
 
 /// The rules that a file breaks, of those that measure.
 fn broken(profile: &'static Profile, text: &str) -> Vec<&'static str> {

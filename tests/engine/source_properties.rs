@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use tollgate::field::Path;
-use tollgate::source::{self, Lines, list};
+use tollgate_document::field::Path;
+use tollgate_document::source::{self, Lines, list};
 
 /// A value of JSON.
 #[derive(Clone, Debug)]

@@ -10,11 +10,11 @@
 
 use std::sync::Arc;
 
-use tollgate::doc::{self, Value};
-use tollgate::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile;
-use tollgate::rules::RuleSet;
+use tollgate_api::profile;
+use tollgate_document::doc::{self, Value};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::RuleSet;
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 use super::support;
-use tollgate::doc;
+use tollgate_document::doc;
 
 /// `object`, `old` and `status` as YAML-like JSON; the texts the release gives, sorted, each with the user's path.
 fn texts(release: &str, case: &str) -> Vec<String> {

@@ -5,10 +5,10 @@
 
 use std::io::Read as _;
 
-use tollgate::doc::Value;
-use tollgate::engine::{Attributes, Engine, Labels, Operation, Verdict};
-use tollgate::profile::{ALL, Profile};
-use tollgate::rules::RuleSet;
+use tollgate_api::profile::{ALL, Profile};
+use tollgate_document::doc::Value;
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation, Verdict};
+use tollgate_engine::rules::RuleSet;
 
 /// The releases whose answers the corpus holds: all but the first one. A new release without its file fails.
 pub const RELEASES: [&str; RELEASE_COUNT] = {

@@ -4,9 +4,9 @@
 
 use std::io::Read as _;
 
-use tollgate::api::view::{Taint, Toleration, View as _};
-use tollgate::doc;
-use tollgate::tolerance::tolerates;
+use tollgate_api::view::{Taint, Toleration, View as _};
+use tollgate_document::doc;
+use tollgate_engine::tolerance::tolerates;
 
 #[test]
 fn agrees_with_upstream_on_every_pair() {

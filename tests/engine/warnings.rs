@@ -15,11 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::engine::{Endpoint, Engine, Labels, admit};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile;
-use tollgate::rules::{Origin, RuleSet};
-use tollgate::source::documents;
+use tollgate_api::profile;
+use tollgate_document::source::documents;
+use tollgate_engine::engine::{Endpoint, Engine, Labels, admit};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::{Origin, RuleSet};
 
 use super::support::NOW;
 

@@ -9,16 +9,16 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
 };
 use serde_json::Value;
-use tollgate::doc;
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::policy::{PolicyFile, PolicySet};
-use tollgate::profile::{self, ApiKind};
-use tollgate::rules::RuleSet;
+use tollgate_api::profile::{self, ApiKind};
+use tollgate_document::doc;
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::policy::{PolicyFile, PolicySet};
+use tollgate_engine::rules::RuleSet;
 
 const OVERLAYS: [&str; 4] = ["classic-dra", "foundationdb", "kep-5055-r1", "pods"];
 
 fn documents(text: &str) -> Vec<Value> {
-    tollgate::source::documents(text)
+    tollgate_document::source::documents(text)
         .map(|document| {
             let document = document.unwrap_or_else(|fault| panic!("{fault:?}"));
             serde_json::from_str(&document.doc.root().to_json()).expect("JSON")

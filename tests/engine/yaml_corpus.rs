@@ -5,11 +5,11 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads the corpus")]
 
-use tollgate::doc::{self, Value, ValueKind};
-use tollgate::engine::{Attributes, Engine, Labels, Operation};
-use tollgate::profile::Profile;
-use tollgate::rules::RuleSet;
-use tollgate::source::{self, list};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_document::source::{self, list};
+use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
+use tollgate_engine::rules::RuleSet;
 
 /// Accepted by kubectl, refused by us for the duplicate key.
 const DUPLICATES: [&str; 3] = ["064.yaml", "065.yaml", "089.yaml"];

@@ -2,7 +2,7 @@
 //! those of the manifests and examples, flags are flags of the program, targets are those of the Makefile.
 //!
 //! Commands of Tollgate whose output is shown run in `tests/fixtures/transcripts.rs`.
-#![cfg_attr(not(feature = "serve"), allow(dead_code, reason = "flags of `serve` are checked"))]
+#![cfg_attr(not(feature = "online"), allow(dead_code, reason = "flags of `serve` are checked"))]
 #![allow(clippy::disallowed_methods, reason = "reads the documents")]
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
@@ -218,7 +218,7 @@ fn flags(name: &str, words: &[&str]) -> Vec<String> {
     given.filter(|flag| !is_known(flag)).map(|flag| format!("{flag} is not a flag of {name}")).collect()
 }
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[test]
 fn commands_of_documents_name_what_exists() {
     let files = Files::of_repository();

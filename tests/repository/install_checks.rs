@@ -1,10 +1,7 @@
 //! What must hold between the objects of an installation, whatever built them: kustomize, the chart, `tollgate manifests`.
 //!
 //! Each check returns what is wrong. `installs.rs` runs them on every variant, and plants a fault for each of them.
-#![cfg_attr(
-    not(all(feature = "serve", feature = "cluster")),
-    allow(dead_code, reason = "the checks need the whole program")
-)]
+#![cfg_attr(not(feature = "online"), allow(dead_code, reason = "the checks need the whole program"))]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]
 #![allow(clippy::indexing_slicing, reason = "a missing field is null, and null is a fault")]
 

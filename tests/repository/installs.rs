@@ -1,7 +1,7 @@
 //! Every way to install Tollgate: the overlays, the chart, `tollgate manifests`. All pass the same checks, and each check
 //! notices a planted fault.
 #![cfg_attr(
-    not(all(feature = "serve", feature = "cluster")),
+    not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
 )]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON, reads files")]

@@ -11,7 +11,7 @@ use crate::tidy::{files, root};
 /// Documents that people read. Tests have Markdown that is data.
 pub(crate) fn documents() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["docs", "manifests", "policies", "examples", "certs"] {
+    for folder in ["docs", "manifests", "policies", "examples", "certs", "crates", "src"] {
         found.extend(files(&root().join(folder), "md"));
     }
     let top = std::fs::read_dir(root()).expect("the root").map(|entry| entry.expect("an entry").path());

@@ -1,4 +1,4 @@
-//! The repository itself: module edges, file sizes, documents, every way to install, image and workflows.
+//! The repository itself: file sizes, documents, every way to install, image and workflows.
 
 mod chart;
 mod commands;

@@ -1,6 +1,6 @@
 //! `tollgate manifests`: what it prints can be applied and works, and it refuses to print anything else.
 #![cfg_attr(
-    not(feature = "serve"),
+    not(feature = "online"),
     allow(dead_code, unused_imports, reason = "certificates are made by `serve`")
 )]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
@@ -10,7 +10,7 @@
     reason = "a test that cannot read its data has failed"
 )]
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -36,10 +36,10 @@ fn printed(arguments: &[&str]) -> Vec<Value> {
 }
 
 /// A folder with the certificates of `tollgate certs`, removed in the end.
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 struct Certificates(PathBuf);
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 impl Certificates {
     fn new(name: &str, names: &[&str]) -> Certificates {
         let folder = std::env::temp_dir().join(format!("tollgate-manifests-{name}-{}", std::process::id()));
@@ -62,7 +62,7 @@ impl Certificates {
     }
 }
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 impl Drop for Certificates {
     fn drop(&mut self) {
         _ = std::fs::remove_dir_all(&self.0);
@@ -70,7 +70,7 @@ impl Drop for Certificates {
 }
 
 /// What is printed for a new directory of certificates.
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 pub(crate) fn printed_with_certificate(name: &str, arguments: &[&str]) -> Vec<Value> {
     let certificates = Certificates::new(name, &[]);
     printed(&[&["--cert-dir", certificates.path()], arguments].concat())
@@ -82,7 +82,7 @@ fn webhooks(objects: &[Value]) -> impl Iterator<Item = &Value> {
     objects.iter().flat_map(|object| object["webhooks"].as_array().into_iter().flatten())
 }
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[test]
 fn every_variant_is_a_sound_installation() {
     let all = APIS.join(",");
@@ -113,7 +113,7 @@ fn every_variant_is_a_sound_installation() {
     }
 }
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[test]
 fn the_workload_is_the_base_and_the_webhooks_are_the_files() {
     let certificates = Certificates::new("base", &[]);
@@ -147,7 +147,7 @@ fn the_workload_is_the_base_and_the_webhooks_are_the_files() {
 }
 
 /// A certificate that the API server would not trust under the name it uses is not printed.
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[test]
 fn a_certificate_that_cannot_work_is_refused() {
     let certificates = Certificates::new("refused", &[]);
@@ -201,7 +201,7 @@ fn arguments_that_cannot_work_are_refused() {
     }
     let (code, _, stderr) = manifests(&["--ca-file", "/dev/zero"]);
     assert!(code == Some(3) && stderr.contains("larger than 1048576 bytes"), "{code:?} {stderr}");
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "online")]
     {
         let (code, _, stderr) = manifests(&["--ca-bundle", "Q0E="]);
         assert!(code == Some(3) && stderr.contains("invalid CA bundle"), "{code:?} {stderr}");
@@ -370,7 +370,7 @@ fn the_server_gets_the_policies_and_the_flags() {
 }
 
 /// The commands that `certs` and `serve` print work as they are printed.
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[test]
 fn printed_commands_work_as_printed() {
     use std::io::{BufRead as _, BufReader};

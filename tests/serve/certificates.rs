@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use tollgate::internals::{Certificates, Server, Settings};
+use tollgate::server::{Certificates, Server, Settings};
 
 use crate::client::Client;
 use crate::running::{Authority, Folder, Running, Volume, until};

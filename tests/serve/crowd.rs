@@ -178,7 +178,7 @@ fn large_bodies_that_others_send_slowly_do_not_keep_large_ones_out() {
     let server = Running::start(|settings| {
         settings.limits.max_body = 1 << 20;
         settings.limits.max_connections = 200;
-        settings.limits.max_memory = 62 << 20;
+        settings.limits.max_memory = 84 << 20;
         settings.limits.body_timeout = Duration::from_mins(10);
     });
     let client = server.client();

@@ -4,9 +4,9 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use tollgate::internals::{BadReview, Request};
-use tollgate::internals::{Decision, admit_observed};
 use tollgate::{Endpoint, Engine, NamespaceLookup};
+use tollgate_api::review::{BadReview, Request};
+use tollgate_engine::engine::{Decision, admit_observed};
 
 use crate::client::request;
 use crate::running::{Running, until};

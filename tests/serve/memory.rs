@@ -1,6 +1,6 @@
 //! What clients may cost in memory: every byte is counted, the excess is told to come back, and all is given back.
 
-use tollgate::internals::Limits;
+use tollgate::server::Limits;
 
 use crate::client::{Link, request};
 use crate::running::{Running, until};
@@ -16,7 +16,7 @@ fn little(limits: &mut Limits) {
     limits.max_body = 1 << 20;
     limits.max_connections = 200;
     limits.max_in_flight = 64;
-    limits.max_memory = 62 << 20;
+    limits.max_memory = 84 << 20;
 }
 
 /// Begins a body of that length, and sends all but the last byte.
@@ -109,9 +109,9 @@ fn a_head_without_end_is_not_read() {
 #[test]
 fn too_little_memory_is_told_at_start() {
     let any = "127.0.0.1:0".parse().expect("an address");
-    let mut settings = tollgate::internals::Settings::new(any, any);
+    let mut settings = tollgate::server::Settings::new(any, any);
     settings.limits.max_memory = 64 << 20;
-    let told = tollgate::internals::Server::bind(settings, crate::running::engine(), None, None);
+    let told = tollgate::server::Server::bind(settings, crate::running::engine(), None, None);
     let told = told.expect_err("too little").to_string();
     assert!(told.contains("64 MiB of memory is not enough for requests of up to 8192 KiB"), "{told}");
 }

@@ -2,11 +2,12 @@
 
 use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate::internals::{BadReview, Request};
-use tollgate::internals::{Decision, admit_observed};
 use tollgate::{Endpoint, Engine, NamespaceLookup};
+use tollgate_api::review::{BadReview, Request};
+use tollgate_engine::engine::{Decision, admit_observed};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -42,7 +43,7 @@ fn silent_connections_are_closed_without_a_word_when_their_time_is_over() {
 
 #[test]
 fn idle_connections_outlive_those_of_a_go_client() {
-    let limits = tollgate::internals::Limits::default();
+    let limits = tollgate::server::Limits::default();
     assert!(limits.idle_timeout > Duration::from_secs(90), "a Go client ends an idle connection after 90 s");
     assert!(limits.head_timeout < Duration::from_secs(90) && limits.write_timeout < Duration::from_secs(90));
 }
@@ -113,6 +114,8 @@ fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(|settings| {
         settings.admit = says_much;
         settings.limits.write_timeout = Duration::from_millis(500);
+        // Half of what all responses may take is enough for four.
+        settings.limits.max_memory = 320 << 20;
     });
     let held = || server.metric("tollgate_held_bytes{share=\"common\"}");
     let deaf: Vec<_> = (0..4)
@@ -151,4 +154,46 @@ fn an_answer_that_the_system_has_and_nobody_reads_is_given_up() {
     let many: Vec<u8> = request("POST", "/validate", "application/json", body).repeat(2_000);
     let _ = deaf.send_what_fits(&many);
     until("the connection to be gone", || server.metric("tollgate_connections") == 0);
+}
+
+static EVALUATED: AtomicUsize = AtomicUsize::new(0);
+static MAY_GO_ON: AtomicBool = AtomicBool::new(false);
+
+fn counts_and_waits(
+    engine: &Engine,
+    body: &[u8],
+    endpoint: Endpoint,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+    tell: &mut dyn FnMut(&Request<'_>, &Decision),
+) -> Result<Vec<u8>, BadReview> {
+    EVALUATED.fetch_add(1, Ordering::SeqCst);
+    while !MAY_GO_ON.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    admit_observed(engine, body, endpoint, now, namespaces, tell)
+}
+
+#[test]
+fn a_large_body_whose_client_has_left_is_not_evaluated() {
+    let server = Running::start(|settings| {
+        settings.workers = 1;
+        settings.admit = counts_and_waits;
+    });
+    let evaluated = || EVALUATED.load(Ordering::SeqCst);
+    let [mut first, mut last] = [0; 2].map(|_| server.client().connect().expect("connected"));
+    let impatient: Vec<_> = (0..5).map(|_| server.client().connect().expect("connected")).collect();
+    first.send(&request("POST", "/validate", "application/json", REVIEW)).expect("sent");
+    until("the worker to be busy", || evaluated() == 1);
+    let large = [REVIEW, b" ".repeat(100_000).as_slice()].concat();
+    let large = request("POST", "/validate", "application/json", &large);
+    for mut link in impatient {
+        link.send(&large).expect("sent");
+    }
+    last.send(&large).expect("sent");
+    MAY_GO_ON.store(true, Ordering::SeqCst);
+    assert_eq!(first.receive().expect("an answer").status, 200);
+    assert_eq!(last.receive().expect("an answer for who stayed").status, 200);
+    until("the others to be gone", || server.metric("tollgate_connections") == 2);
+    assert_eq!(evaluated(), 2);
 }

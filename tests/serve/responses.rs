@@ -280,7 +280,7 @@ fn tls_1_2_is_spoken_only_when_asked_for() {
     let server = Running::start(|_| {});
     assert!(old(&server).connect().is_err());
     let server =
-        Running::start(|settings| settings.tls_versions = tollgate::internals::TlsVersions::Tls12AndTls13);
+        Running::start(|settings| settings.tls_versions = tollgate::server::TlsVersions::Tls12AndTls13);
     let body = review().to_string();
     assert_eq!(old(&server).post("/validate", body.as_bytes()).expect("an answer").status, 200);
     assert_eq!(server.client().post("/validate", body.as_bytes()).expect("an answer").status, 200);

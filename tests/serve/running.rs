@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use tollgate::internals::{Server, Settings};
+use tollgate::server::{Server, Settings};
 use tollgate::{Engine, Origin, Profile, RuleSet};
 
 use crate::client::{Client, Reply, plain};

@@ -9,12 +9,12 @@ use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::state::{self, Inventory, KUBECTL};
-use crate::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
-use crate::field::Path;
 use crate::files;
-use crate::profile::{LiveServer, Profile};
 use crate::report::DocumentResult;
-use crate::source::{InputError, Lines, documents, list};
+use tollgate_api::profile::{LiveServer, Profile};
+use tollgate_document::field::Path;
+use tollgate_document::source::{InputError, Lines, documents, list};
+use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;

@@ -6,13 +6,13 @@ use super::AuditRun;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::mutate::print;
-use crate::doc::{Builder, Doc, Value, ValueKind};
-use crate::engine::{Attributes, Labels, Verdict};
-use crate::field::{FieldPath, Name};
-use crate::profile::ApiKind;
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
-use crate::source::list::ListedObject;
-use crate::source::{Lines, documents};
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::{Builder, Doc, Value, ValueKind};
+use tollgate_document::field::{FieldPath, Name};
+use tollgate_document::source::list::ListedObject;
+use tollgate_document::source::{Lines, documents};
+use tollgate_engine::engine::{Attributes, Labels, Verdict};
 
 /// Judges an object and reports it.
 pub(super) fn judge(

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use super::AuditRun;
 use super::judge::judge;
 use super::reporter::AuditReporter;
-use crate::api::conform::suggest::and_list;
 use crate::cli::console::Console;
-use crate::cli::live::{AskedServer, LiveObjects};
+use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
 use crate::cli::snapshot::KINDS;
-use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES};
-use crate::doc;
-use crate::engine::{NamespaceLookup as _, Namespaces};
-use crate::impact::Snapshot;
-use crate::profile::{ApiKind, Profile, Version};
-use crate::source::list;
+use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES, ReadLimits};
+use tollgate_api::conform::suggest::and_list;
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc;
+use tollgate_document::source::list;
+use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
+use tollgate_engine::impact::SnapshotKind;
+
+/// Keys and values of all namespaces that are kept: 50,000 namespaces with ten labels each.
+const MAX_NAMESPACE_NODES: usize = 1_500_000;
 
 /// Audits a cluster.
 pub(super) fn audit(
@@ -33,7 +36,7 @@ pub(super) fn audit(
     let mut objects = LiveObjects::of(asked, run.namespace);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
-    let mut state = run.needs_state().then(Snapshot::new);
+    let mut state = run.needs_state().then(LiveState::new);
     for kind in &KINDS {
         if *kind == NAMESPACES || !is_read(kind, &run) {
             continue;
@@ -41,15 +44,17 @@ pub(super) fn audit(
         if *kind == RULES
             && let Some(state) = state.take()
         {
-            run.engine = run.engine.with_snapshot(Arc::new(state));
+            let snapshot = state.finish(&mut objects.omissions, console);
+            run.engine = run.engine.with_snapshot(Arc::new(snapshot));
         }
-        let (mut unreadable, mut count) = (Vec::new(), 0);
-        let listed = objects.read(kind, console, &mut |api_version, object, console| {
+        let mut count = 0;
+        // Of budgets only impact reads something.
+        let limits =
+            if *kind == BUDGETS { ReadLimits::impact(SnapshotKind::Budget) } else { ReadLimits::WHOLE };
+        let listed = objects.read(kind, limits, console, &mut |api_version, object, console| {
             count += 1;
-            if let Some(state) = &mut state
-                && let Err(error) = state.apply_as(api_version, kind.kind, object)
-            {
-                unreadable.push(error.to_string());
+            if let Some(state) = &mut state {
+                state.add(api_version, kind.kind, object);
             }
             if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
@@ -57,13 +62,13 @@ pub(super) fn audit(
                 judge(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         });
-        for error in unreadable {
-            objects.omissions.fail(error, console);
-        }
         if let Some(api_version) = listed {
             note_version(kind, &api_version, &run, console);
             reporter.listed.push((kind.resource, api_version, count));
         }
+    }
+    if let Some(state) = state {
+        state.finish(&mut objects.omissions, console);
     }
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
@@ -110,7 +115,18 @@ fn read_namespaces(
             }
         };
     }
-    let listed = objects.read(&NAMESPACES, console, &mut |_, object, _| namespaces.add(object));
+    let limits = ReadLimits::impact(SnapshotKind::Namespace);
+    let (mut nodes, mut missing) = (0, MissingObjects::default());
+    let listed = objects.read(&NAMESPACES, limits, console, &mut |_, object, _| {
+        nodes += object.size();
+        if nodes <= MAX_NAMESPACE_NODES {
+            namespaces.add(object);
+        } else {
+            let name = object.get("metadata").get("name").str();
+            missing.add(|| format!("Namespace {name} is left out: all namespaces have too many labels"));
+        }
+    });
+    missing.report(&mut objects.omissions, console);
     listed.map(|_| namespaces)
 }
 

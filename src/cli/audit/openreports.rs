@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::gotime;
 use crate::report::{DocumentResult, DocumentStatus};
-use crate::rules::Level;
-use crate::sanitize;
+use tollgate_engine::rules::Level;
+use tollgate_formats::gotime;
+use tollgate_formats::sanitize;
 
 /// Bytes of the results of a report: the annotations of an object have at most 262,144 bytes in all.
 const MAX_BYTES: usize = 200_000;

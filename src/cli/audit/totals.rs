@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cli::table;
 use crate::report::DocumentResult;
-use crate::rules::Level;
+use tollgate_engine::rules::Level;
 
 /// Counts of findings.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]

@@ -12,14 +12,14 @@ mod untyped;
 
 use std::sync::LazyLock;
 
-use crate::api::conform::suggest::distance;
-use crate::doc::{Value, ValueKind};
-use crate::engine::{Attributes, Engine, Labels, Verdict};
-use crate::finding::{BadValue, ErrorType};
-use crate::profile::Profile;
 use crate::report::{LocatedFinding, SkipReason};
-use crate::rules::{Level, Origin, Rule, RuleSet};
-use crate::source::{Document, DocumentError, RefusedBy, list, shape};
+use tollgate_api::conform::suggest::distance;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::source::{Document, DocumentError, RefusedBy, list, shape};
+use tollgate_engine::engine::{Attributes, Engine, Labels, Verdict};
+use tollgate_engine::rules::{Level, Origin, Rule, RuleSet};
 
 /// What a file is in its repository, by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

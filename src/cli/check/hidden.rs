@@ -4,13 +4,13 @@
 //! For people only: programs get what the server says.
 
 use super::TextChecker;
-use crate::doc::{self, Value};
-use crate::engine::{Diagnostic, Verdict};
-use crate::field::{FieldPath, Name};
-use crate::finding::Edit;
-use crate::gofmt;
-use crate::rules::{Level, Origin};
-use crate::source::list::ListedObject;
+use tollgate_document::doc::{self, Value};
+use tollgate_document::field::{FieldPath, Name};
+use tollgate_document::finding::Edit;
+use tollgate_document::source::list::ListedObject;
+use tollgate_engine::engine::{Diagnostic, Verdict};
+use tollgate_engine::rules::{Level, Origin};
+use tollgate_formats::gofmt;
 
 /// The member that was forgotten.
 const FORGOTTEN: &str = "exactly";

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::super::outcome::Failure;
 use crate::config::{ConfigFile, Override, Setting};
 use crate::files::{self, Input, PathGlobs};
-use crate::sanitize;
+use tollgate_formats::sanitize;
 
 /// The name of configuration files.
 pub(in super::super) const CONFIG_NAME: &str = ".tollgate.yaml";

@@ -10,8 +10,8 @@ use super::super::outcome::Failure;
 use super::super::shared::{EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
 use crate::config::{ConfigFile, Levels, Setting, Strings};
-use crate::policy::PolicyError;
-use crate::profile::GateChoice;
+use tollgate_api::profile::GateChoice;
+use tollgate_engine::policy::PolicyError;
 
 /// What holds.
 #[derive(Debug)]

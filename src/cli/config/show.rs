@@ -8,7 +8,7 @@ use super::super::shared::FailOn;
 use super::lookup::FoundConfig;
 use super::settings::Settings;
 use crate::config::{ConfigFile, Override, Strings};
-use crate::profile;
+use tollgate_api::profile;
 
 /// One key.
 #[derive(Debug, Serialize)]

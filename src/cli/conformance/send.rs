@@ -12,7 +12,7 @@ use crate::cli::outcome::Failure;
 use crate::cli::progress::Progress;
 use crate::cluster::{CreateResponse, DryRun};
 use crate::conformance::{Agreement, Answer, Case, Comparison, Judge, OwnAnswer};
-use crate::profile::ApiKind;
+use tollgate_api::profile::ApiKind;
 
 /// Requests at once, so that a distant API server does not make the run long.
 const MAX_IN_FLIGHT: usize = 8;

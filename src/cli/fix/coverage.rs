@@ -6,14 +6,14 @@
 //! Invariant: findings that some server accepts (documented limits, lints, policies) have no fix that matches more.
 
 use super::verdict::{self, JudgedFinding};
-use crate::api::view::Object;
-use crate::doc::Value;
-use crate::field::{FieldPath, PathStyle};
-use crate::finding::Edit;
-use crate::profile::{ApiKind, Version};
-use crate::rules::Origin;
-use crate::rules::widening::{self, Widened};
-use crate::source::{documents, list};
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::view::Object;
+use tollgate_document::doc::Value;
+use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_document::finding::Edit;
+use tollgate_document::source::{documents, list};
+use tollgate_engine::rules::Origin;
+use tollgate_engine::rules::widening::{self, Widened};
 
 /// True if the fixes of `applied`, which turn one text into the other, let anything match more.
 pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) -> bool {
@@ -75,9 +75,9 @@ fn is_about_type(edit: &Edit) -> bool {
 mod tests {
     use super::super::verdict::JudgedFinding;
     use super::is_widened;
-    use crate::field::Path;
-    use crate::finding::{Edit, NewValue};
-    use crate::rules::{Level, Origin};
+    use tollgate_document::field::Path;
+    use tollgate_document::finding::{Edit, NewValue};
+    use tollgate_engine::rules::{Level, Origin};
 
     const CLAIM: &str = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec:\n  devices:\n    requests:\n    - \
                          exactly:\n        tolerations:\n        - ";

@@ -111,7 +111,7 @@ fn common(old: &[&str], new: &[&str]) -> Pairs {
     pairs
 }
 
-/// The same by Myers' search; none if too much differs.
+/// The lines that both have, in order, by Myers' search; none if too much differs.
 fn shortest(old: &[&str], new: &[&str]) -> Option<Pairs> {
     let limit = (old.len() + new.len()).min(MAX_CHANGES);
     // By diagonal, shifted to be positive: how many old lines are read.

@@ -16,12 +16,12 @@ use super::verdict::{self, Judged};
 use super::{FixedText, Fixer};
 use crate::cli::check::{TextChecker, TextSource};
 use crate::config::{Acceptance, Levels};
-use crate::doc::{Value, ValueKind};
-use crate::engine::Engine;
-use crate::finding::Applicability;
-use crate::profile::Profile;
-use crate::rules::RuleSet;
-use crate::source;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::finding::Applicability;
+use tollgate_document::source;
+use tollgate_engine::engine::Engine;
+use tollgate_engine::rules::RuleSet;
 
 /// One case in so many of the corpus is tried.
 const SAMPLE: usize = 23;
@@ -80,7 +80,7 @@ fn to_yaml(value: Value<'_>, indent: usize, out: &mut String) {
         ValueKind::Object if !value.is_empty() => {
             for (key, member) in value.members() {
                 let mut name = String::new();
-                crate::gofmt::json_string(&mut name, key.text());
+                tollgate_formats::gofmt::json_string(&mut name, key.text());
                 _ = write!(out, "\n{blanks}{name}:");
                 to_yaml(member, indent + 2, out);
             }
@@ -133,7 +133,7 @@ fn try_text(engine: &Engine, name: &str, text: &str, counts: &mut Counts) {
     }
 }
 
-/// The same with a comment before every line: each of them must be there afterwards.
+/// Fixes the text with a comment before every line: each of the comments must be there afterwards.
 fn try_comments(engine: &Engine, name: &str, text: &str) {
     let levels = Levels::default();
     let texts = checker(engine, &levels);
@@ -167,7 +167,7 @@ fn try_all(sample: usize) -> Counts {
     }
     for (name, text) in corpus(sample) {
         try_text(&engine, &name, &text, &mut counts);
-        let doc = crate::doc::parse(&text).expect("JSON");
+        let doc = tollgate_document::doc::parse(&text).expect("JSON");
         let mut yaml = String::new();
         to_yaml(doc.root(), 0, &mut yaml);
         let yaml = format!("{}\n", yaml.trim_start());

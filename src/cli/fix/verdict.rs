@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 
 use super::super::check::{TextChecker, TextSource};
-use crate::field::{FieldPath, PathStyle};
-use crate::finding::{Applicability, Edit};
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
-use crate::rules::{Level, Origin};
-use crate::source::TextFix;
+use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_document::finding::{Applicability, Edit};
+use tollgate_document::source::TextFix;
+use tollgate_engine::rules::{Level, Origin};
 
 /// A checked text.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct JudgedFinding {
     pub(super) level: Level,
     /// Its field, without the numbers of list items: those change when an item goes.
     pub(super) place: String,
-    /// The same with them.
+    /// Its field, with the numbers of list items.
     pub(super) field: String,
     pub(super) fix: Option<TextFix>,
     /// The edits by field.

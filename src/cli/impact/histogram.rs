@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::format_time;
-use crate::gotime::Timestamp;
-use crate::impact::{Impact, PodOutcome};
+use tollgate_engine::impact::{Impact, PodOutcome};
+use tollgate_formats::gotime::Timestamp;
 
 /// With fewer evictions the table is enough.
 const MIN_EVICTIONS: usize = 20;

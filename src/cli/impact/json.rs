@@ -5,8 +5,8 @@ mod reason;
 use serde::Serialize;
 
 use super::{Assessment, format_time, listed};
-use crate::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
 use reason::Reason;
+use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

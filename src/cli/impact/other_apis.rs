@@ -9,12 +9,12 @@ use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::state::Inventory;
-use crate::doc::Value;
 use crate::files::{self, Input};
-use crate::profile;
-use crate::sanitize;
-use crate::source::list::ListedObject;
-use crate::source::{Document, Lines, documents, list};
+use tollgate_api::profile;
+use tollgate_document::doc::Value;
+use tollgate_document::source::list::ListedObject;
+use tollgate_document::source::{Document, Lines, documents, list};
+use tollgate_formats::sanitize;
 
 /// Largest dump in bytes.
 const MAX_STATE: u64 = 1 << 30;

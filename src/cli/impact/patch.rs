@@ -9,17 +9,17 @@ use serde::Serialize;
 
 use super::limits::Extent;
 use super::{Arguments, Assessment, assess, json, text};
-use crate::api::view::{Slice, SlicePatch, View as _};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
 use crate::cli::version::Output;
-use crate::doc::{Change, Doc, New, Value, apply};
-use crate::gotime;
-use crate::impact::patches::{PatchedDevice, apply_patches, is_conditional};
-use crate::impact::{ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
-use crate::profile::{Profile, Version};
-use crate::sanitize::line;
+use tollgate_api::profile::{Profile, Version};
+use tollgate_api::view::{Slice, SlicePatch, View as _};
+use tollgate_document::doc::{Change, Doc, New, Value, apply};
+use tollgate_engine::impact::patches::{PatchedDevice, apply_patches, is_conditional};
+use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
+use tollgate_formats::gotime;
+use tollgate_formats::sanitize::line;
 
 #[derive(Serialize)]
 struct PatchRecord<'a> {

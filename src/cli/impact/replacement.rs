@@ -5,15 +5,15 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use super::Arguments;
-use crate::api::view::{FoundationDbCluster, View as _};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::version::Output;
 use crate::cli::{table, to_json};
-use crate::doc::Value;
-use crate::gotime::{self, Timestamp};
-use crate::impact::replacement::{Forecast, ReplacementInput, forecast_replacements, is_same};
-use crate::sanitize;
+use tollgate_api::view::{FoundationDbCluster, View as _};
+use tollgate_document::doc::Value;
+use tollgate_engine::impact::replacement::{Forecast, ReplacementInput, forecast_replacements, is_same};
+use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::sanitize;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed};
 use crate::cli::table;
-use crate::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
-use crate::sanitize::line;
+use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
+use tollgate_formats::sanitize::line;
 
 /// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
 /// numbers are lower bounds, and what the controller will write is not known.

@@ -5,9 +5,9 @@
 use super::AskedServer;
 use crate::cli::console::Console;
 use crate::cli::progress::Progress;
-use crate::cluster::{Listed, ListedKind};
-use crate::doc::Value;
-use crate::profile::{ApiKind, Version};
+use crate::cluster::{ListEvent, Listed, ListedKind, ReadLimits};
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_document::doc::Value;
 
 /// What of a cluster was not read.
 #[derive(Clone, Default, Debug)]
@@ -26,6 +26,38 @@ impl Omissions {
     }
 }
 
+/// Objects that are named one by one if they cannot be read.
+const MAX_NAMED: usize = 10;
+
+/// Objects that could not be read, or do not fit into memory. The first ones are named, the others are counted.
+#[derive(Clone, Default, Debug)]
+pub(in crate::cli) struct MissingObjects {
+    pub(super) named: Vec<String>,
+    pub(super) more: usize,
+}
+
+impl MissingObjects {
+    /// Adds one, in words.
+    pub(in crate::cli) fn add(&mut self, what: impl FnOnce() -> String) {
+        if self.named.len() < MAX_NAMED {
+            self.named.push(what());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Says them on stderr, and adds them to what was not read.
+    pub(in crate::cli) fn report(self, omissions: &mut Omissions, console: &mut Console) {
+        for error in self.named {
+            omissions.fail(error, console);
+        }
+        if self.more > 0 {
+            let objects = if self.more == 1 { "object" } else { "objects" };
+            omissions.fail(format!("{} more {objects} cannot be read", self.more), console);
+        }
+    }
+}
+
 /// Reads the objects of a cluster.
 #[derive(Debug)]
 pub(in crate::cli) struct LiveObjects<'a> {
@@ -41,10 +73,12 @@ impl<'a> LiveObjects<'a> {
         LiveObjects { asked, namespace, omissions: Omissions::default() }
     }
 
-    /// Hands on every object of a kind with its apiVersion, and the console. Returns the version that was listed, unless nothing was.
+    /// Hands on every object of a kind with its apiVersion, and the console. Objects that are too large are said, and are
+    /// failures. Returns the version that was listed, unless nothing was.
     pub(in crate::cli) fn read(
         &mut self,
         kind: &ListedKind,
+        limits: ReadLimits,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Option<String> {
@@ -58,14 +92,21 @@ impl<'a> LiveObjects<'a> {
             }
         };
         let mut progress = Progress::of(0);
-        let listed = self.asked.cluster.list(kind, &versions, self.namespace, &mut |page| {
-            for item in page.items {
-                each(page.api_version, *item, console);
-            }
-            progress.advance(page.items.len(), page.remaining);
-            progress.show(format_args!("{resource}"));
-        });
+        let mut missing = MissingObjects::default();
+        let listed =
+            self.asked.cluster.list(kind, &versions, self.namespace, limits, &mut |event| match event {
+                ListEvent::Object { api_version, object } => each(api_version, object, console),
+                ListEvent::LeftOut { namespace, name, why } => missing.add(|| {
+                    let slash = if namespace.is_empty() { "" } else { "/" };
+                    format!("{} {namespace}{slash}{name} {why}; it is not read, to limit memory", kind.kind)
+                }),
+                ListEvent::Page { count, remaining } => {
+                    progress.advance(count, remaining);
+                    progress.show(format_args!("{resource}"));
+                }
+            });
         progress.hide();
+        missing.report(&mut self.omissions, console);
         match listed {
             Ok(Listed::All { api_version, caveat }) => {
                 if let Some(caveat) = caveat {

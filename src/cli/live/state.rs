@@ -1,36 +1,113 @@
 //! The state of a cluster that impact needs, read once: what `--state DUMP` is to a dump.
 //!
-//! Objects go into the snapshot as pages arrive, so memory is that of the snapshot and of one page.
+//! Objects go into the snapshot as pages arrive, so memory is that of the snapshot and of one page. The snapshot has a
+//! limit: beyond it, the largest objects are left out, and are said.
 
+use super::objects::MissingObjects;
 use super::{AskedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
-use crate::cluster::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, SLICES};
-use crate::impact::Snapshot;
+use crate::cluster::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, ReadLimits, SLICES};
+use tollgate_document::doc::Value;
+use tollgate_engine::impact::{Snapshot, SnapshotKind};
 
 /// The kinds of a snapshot.
-const STATE_KINDS: [ListedKind; 5] = [SLICES, CLAIMS, PODS, RULES, BUDGETS];
+const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
+    (SLICES, SnapshotKind::Slice),
+    (CLAIMS, SnapshotKind::Claim),
+    (PODS, SnapshotKind::Pod),
+    (RULES, SnapshotKind::Rule),
+    (BUDGETS, SnapshotKind::Budget),
+];
 
-/// Unreadable objects that are named one by one.
-const MAX_NAMED: usize = 10;
+/// Bytes of a snapshot: half of what the manifest of the audit gives the whole process.
+const MAX_STATE_BYTES: usize = 128 << 20;
+
+/// A snapshot that is filled within its limit.
+#[derive(Debug)]
+pub(in crate::cli) struct LiveState {
+    snapshot: Snapshot,
+    limit: usize,
+    missing: MissingObjects,
+}
+
+impl LiveState {
+    pub(in crate::cli) fn new() -> LiveState {
+        LiveState { snapshot: Snapshot::new(), limit: MAX_STATE_BYTES, missing: MissingObjects::default() }
+    }
+
+    /// Adds an object of a list.
+    pub(in crate::cli) fn add(&mut self, api_version: &str, kind: &str, object: Value<'_>) {
+        if let Err(error) = self.snapshot.apply_as(api_version, kind, object) {
+            self.missing.add(|| error.to_string());
+        }
+        for object in self.snapshot.shed(self.limit) {
+            let limit = self.limit >> 20;
+            self.missing.add(|| {
+                format!(
+                    "{object} is left out: the state of the cluster takes more than {limit} MiB, and this object is \
+                     among the largest"
+                )
+            });
+        }
+    }
+
+    /// The snapshot; what is missing is said on stderr and added to what was not read.
+    pub(in crate::cli) fn finish(self, omissions: &mut Omissions, console: &mut Console) -> Snapshot {
+        self.missing.report(omissions, console);
+        self.snapshot
+    }
+}
 
 /// Reads the state; what is missing was said on stderr.
 pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> (Snapshot, Omissions) {
-    let mut snapshot = Snapshot::new();
+    let mut state = LiveState::new();
     let mut objects = LiveObjects::of(asked, None);
-    let mut unreadable = Vec::new();
-    for kind in &STATE_KINDS {
-        objects.read(kind, console, &mut |api_version, object, _| {
-            if let Err(error) = snapshot.apply_as(api_version, kind.kind, object) {
-                unreadable.push(error.to_string());
-            }
+    for (kind, stored) in &STATE_KINDS {
+        objects.read(kind, ReadLimits::impact(*stored), console, &mut |api_version, object, _| {
+            state.add(api_version, kind.kind, object);
         });
     }
-    let more = unreadable.len().saturating_sub(MAX_NAMED);
-    for error in unreadable.into_iter().take(MAX_NAMED) {
-        objects.omissions.fail(error, console);
-    }
-    if more > 0 {
-        objects.omissions.fail(format!("{more} more objects cannot be read"), console);
-    }
+    let snapshot = state.finish(&mut objects.omissions, console);
     (snapshot, objects.omissions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LiveState, MissingObjects, Snapshot};
+    use tollgate_document::doc;
+
+    /// However many objects there are, the state stays within its limit, and what is missing is known.
+    #[test]
+    fn the_largest_objects_are_left_out() {
+        let mut state =
+            LiveState { snapshot: Snapshot::new(), limit: 1 << 20, missing: MissingObjects::default() };
+        let pod = |name: &str, labels: usize| {
+            let labels: Vec<String> = (0..labels).map(|label| format!(r#""{name}-{label}":"""#)).collect();
+            format!(
+                r#"{{"metadata":{{"name":"{name}","namespace":"n","uid":"u","labels":{{{}}}}},"spec":{{"resourceClaims":[{{"name":"g","resourceClaimName":"{name}"}}]}}}}"#,
+                labels.join(",")
+            )
+        };
+        let mut texts: Vec<String> = (0..300).map(|number| pod(&format!("small-{number}"), 3)).collect();
+        texts.extend((0..40).map(|number| pod(&format!("large-{number}"), 1_500)));
+        for text in &texts {
+            state.add("v1", "Pod", doc::parse(text).expect("JSON").root());
+            assert!(state.snapshot.bytes() <= 1 << 20);
+        }
+        let kept = state.snapshot.count(tollgate_engine::impact::SnapshotKind::Pod);
+        assert!((300..310).contains(&kept), "{kept}");
+        let MissingObjects { named, more } = state.missing;
+        assert_eq!(named.len() + more, 340 - kept);
+        let first = "Pod n/large-0 is left out: the state of the cluster takes more than 1 MiB, and this object is among the largest";
+        assert!(
+            named.iter().any(|text| text.replace(|digit: char| digit.is_ascii_digit(), "")
+                == first.replace(|digit: char| digit.is_ascii_digit(), "")),
+            "{named:?}"
+        );
+        for text in &texts {
+            let name = doc::parse(text).expect("JSON").root().get("metadata").get("name").str().to_owned();
+            state.snapshot.remove(tollgate_engine::impact::SnapshotKind::Pod, "n", &name);
+        }
+        assert_eq!(state.snapshot.bytes(), 0, "all is given back");
+    }
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::problems::{Diagnostic, Problem};
 use super::text::{Encoding, PositionRange, Text};
-use crate::finding::Applicability;
-use crate::rules::{self, Origin};
+use tollgate_document::finding::Applicability;
+use tollgate_engine::rules::{self, Origin};
 
 const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll.tollgate";

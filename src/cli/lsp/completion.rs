@@ -10,8 +10,9 @@ use super::cursor::{self, Cursor, Place, Step};
 use super::hover::Markup;
 use super::text::{Encoding, PositionRange, Text};
 use super::vocabulary::{FieldRow, Shape, Vocabulary};
+use crate::pages::page;
 use crate::report;
-use crate::rules::{self, Origin};
+use tollgate_engine::rules::{self, Origin};
 
 /// Kinds of items, in the protocol's numbers.
 #[derive(Clone, Copy)]
@@ -221,7 +222,7 @@ fn lints() -> Vec<Candidate> {
             label: rule.id.0.to_owned(),
             kind: ItemKind::Value,
             detail: String::new(),
-            meaning: report::about(rule.doc),
+            meaning: report::about(page(rule.id)),
             new_text: rule.id.0.to_owned(),
         })
         .collect()

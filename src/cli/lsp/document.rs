@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::judge::Judge;
 use super::problems::Problem;
 use super::text::{Encoding, Position, PositionRange, Text};
-use crate::doc::{Value, ValueKind};
+use tollgate_document::doc::{Value, ValueKind};
 
 /// An open document.
 #[derive(Debug)]

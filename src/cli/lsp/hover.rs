@@ -6,8 +6,9 @@ use super::cursor::{self, Place, Step};
 use super::problems::Problem;
 use super::text::{Encoding, PositionRange, Text};
 use super::vocabulary::Vocabulary;
+use crate::pages::page;
 use crate::report;
-use crate::rules;
+use tollgate_engine::rules;
 
 /// The answer to `textDocument/hover`.
 #[derive(Debug, Serialize)]
@@ -51,7 +52,9 @@ fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding)
     let pages: Vec<String> = codes
         .iter()
         .filter_map(|code| rules::find(code))
-        .map(|rule| format!("{}\n\n[{}]({})", rule.doc.trim_end(), rule.id.0, report::docs_url(rule.id.0)))
+        .map(|rule| {
+            format!("{}\n\n[{}]({})", page(rule.id).trim_end(), rule.id.0, report::docs_url(rule.id.0))
+        })
         .collect();
     if pages.is_empty() {
         return None;

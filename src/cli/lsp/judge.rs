@@ -19,9 +19,9 @@ use super::super::shared::{DefaultRules, EngineArgs};
 use super::super::{clock, namespaces};
 use super::problems::{self, Problem};
 use crate::config::{Acceptance, Override};
-use crate::engine::{Engine, Namespaces};
 use crate::files::Input;
-use crate::finding::Applicability;
+use tollgate_document::finding::Applicability;
+use tollgate_engine::engine::{Engine, Namespaces};
 
 /// Bytes of a text at most: larger ones are not checked while they are edited.
 const MAX_TEXT: usize = 8 << 20;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::frame;
-use crate::doc::{self, Value, ValueKind};
+use tollgate_document::doc::{self, Value, ValueKind};
 
 /// Error codes of JSON-RPC and of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,10 +9,10 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::text::{Encoding, PositionRange, Text};
-use crate::policy::PolicyError;
 use crate::report::{self, DocumentResult, LocatedFinding};
-use crate::rules::{self, Level};
-use crate::source::{InputError, Lines, TextFix};
+use tollgate_document::source::{InputError, Lines, TextFix};
+use tollgate_engine::policy::PolicyError;
+use tollgate_engine::rules::{self, Level};
 
 /// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
 pub(super) const MAX_PROBLEMS: usize = 1000;
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn tagged_rules_exist() {
         for rule in super::UNNECESSARY.iter().chain(super::DEPRECATED) {
-            assert!(crate::rules::find(rule).is_some(), "{rule}");
+            assert!(tollgate_engine::rules::find(rule).is_some(), "{rule}");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::problems::Diagnostic;
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
 use super::worker::{CheckQueue, Checked, Job};
-use crate::doc::Value;
+use tollgate_document::doc::Value;
 
 /// What the client may ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,11 +5,11 @@
 use super::cursor::{Container, Cursor, Step};
 use super::judge::is_config;
 use super::meanings;
-use crate::api::fields;
-use crate::api::schema;
 use crate::config::CONFIG;
-use crate::policy::{self, PolicyKind, TEST_FILE};
-use crate::profile::{ApiKind, Availability, Profile, Version};
+use tollgate_api::fields;
+use tollgate_api::profile::{ApiKind, Availability, Profile, Version};
+use tollgate_api::schema;
+use tollgate_engine::policy::{self, PolicyKind, TEST_FILE};
 
 /// The API version of policies.
 const POLICIES: &str = "tollgate.dev/v1alpha1";

@@ -10,8 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::super::outcome::Failure;
 use super::super::policies;
-use crate::gofmt;
-use crate::policy::{self, PolicyFile, PolicySet};
+use tollgate_engine::policy::{self, PolicyFile, PolicySet};
+use tollgate_formats::gofmt;
 
 /// upstream v1.37 MaxSecretSize, which also limits the values of a ConfigMap.
 const MAX_CONFIG_MAP: usize = 1 << 20;
@@ -60,7 +60,9 @@ impl CarriedFiles {
         found: &[PolicyFile],
         referenced: &[PolicyFile],
     ) -> Result<CarriedFiles, Failure> {
-        let input = |name: &str, why: &str| Failure::Input(format!("{}: {why}", crate::sanitize::line(name)));
+        let input = |name: &str, why: &str| {
+            Failure::Input(format!("{}: {why}", tollgate_formats::sanitize::line(name)))
+        };
         let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let mut placed: Vec<(PathBuf, &PolicyFile)> = Vec::new();
         for file in found {

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
-use crate::field::PathStyle;
-use crate::source::list::ListedObject;
+use tollgate_document::field::PathStyle;
+use tollgate_document::source::list::ListedObject;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,7 +37,7 @@ pub(super) fn of(
     to_json(&PatchLine {
         file,
         document,
-        item: item.within(crate::field::Path::ROOT.owned()).print(PathStyle::User),
+        item: item.within(tollgate_document::field::Path::ROOT.owned()).print(PathStyle::User),
         api_version: value.get("apiVersion").str(),
         kind: value.get("kind").str(),
         namespace: metadata.get("namespace").str(),

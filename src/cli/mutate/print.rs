@@ -3,8 +3,8 @@
 //! Invariant: reading the text gives the same document; a string that another reader might take for something else
 //! is quoted. What is nested deeper than anyone reads is printed as compact JSON, which YAML is a superset of.
 
-use crate::doc::{Value, ValueKind};
-use crate::gofmt;
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_formats::gofmt;
 
 /// Columns of indentation at most: printing is recursive, documents are as deep as they like.
 const MAX_INDENT: usize = 200;
@@ -127,7 +127,7 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
 #[cfg(test)]
 mod tests {
     use super::{json, yaml, yaml_string};
-    use crate::doc;
+    use tollgate_document::doc;
 
     #[test]
     fn strings_that_could_be_something_else_are_quoted() {
@@ -148,7 +148,9 @@ mod tests {
             printed,
             "a:\n  b:\n  - 1\n  - c: \"yes\"\n    d: []\n  e: {}\nf: null\ng:\n- - x\n- true\n"
         );
-        let Some(Ok(document)) = crate::source::documents(&printed).next() else { panic!("{printed}") };
+        let Some(Ok(document)) = tollgate_document::source::documents(&printed).next() else {
+            panic!("{printed}")
+        };
         assert_eq!(document.doc.root().to_json(), text);
         let indented = json(parsed.root());
         assert_eq!(doc::parse(&indented).expect("JSON").root().to_json(), text);

@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{DefaultedDocument, print};
-use crate::defaults::Edit;
-use crate::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
-use crate::source::{Document, documents};
+use tollgate_document::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
+use tollgate_document::source::{Document, documents};
+use tollgate_engine::defaults::Edit;
 
 /// The text of a file with all edits applied.
 pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::generated::{cell, table};
 use crate::config::CONFIG;
-use crate::policy::{PolicyKind, Struct, TEST_FILE, Ty};
+use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 
 pub(super) fn policies() -> String {
     of_files(&PolicyKind::ALL.map(PolicyKind::schema))

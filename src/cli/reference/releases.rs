@@ -2,7 +2,7 @@
 
 use super::generated::{cell, table};
 use crate::cli::profiles::{ProfileInfo, profile_info, side_by_side_rows};
-use crate::profile::{self, ApiKind, Gate, Profile, Version};
+use tollgate_api::profile::{self, ApiKind, Gate, Profile, Version};
 
 pub(super) fn profiles() -> String {
     let rows: Vec<Vec<String>> = profile::ALL

@@ -1,10 +1,11 @@
 //! The table of rules, and their pages in the table of contents.
 
+use crate::pages::page;
 use std::fmt::Write as _;
 
 use super::generated::{cell, table};
 use crate::report::about;
-use crate::rules::{self, Origin};
+use tollgate_engine::rules::{self, Origin};
 
 /// A table for each origin.
 pub(super) fn rules() -> String {
@@ -17,7 +18,7 @@ pub(super) fn rules() -> String {
                 vec![
                     format!("[`{id}`](../rules/{id}.md)"),
                     rule.level.name().to_owned(),
-                    cell(&about(rule.doc)),
+                    cell(&about(page(rule.id))),
                 ]
             })
             .collect();

@@ -11,12 +11,12 @@ use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LabelLookup, NamespaceWatch, StateWatch, Timing, WatchStatus};
-use crate::engine::{self, Engine, OwnedLabels};
-use crate::profile::GateChoice;
 use crate::server::{
     BackgroundTask, BackgroundTasks, Certificates, ComponentStatus, EngineHandle, LabelsFuture, MetricSample,
     NamespaceLabels, NamespaceSource, Server,
 };
+use tollgate_api::profile::GateChoice;
+use tollgate_engine::engine::{self, Engine, OwnedLabels};
 
 /// What needs a cluster.
 #[derive(Debug, clap::Args)]
@@ -57,6 +57,8 @@ enum WatchScope {
 #[derive(Debug)]
 pub(super) struct OpenedCluster {
     cluster: Cluster,
+    /// Bytes for the labels of namespaces.
+    labels_bytes: usize,
     state: Option<StateWatch>,
 }
 
@@ -93,8 +95,17 @@ impl ClusterArgs {
         self.register.advertised_name()
     }
 
-    /// Opens the cluster and starts the watches, if a flag needs them.
-    pub(super) fn open(&self, release: &ReleaseArgs) -> Result<Option<OpenedCluster>, Failure> {
+    /// Objects of the cluster are cached.
+    pub(super) fn caches_state(&self) -> bool {
+        self.cluster != WatchScope::Nothing
+    }
+
+    /// Opens the cluster and starts the watches, if a flag needs them. What they cache takes at most so many bytes.
+    pub(super) fn open(
+        &self,
+        release: &ReleaseArgs,
+        state_bytes: usize,
+    ) -> Result<Option<OpenedCluster>, Failure> {
         if self.cluster == WatchScope::Nothing && !self.registers() {
             if release.asks_cluster() {
                 let message = "--kubernetes cluster and --context require --cluster or --register";
@@ -104,8 +115,10 @@ impl ClusterArgs {
         }
         let cluster = Cluster::open(release.server.context.target(), self.timing())
             .map_err(|error| Failure::Input(format!("{error:#}")))?;
-        let state = (self.cluster == WatchScope::All).then(|| StateWatch::watch(&cluster));
-        Ok(Some(OpenedCluster { cluster, state }))
+        let labels_bytes = state_bytes / 8;
+        let watch = || StateWatch::watch(&cluster, state_bytes - labels_bytes);
+        let state = (self.cluster == WatchScope::All).then(watch);
+        Ok(Some(OpenedCluster { cluster, labels_bytes, state }))
     }
 
     /// Where the profiles come from: a cluster that is watched or asked for, unless flags name them.
@@ -126,13 +139,13 @@ impl ClusterArgs {
         certificates: &Certificates,
         profiles: ProfileSource,
     ) -> Result<(), Failure> {
-        let OpenedCluster { cluster, state } = opened;
+        let OpenedCluster { cluster, labels_bytes, state } = opened;
         let mut background = BackgroundTasks::default();
         if let ProfileSource::ServerRelease { gates } = profiles {
             background.tasks.extend(follow_server(cluster, server.engine_handle(), gates));
         }
         if self.cluster != WatchScope::Nothing {
-            let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster)));
+            let namespaces = Arc::new(WatchedNamespaces(NamespaceWatch::new(cluster, *labels_bytes)));
             if server.needs_labels() {
                 namespaces.mark_needed();
             }
@@ -141,6 +154,7 @@ impl ClusterArgs {
         }
         if let Some(state) = state {
             background.tasks.extend(state.resources().map(|resource| resource_task(state.clone(), resource)));
+            background.tasks.push(memory_task(state.clone()));
         }
         let (serving, before) = (server.serving(), background.tasks.clone());
         // The webhook is not registered before its caches are complete.
@@ -220,6 +234,26 @@ fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
+/// How much memory the cached objects take.
+fn memory_task(state: StateWatch) -> BackgroundTask {
+    let status = move || {
+        let (used, limit) = state.memory();
+        let number = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let sample = |name, help, bytes| MetricSample { name, help, label: None, value: number(bytes) };
+        let samples = vec![
+            sample("state_bytes", "Estimated memory of the cached cluster state", used),
+            sample(
+                "state_limit_bytes",
+                "Memory that the cached cluster state can use; if it is used up, the largest objects are not cached",
+                limit,
+            ),
+        ];
+        let message = format!("{} of {} MiB used", used.div_ceil(1 << 20), limit >> 20);
+        ComponentStatus { ready: true, message, samples, ..ComponentStatus::default() }
+    };
+    BackgroundTask { name: "cluster-state", status: Arc::new(status) }
+}
+
 /// Ready once everything was listed; a watch that is lost later is degraded, but does not make the server unready.
 fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
     let label = Some(("resource", resource));
@@ -241,7 +275,11 @@ fn component_status(resource: &'static str, watch: WatchStatus, count: usize) ->
             number(watch.lists),
         ),
         sample("watch_failures_total", "Failed list and watch requests", number(watch.failed)),
-        sample("watch_unreadable_total", "Objects that could not be decoded", number(watch.unreadable)),
+        sample(
+            "watch_unreadable_total",
+            "Objects that could not be decoded or were not cached, to limit memory",
+            number(watch.unreadable),
+        ),
     ];
     ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
 }

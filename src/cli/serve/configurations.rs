@@ -16,7 +16,7 @@ use crate::cli::manifests;
 use crate::cluster::{ManifestFn, SharedStatus};
 use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
-use crate::source;
+use tollgate_document::source;
 
 /// The source of the CA bundle.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
 pub(super) enum Configuration {
     /// Validating (0) or mutating (1).
     Base(usize),
-    /// The same for an optional API.
+    /// Validating (0) or mutating (1), for an optional API.
     Other(OptionalApi, usize),
 }
 

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use super::super::namespaces;
 use super::super::policies::{self, PolicyTexts};
-use crate::engine::{Engine, Namespaces};
 use crate::files::{self, Input, MAX_FILE};
-use crate::policy::PolicySet;
 use crate::server::{Reload, ReloadOutcome, ServingConfig};
+use tollgate_engine::engine::{Engine, Namespaces};
+use tollgate_engine::policy::PolicySet;
 
 /// A volume that is swapped more often than this while it is read is read again at the next event.
 const MAX_SWAP_RETRIES: usize = 8;

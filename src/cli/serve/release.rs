@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cli::live::{gates_caveat, release_caveat, rule_versions};
 use crate::cluster::{Cluster, ServerInfo};
-use crate::profile::{GateChoice, Profile, ProfileMatch};
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
+use tollgate_api::profile::{GateChoice, Profile, ProfileMatch};
 
 /// What was said last of the release and of the gates.
 #[derive(Clone, Default, Debug)]

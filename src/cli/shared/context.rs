@@ -1,20 +1,20 @@
 //! The cluster of `--context` and `--kubeconfig`. It is asked for its release once in a run.
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use std::fmt::Write as _;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use std::path::PathBuf;
 
 use clap::Args;
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use super::super::console::{is_ci, shell_word};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use super::super::live;
 use super::super::outcome::Failure;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use crate::cluster::Target;
-use crate::profile::{GateChoice, Profile};
+use tollgate_api::profile::{GateChoice, Profile};
 
 /// The cluster to use.
 #[derive(Clone, Debug, Args)]
@@ -22,23 +22,23 @@ pub(in super::super) struct ContextArgs {
     /// Kubeconfig context of the cluster to use (default: the current context)
     ///
     /// Without --kubernetes, Tollgate checks against the release of this cluster.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     #[arg(long, value_name = "NAME", env = "TOLLGATE_CONTEXT", help_heading = "Cluster")]
     context: Option<String>,
 
     /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the service account of the pod)
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     #[arg(long, value_name = "FILE", env = "TOLLGATE_KUBECONFIG", help_heading = "Cluster")]
     #[arg(hide_short_help = true)]
     kubeconfig: Option<PathBuf>,
 
     /// The API server, asked once.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     #[arg(skip)]
     live: live::LiveServerCell,
 }
 
-#[cfg(not(feature = "cluster"))]
+#[cfg(not(feature = "online"))]
 #[expect(clippy::unused_self, reason = "the same calls with and without the feature")]
 impl ContextArgs {
     /// `kubectl`: a build without clusters has no flags to repeat.
@@ -55,7 +55,7 @@ impl ContextArgs {
     }
 }
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 impl ContextArgs {
     /// `kubectl`, with the flags that make it use the same cluster. A command that is printed to be pasted starts with it:
     /// the current context may be another one.

@@ -9,11 +9,11 @@ use super::super::completed::{self, completed};
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
 use super::{ProfileArg, ReleaseArgs, no_such_rule};
-use crate::engine::Engine;
-use crate::policy::PolicySet;
-use crate::profile::{GateChoice, Profile};
-use crate::rules::impact_rule::TAINT_RULE_IMPACT;
-use crate::rules::{self, Origin, Rule, RuleSet};
+use tollgate_api::profile::{GateChoice, Profile};
+use tollgate_engine::engine::Engine;
+use tollgate_engine::policy::PolicySet;
+use tollgate_engine::rules::impact_rule::TAINT_RULE_IMPACT;
+use tollgate_engine::rules::{self, Origin, Rule, RuleSet};
 
 /// Everything that an engine is built from.
 #[derive(Clone, Debug, Args)]
@@ -122,7 +122,7 @@ impl EngineArgs {
     }
 
     /// The engine of a server, without policies.
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "online")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self.engine_of(DefaultRules::Webhook, self.release.profiles_at_start()?)?.behind_server())
     }

@@ -7,7 +7,7 @@ use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::super::state::Inventory;
 use super::{ContextArgs, did_you_mean};
-use crate::profile::{self, GateChoice, Profile, ProfileMatch};
+use tollgate_api::profile::{self, GateChoice, Profile, ProfileMatch};
 
 /// The cluster, and the feature gates of its API server.
 #[derive(Clone, Debug, Args)]
@@ -115,13 +115,13 @@ impl ReleaseArgs {
     }
 
     /// The profile is a release or draft by name, and not that of a running API server.
-    #[cfg(all(feature = "serve", feature = "cluster"))]
+    #[cfg(feature = "online")]
     pub(in super::super) fn has_explicit_profiles(&self) -> bool {
         !self.kubernetes.is_empty() && !self.asks_cluster()
     }
 
     /// `--kubernetes` names a cluster, or names nothing and `--context` does.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     pub(in super::super) fn asks_cluster(&self) -> bool {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
@@ -150,20 +150,20 @@ impl ReleaseArgs {
     }
 
     /// The profiles to start a server with: what a cluster says is followed while it runs.
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "online")]
     pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.resolve(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
     }
 
     /// The API server that a command without `--state` reads.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     pub(in super::super) fn live_server(&self) -> Result<&super::super::live::AskedServer, Failure> {
         self.server.context.server(true, self.gate_choice())
     }
 
     /// The profiles for a command that reads a cluster: the cluster's own unless `--kubernetes` names others. A named
     /// release that is the cluster's own has the cluster's feature gates and versions.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     pub(in super::super) fn live_profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         let asked = self.live_server()?;
         if self.kubernetes.is_empty() {

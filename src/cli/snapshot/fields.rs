@@ -10,7 +10,7 @@ use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
     TEMPLATES,
 };
-use crate::doc::{Builder, Doc, Span, Value, ValueKind};
+use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
 /// What is kept of a value.
 enum Keep {
@@ -19,7 +19,7 @@ enum Keep {
     Fields(&'static [(&'static str, Keep)]),
     /// All members of an object, but of these only so much.
     AllBut(&'static [(&'static str, Keep)]),
-    /// The same of every item of a list.
+    /// Every item of a list, of each only so much.
     Items(&'static Keep),
     /// Opaque parameters, only as far as their type unless they were asked for.
     Parameters,
@@ -205,7 +205,7 @@ mod tests {
     use crate::cluster::{
         CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, ListedKind, PODS, SLICES, TEMPLATES,
     };
-    use crate::doc;
+    use tollgate_document::doc;
 
     fn kept(kind: &ListedKind, object: &str, with_parameters: bool) -> String {
         let annotations = ["example.com/ticket".to_owned()];

@@ -4,10 +4,10 @@
 //! or may not have been dumped. A typed list (`ResourceClaimList`) says so, even if it is empty.
 
 use super::RecordedServer;
-use crate::doc::{Value, ValueKind as NodeKind};
-use crate::impact::SnapshotKind;
-use crate::profile::Profile;
-use crate::source::list;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{Value, ValueKind as NodeKind};
+use tollgate_document::source::list;
+use tollgate_engine::impact::SnapshotKind;
 
 /// Without objects of these kinds nothing is evicted.
 const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
@@ -161,7 +161,7 @@ pub(in crate::cli) fn incomplete_lists(
 #[cfg(test)]
 mod tests {
     use super::Inventory;
-    use crate::doc;
+    use tollgate_document::doc;
 
     fn omissions(texts: &[&str], assume_complete: bool) -> Vec<String> {
         let mut inventory = Inventory::default();

@@ -5,12 +5,12 @@
 //!
 //! Invariant: reading what was written gives the same server.
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 use std::fmt::Write as _;
 
-use crate::doc::{Value, ValueKind as NodeKind};
-use crate::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
-use crate::source::documents;
+use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+use tollgate_document::doc::{Value, ValueKind as NodeKind};
+use tollgate_document::source::documents;
 
 /// Not the group of policies, which `validate` reads.
 const API_VERSION: &str = "snapshot.tollgate.dev/v1alpha1";
@@ -35,7 +35,7 @@ impl RecordedServer {
     }
 
     /// The document.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "online")]
     pub(in crate::cli) fn to_yaml(&self) -> String {
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
         let mut out = format!("---\napiVersion: {API_VERSION}\nkind: {KIND}\n");
@@ -92,10 +92,10 @@ fn read(root: Value<'_>) -> Option<RecordedServer> {
     Some(RecordedServer { release: named.to_owned(), live: LiveServer { gates, served } })
 }
 
-#[cfg(all(test, feature = "cluster"))]
+#[cfg(all(test, feature = "online"))]
 mod tests {
     use super::RecordedServer;
-    use crate::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+    use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
 
     #[test]
     fn what_is_written_is_read() {

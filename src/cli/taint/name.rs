@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::impact::target::DeviceNames;
+use tollgate_engine::impact::target::DeviceNames;
 
 /// Characters of a name before its hash: a name of an object has at most 253.
 const MAX_READABLE_CHARS: usize = 200;
@@ -61,7 +61,7 @@ pub(super) fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::rule_name;
-    use crate::impact::target::DeviceNames;
+    use tollgate_engine::impact::target::DeviceNames;
 
     fn name(parts: [&str; 3], key: &str) -> String {
         let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::api::review::{GroupVersionKind, Operation, Request};
-use crate::doc::{self, Value};
-use crate::engine::{Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Verdict, decide, patch};
-use crate::impact::Snapshot;
-use crate::policy::{self, PolicySet, TEST_FILE, glob_matches};
-use crate::profile::Profile;
-use crate::rules::{Level, RuleSet};
-use crate::source::{Lines, documents};
+use tollgate_api::profile::Profile;
+use tollgate_api::review::{GroupVersionKind, Operation, Request};
+use tollgate_document::doc::{self, Value};
+use tollgate_document::source::{Lines, documents};
+use tollgate_engine::engine::{
+    Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Verdict, decide, patch,
+};
+use tollgate_engine::impact::Snapshot;
+use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
+use tollgate_engine::rules::{Level, RuleSet};
 
 /// Default `now` of a test: policy entries that have expired by then do not apply.
 const NOW: &str = "2026-01-01T00:00:00Z";

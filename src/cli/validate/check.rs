@@ -7,12 +7,12 @@ use super::claims::RunClaims;
 use super::fix::{FixMode, Outcome, count_fixable};
 use super::settings::{CheckSettings, ConfiguredWork, baseline_name};
 use crate::config::KnownFindings;
-use crate::engine::Namespaces;
 use crate::files::{self, Input};
 use crate::report::{
     DocumentResult, DocumentStatus, Format, Mentions, Piece, Report, SkipReason, Statistics, Summary,
 };
-use crate::source::{InputError, shape};
+use tollgate_document::source::{InputError, shape};
+use tollgate_engine::engine::Namespaces;
 
 /// The API group whose mention in files that are not checked is reported.
 const GROUP: &str = "resource.k8s.io";

@@ -13,10 +13,10 @@ use super::super::check::{FileRole, TextSource};
 use super::check::WorkItem;
 use super::layout::{MAX_KUSTOMIZATION, normal};
 use super::settings::ConfiguredWork;
-use crate::doc::Value;
-use crate::engine::KnownClaims;
 use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
-use crate::source::{Lines, documents, list};
+use tollgate_document::doc::Value;
+use tollgate_document::source::{Lines, documents, list};
+use tollgate_engine::engine::KnownClaims;
 
 /// The claims of a run, found on first use.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 //! Then the report goes to stderr.
 
 use crate::files::{self, Input};
-use crate::finding::Applicability;
 use crate::report::Summary;
+use tollgate_document::finding::Applicability;
 
 use super::super::check::{TextChecker, TextSource};
 use super::super::fix::{self, FixedText, Fixer};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::super::console::shell_word;
 use crate::files;
 use crate::report::Piece;
-use crate::sanitize;
+use tollgate_formats::sanitize;
 
 /// Findings shown of one folder.
 const MAX_IN_FOLDER: usize = 20;

@@ -9,7 +9,7 @@ use super::check::WorkItem;
 use super::layout::Layout;
 use crate::files::{self, Excludes, FolderWalk, Input, WalkOptions};
 use crate::report::NotRead;
-use crate::sanitize;
+use tollgate_formats::sanitize;
 
 /// Flags for folders.
 #[derive(Debug, clap::Args)]
@@ -81,8 +81,8 @@ pub(in super::super) fn collect(
 }
 
 impl FoundInputs {
-    /// The same for a command that reads Markdown: named files are Markdown by their names, and files that are not
-    /// checked are searched for objects.
+    /// Prepares the inputs for a command that reads Markdown: named files are Markdown by their names, and Markdown
+    /// files that are not checked are searched for objects.
     pub(super) fn with_markdown(mut self) -> FoundInputs {
         for item in &mut self.work {
             if let WorkItem::Read(Input::File(path), source @ TextSource::Named) = item

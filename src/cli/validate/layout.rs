@@ -8,9 +8,9 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::super::check::FileRole;
-use crate::doc::Value;
 use crate::files::{self, FolderWalk, Input};
-use crate::source::documents;
+use tollgate_document::doc::Value;
+use tollgate_document::source::documents;
 
 /// Largest kustomization that is read for its patches.
 pub(super) const MAX_KUSTOMIZATION: u64 = 1 << 20;

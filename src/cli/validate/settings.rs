@@ -13,9 +13,9 @@ use super::super::outcome::Failure;
 use super::super::shared::{DefaultRules, EngineArgs, FailOn};
 use super::check::WorkItem;
 use crate::config::{Acceptance, Baseline, MAX_BASELINE, Override};
-use crate::engine::{Engine, Namespaces};
 use crate::files::{self, Input};
-use crate::impact::Snapshot;
+use tollgate_engine::engine::{Engine, Namespaces};
+use tollgate_engine::impact::Snapshot;
 
 /// The settings of the files under one configuration.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use super::super::outcome::Failure;
 use super::check::FileOutput;
 use super::fold::Folds;
 use crate::config::{Baseline, MAX_BASELINE};
-use crate::doc::Value;
 use crate::files;
 use crate::report::{Format, Report, Statistics, Summary};
-use crate::source::documents;
+use tollgate_document::doc::Value;
+use tollgate_document::source::documents;
 
 /// The value of `--output-file`.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::doc::{Value, ValueKind};
 use crate::registration::SUFFIX;
+use tollgate_document::doc::{Value, ValueKind};
 
 /// The owner of the configurations: they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -269,7 +269,7 @@ fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Owner, differences, has_leftovers, lacks_bundle, patch, stored_bundle};
-    use crate::doc;
+    use tollgate_document::doc;
 
     const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
         "rules":[{"resources":["x","y"]}],"matchConditions":[{"name":"c","expression":"true"}]}]}"#;

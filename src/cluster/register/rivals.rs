@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
 use super::compare::{is_missing, other_address};
-use crate::doc::Value;
+use tollgate_document::doc::Value;
 
 /// Least time between two reverts.
 const MIN_PERIOD: Duration = Duration::from_millis(500);

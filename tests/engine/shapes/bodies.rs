@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use tollgate::Profile;
-use tollgate::internals::fields;
-use tollgate::internals::schema::{Field, StructTy, Ty};
-use tollgate::internals::{ApiKind, Version};
+use tollgate_api::fields;
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::schema::{Field, StructTy, Ty};
 
 /// A field of a kind, by the fields on the way to it.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! What the program asks of the API server and the API server of it: permissions, webhooks, and the flags that decide.
 #![cfg_attr(
-    not(all(feature = "serve", feature = "cluster")),
+    not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
 )]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{Installation, fault_unless, items, texts};
 
 /// What `serve` asks of the API server is granted to its service account, and nothing else is.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 pub(super) fn permissions(all: &Installation) -> Vec<String> {
-    use tollgate::internals::NeededBy;
+    use tollgate::cluster::NeededBy;
     let mut faults = Vec::new();
     let Some(pod) = all.pod() else { return faults };
     let watched = all.setting("cluster").unwrap_or_else(|| "nothing".to_owned());
@@ -64,9 +64,9 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
 }
 
 /// What `tollgate audit` lists is granted to the account of its CronJob, and nothing else is.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 fn audit_permissions(all: &Installation) -> Vec<String> {
-    use tollgate::internals::NeededBy;
+    use tollgate::cluster::NeededBy;
     let mut faults = Vec::new();
     for job in all.of_kind("CronJob") {
         let template = &job["spec"]["jobTemplate"]["spec"]["template"];
@@ -98,13 +98,13 @@ fn audit_permissions(all: &Installation) -> Vec<String> {
 }
 
 /// Group (or `URL`), resource, verb and name of everything that some calls need.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 fn needed_rows(
-    is_needed: &dyn Fn(&tollgate::internals::ApiCall) -> bool,
+    is_needed: &dyn Fn(&tollgate::cluster::ApiCall) -> bool,
     owner: &str,
     configurations: &[String],
 ) -> Vec<[String; 4]> {
-    use tollgate::internals::{API_CALLS, CallTarget, ObjectNames};
+    use tollgate::cluster::{API_CALLS, CallTarget, ObjectNames};
     let mut needed: Vec<[String; 4]> = Vec::new();
     for call in API_CALLS.iter().filter(|call| is_needed(call)) {
         for verb in call.verbs {
@@ -125,13 +125,13 @@ fn needed_rows(
     needed
 }
 
-#[cfg(not(feature = "cluster"))]
+#[cfg(not(feature = "online"))]
 pub(super) fn permissions(_: &Installation) -> Vec<String> {
     Vec::new()
 }
 
 /// Group (or `URL`), resource, verb and name of everything that is granted to a service account.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "online")]
 fn granted(all: &Installation, account: &Value) -> Vec<[String; 4]> {
     let mut granted = Vec::new();
     let namespace = all.namespace();
@@ -225,7 +225,7 @@ pub(super) fn webhooks(all: &Installation) -> Vec<String> {
 }
 
 /// Flags and variables exist in the program.
-#[cfg(all(feature = "serve", feature = "cluster"))]
+#[cfg(feature = "online")]
 pub(super) fn flags(all: &Installation) -> Vec<String> {
     use std::sync::OnceLock;
     static HELP: OnceLock<String> = OnceLock::new();
@@ -251,7 +251,7 @@ pub(super) fn flags(all: &Installation) -> Vec<String> {
     faults
 }
 
-#[cfg(not(all(feature = "serve", feature = "cluster")))]
+#[cfg(not(feature = "online"))]
 pub(super) fn flags(_: &Installation) -> Vec<String> {
     Vec::new()
 }

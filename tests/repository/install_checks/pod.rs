@@ -1,6 +1,6 @@
 //! The workload: Service, labels, mounts, probes, network policy, security.
 #![cfg_attr(
-    not(all(feature = "serve", feature = "cluster")),
+    not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
 )]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]

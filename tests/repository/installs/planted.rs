@@ -1,6 +1,6 @@
 //! A fault for each check, planted into objects that pass all of them.
 #![cfg_attr(
-    not(all(feature = "serve", feature = "cluster")),
+    not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
 )]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]
@@ -157,7 +157,7 @@ const PLANTED: &[Planted] = &[
 ];
 
 /// Faults in what `tollgate manifests` prints, which has every kind of object but those of RBAC.
-#[cfg(feature = "serve")]
+#[cfg(feature = "online")]
 #[test]
 fn every_check_notices_a_planted_fault() {
     let printed = crate::manifests::printed_with_certificate("planted", &[]);
@@ -229,7 +229,7 @@ const PLANTED_IN_OVERLAY: &[Planted] = &[
 ];
 
 /// Faults in the overlay that asks most of the API server.
-#[cfg(all(feature = "serve", feature = "cluster"))]
+#[cfg(feature = "online")]
 #[test]
 fn every_check_of_permissions_notices_a_planted_fault() {
     let files = Files::of_repository();
@@ -242,7 +242,7 @@ fn every_check_of_permissions_notices_a_planted_fault() {
 }
 
 /// Faults in the nightly audit.
-#[cfg(all(feature = "serve", feature = "cluster"))]
+#[cfg(feature = "online")]
 #[test]
 fn faults_of_the_audit_are_noticed() {
     fn role(o: &mut [Value]) -> &mut Value {

@@ -3,8 +3,8 @@
 //! In a folder, most documents without one of the two are something else: values, patches, snippets, other people's JSON.
 //! So the shape is what the API server requires of a whole object: a name, and the fields that no such object lacks.
 
-use crate::doc::{Value, ValueKind};
-use crate::profile::ApiKind;
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::{Value, ValueKind};
 
 /// Where the containers of a pod are in a workload.
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
@@ -62,7 +62,7 @@ fn is_containers(list: Value<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::has_shape_of_checked_kind;
-    use crate::doc;
+    use tollgate_document::doc;
 
     #[test]
     fn whole_objects_are_recognised_and_fragments_are_not() {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::impact::{OutcomeReason, TaintSource, Tolerance, Toleration};
+use tollgate_engine::impact::{OutcomeReason, TaintSource, Tolerance, Toleration};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

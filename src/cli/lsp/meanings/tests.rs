@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FIELDS, WORDS, field};
-use crate::api::fields;
-use crate::api::schema::{StructTy, Ty};
-use crate::profile::{ApiKind, Version};
+use tollgate_api::fields;
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::schema::{StructTy, Ty};
 
 /// The structs and named types of the tables.
 #[derive(Default)]

@@ -1,0 +1,410 @@
+//! Decodes a document by the schema of its kind, as the API server's decoder does.
+//!
+//! Wrong types, bad times and bad quantities are reported with Go's words, all of them. Unknown fields and duplicate
+//! keys are reported apart: a server drops or merges them silently unless asked to be strict. If there were any, a
+//! changed copy of the document is made, so that views and rules need not know about either.
+//!
+//! It judges nothing: no formats, no limits. Invariant: a document that decodes without a finding costs no allocation.
+
+mod mend;
+mod merge;
+mod near;
+mod quick;
+pub mod suggest;
+
+use std::collections::HashSet;
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
+
+use super::schema::{StructTy, Ty, Unlisted};
+use crate::profile::{Availability, Version};
+use mend::UnknownField;
+use tollgate_document::doc::{Doc, NameSet, Syntax, Value, ValueKind};
+use tollgate_document::field::{FieldPath, Name, Path};
+use tollgate_document::finding::Fix;
+use tollgate_formats::gofmt;
+use tollgate_formats::gotime;
+use tollgate_formats::quantity;
+
+/// What of the API exists where the document is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    /// The type of the whole document.
+    pub root: &'static StructTy,
+    /// The version it is written in.
+    pub version: Version,
+    /// The release or draft.
+    pub fields: Availability,
+    /// Fields that are not looked into, wherever they are: the caller does not read them.
+    pub unread: &'static NameSet,
+}
+
+/// A decoding error and its path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DecodeError {
+    /// Where.
+    pub at: FieldPath,
+    /// What kind of error.
+    pub kind: DecodeErrorKind,
+    /// The server's words.
+    pub detail: String,
+    /// A hint for people.
+    pub help: Option<String>,
+    /// How to mend it, where there is exactly one right answer.
+    pub fix: Option<Box<Fix>>,
+}
+
+/// What is said about an error beside its place and kind.
+struct Words {
+    detail: String,
+    help: Option<String>,
+    fix: Option<Fix>,
+}
+
+/// Kinds of error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DecodeErrorKind {
+    /// Wrong JSON type, or a number that does not fit.
+    WrongType,
+    /// Not an RFC 3339 time.
+    BadTime,
+    /// Not a quantity.
+    BadQuantity,
+    /// The schema has no such field.
+    UnknownField,
+    /// A key given twice.
+    DuplicateKey,
+}
+
+/// A document that was held against its schema.
+#[derive(Debug)]
+pub struct Conformed<'d> {
+    /// The server's decoder refuses these.
+    pub errors: Vec<DecodeError>,
+    /// Only a strict decoder refuses these.
+    pub strict: Vec<DecodeError>,
+    /// How many more of both were omitted.
+    pub left_out: [usize; 2],
+    /// The document without unknown fields and duplicates, where that made a difference.
+    pub changed: Option<Doc<'d>>,
+}
+
+/// Holds `value` against `schema`.
+pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
+    if quick::is_clean(value, schema) {
+        return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
+    }
+    walked(value, schema)
+}
+
+/// Holds `value` against `schema` by walking all of it.
+fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
+    let mut walk =
+        Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
+    let frame = Frame { owner: schema.root, at: &Path::ROOT };
+    walk.check_struct(value, schema.root, frame);
+    let (errors, strict) = (walk.errors, walk.strict);
+    let changed = (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::rewrite(value, schema));
+    let left_out = [errors.left_out, strict.left_out];
+    Conformed { errors: errors.list, strict: strict.list, left_out, changed }
+}
+
+/// More of them help nobody, and a hostile document has a million.
+const MAX_ERRORS: usize = 1_000;
+/// Bytes of their paths and details; the path of each can be as long as a key may be.
+const MAX_BYTES: usize = 1 << 20;
+/// Bytes of a number that are shown.
+const SCALAR: usize = 4 << 10;
+
+/// What was found, and how much more.
+#[derive(Default)]
+struct ErrorList {
+    list: Vec<DecodeError>,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl ErrorList {
+    /// True if another one may be kept; if not, it is counted.
+    fn keeps_another(&mut self) -> bool {
+        let keeps_another = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
+        self.left_out += usize::from(!keeps_another);
+        keeps_another
+    }
+
+    fn push(&mut self, error: DecodeError) {
+        self.bytes += error.at.bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
+        self.list.push(error);
+    }
+}
+
+struct Walk {
+    schema: Schema,
+    errors: ErrorList,
+    strict: ErrorList,
+    /// What of them was told.
+    known: HashSet<String>,
+}
+
+/// The struct that owns the field being checked, for Go's words, and where it is.
+#[derive(Clone, Copy)]
+struct Frame<'p> {
+    owner: &'static StructTy,
+    at: &'p Path<'p>,
+}
+
+impl Walk {
+    fn check(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
+        if ty.takes_any(value.kind()) {
+            return;
+        }
+        match (ty, value.kind()) {
+            (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
+            (Ty::Time, ValueKind::String) => {
+                if let Err(detail) = gotime::parse(value.text()) {
+                    self.error(frame, DecodeErrorKind::BadTime, || Words {
+                        detail,
+                        help: Some(suggest::for_time(value.text())),
+                        fix: mend::for_text(value, suggest::time(value.text()), frame.at),
+                    });
+                }
+            }
+            (Ty::Quantity, _) => {
+                if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
+                    self.error(frame, DecodeErrorKind::BadQuantity, || Words {
+                        detail: error.text().to_owned(),
+                        help: Some(suggest::for_quantity(value.text())),
+                        fix: mend::for_text(value, suggest::quantity(value.text()), frame.at),
+                    });
+                }
+            }
+            (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => {
+                self.check_struct(value, inner, Frame { owner: inner, at: frame.at });
+            }
+            (Ty::List(item), ValueKind::Array) => self.check_list(value, item, frame),
+            (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
+            _ => {
+                let schema = self.schema;
+                self.error(frame, DecodeErrorKind::WrongType, || Words {
+                    detail: type_error(value, ty, schema, frame),
+                    help: suggest::for_value(value, ty),
+                    fix: mend::for_value(value, ty, frame.at),
+                });
+            }
+        }
+    }
+
+    fn check_list(&mut self, value: Value<'_>, item: &'static Ty, frame: Frame<'_>) {
+        for (index, element) in value.items().enumerate() {
+            self.check(element, item, Frame { at: &frame.at.index(index), ..frame });
+        }
+    }
+
+    fn check_map(&mut self, value: Value<'_>, inner: &'static Ty, frame: Frame<'_>) {
+        let mut seen = SeenKeys::of(value);
+        for (position, (key, member)) in value.members().enumerate() {
+            let at = frame.at.key(key.text());
+            if seen.before(key.text(), position) {
+                self.duplicate(&at, value, key.text(), frame.at);
+            }
+            self.check(member, inner, Frame { at: &at, ..frame });
+        }
+    }
+
+    fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
+        // Known fields are remembered by their row; only unknown ones need a search.
+        let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
+        for (position, (key, member)) in value.members().enumerate() {
+            let name = key.as_key();
+            if let Some(row) = ty.rows.easy(name, member.kind())
+                && rows & row == 0
+            {
+                rows |= row;
+                continue;
+            }
+            let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
+                let again = unknown.get_or_insert_with(|| SeenKeys::of(value)).before(key.text(), position);
+                let unknown =
+                    UnknownField { ty, object: value, key: key.text(), value: member, at: frame.at };
+                self.unknown_field(unknown, again);
+                continue;
+            };
+            if rows & (1 << row) != 0 {
+                self.duplicate(&frame.at.field(field.json), value, field.json, frame.at);
+            }
+            rows |= 1 << row;
+            if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
+                continue;
+            }
+            self.check(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
+        }
+    }
+
+    /// A field that the schema does not have; `again`: not for the first time.
+    #[cold]
+    fn unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
+        let UnknownField { ty, object, key, at, .. } = unknown;
+        let is_let_be = match ty.unlisted {
+            Unlisted::Dropped => false,
+            Unlisted::ReportedExcept(reported_by_rules) => reported_by_rules.contains(&key),
+            // The type has fields that are not listed, but no second spelling of one that is.
+            Unlisted::Ignored => !ty.fields.iter().any(|field| near::is_same_word(field.json, key)),
+        };
+        if is_let_be {
+            if again {
+                self.duplicate(&at.field(key), object, key, at);
+            }
+            return;
+        }
+        if !again {
+            let schema = self.schema;
+            let words = || (suggest::for_field(ty, key, schema, at), mend::for_field(unknown, schema));
+            self.strict(&at.field(key), DecodeErrorKind::UnknownField, words);
+        }
+    }
+
+    #[cold]
+    fn duplicate(&mut self, at: &Path<'_>, object: Value<'_>, key: &str, parent: &Path<'_>) {
+        self.strict(at, DecodeErrorKind::DuplicateKey, || {
+            let fix = mend::for_duplicate(object, key, parent);
+            let help = match fix {
+                Some(_) => "remove one of the two keys; their values are the same",
+                None => "the API server uses the last one; remove or rename the other key",
+            };
+            (Some(help.to_owned()), fix)
+        });
+    }
+
+    #[cold]
+    fn error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> Words) {
+        if self.errors.keeps_another() {
+            let Words { detail, help, fix } = words();
+            self.errors.push(DecodeError {
+                at: frame.at.owned(),
+                kind,
+                detail,
+                help,
+                fix: fix.map(Box::new),
+            });
+        }
+    }
+
+    #[cold]
+    fn strict(
+        &mut self,
+        at: &Path<'_>,
+        kind: DecodeErrorKind,
+        words: impl FnOnce() -> (Option<String>, Option<Fix>),
+    ) {
+        if !self.strict.keeps_another() {
+            return;
+        }
+        let at = at.owned();
+        let word = if kind == DecodeErrorKind::UnknownField { "unknown" } else { "duplicate" };
+        let detail = format!("{word} field {}", gofmt::quote(&strict_path(&at)));
+        if self.known.insert(detail.clone()) {
+            let (help, fix) = words();
+            self.strict.push(DecodeError { at, kind, detail, help, fix: fix.map(Box::new) });
+        }
+    }
+}
+
+/// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
+fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> String {
+    let what = match value.kind() {
+        ValueKind::Null => "null".to_owned(),
+        ValueKind::Bool => "bool".to_owned(),
+        ValueKind::String => "string".to_owned(),
+        ValueKind::Array => "array".to_owned(),
+        ValueKind::Object => "object".to_owned(),
+        ValueKind::Number if matches!(ty, Ty::Int) => format!("number {}", gofmt::head(value.text(), SCALAR)),
+        ValueKind::Number => "number".to_owned(),
+    };
+    let (owner, names, go) = (frame.owner.name, go_path(frame.at, schema), ty.go_name(schema.version));
+    format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
+}
+
+/// The fields on the way to a place as Go names them: without indices and keys, with embedded structs.
+fn go_path(at: &Path<'_>, schema: Schema) -> String {
+    let (mut names, mut here) = (String::new(), Some(schema.root));
+    for name in at.owned().user_steps() {
+        let Name::Field(name) = name else { continue };
+        let field = here.and_then(|ty| ty.field(name, schema.fields)).map(|(_, field)| field);
+        for part in field.and_then(|field| field.embedded).into_iter().chain([&**name]) {
+            names.push('.');
+            names.push_str(part);
+        }
+        here = field.and_then(|field| field.ty.innermost());
+    }
+    names
+}
+
+/// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.
+pub fn quantity_text(value: Value<'_>) -> &str {
+    match value.kind() {
+        ValueKind::String if value.doc().syntax() == Syntax::Json => {
+            let span = value.span();
+            let raw =
+                value.doc().source().get(span.start as usize + 1..(span.end as usize).saturating_sub(1));
+            // A value that was filled in has no place in the source.
+            raw.filter(|_| span.end > span.start).unwrap_or_else(|| value.text())
+        }
+        ValueKind::String | ValueKind::Number => value.text(),
+        _ => "",
+    }
+}
+
+/// Which keys of an object came before. Small objects are searched; large ones are remembered, so that a hostile
+/// object of a hundred thousand keys costs no more than its length.
+struct SeenKeys<'d> {
+    object: Value<'d>,
+    known: Option<HashSet<&'d str>>,
+    /// One bit per hash: a key whose bit is not set was not seen.
+    bits: u128,
+}
+
+/// Objects with more members than this are remembered instead of searched.
+const SEARCHED_MEMBERS: usize = 40;
+
+impl<'d> SeenKeys<'d> {
+    #[inline(never)]
+    fn of(object: Value<'d>) -> SeenKeys<'d> {
+        let large = object.members().nth(SEARCHED_MEMBERS).is_some();
+        SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
+    }
+
+    /// The keys of `object` before `position`, as seen.
+    fn until(object: Value<'d>, position: usize) -> SeenKeys<'d> {
+        let mut seen = SeenKeys::of(object);
+        for (index, (key, _)) in object.members().take(position).enumerate() {
+            seen.before(key.text(), index);
+        }
+        seen
+    }
+
+    #[inline(never)]
+    fn before(&mut self, key: &'d str, position: usize) -> bool {
+        let bit = 1_u128 << (FixedState::default().hash_one(key) % 128);
+        let maybe = self.bits & bit != 0;
+        self.bits |= bit;
+        match &mut self.known {
+            Some(known) => !known.insert(key),
+            None => maybe && self.object.members().take(position).any(|(earlier, _)| earlier.text_is(key)),
+        }
+    }
+}
+
+/// The path as strict decoding prints it: map keys joined by dots.
+fn strict_path(at: &FieldPath) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::new();
+    for name in at.user_steps() {
+        match name {
+            Name::Index(index) => _ = write!(out, "[{index}]"),
+            Name::Field(name) | Name::Key(name) if out.is_empty() => out.push_str(name),
+            Name::Field(name) | Name::Key(name) => _ = write!(out, ".{name}"),
+        }
+    }
+    out
+}

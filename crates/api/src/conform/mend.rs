@@ -1,0 +1,271 @@
+//! Fixes for what does not decode: where the schema leaves exactly one way to write what was meant.
+//!
+//! A field is renamed, put into the object it belongs to, or taken out of one; a value gets or loses quotes. Nothing is
+//! offered for large objects: a hostile document has thousands of unknown fields in one.
+
+use super::super::schema::{Field, StructTy, Ty};
+use super::{Schema, suggest};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::{FieldPath, Path};
+use tollgate_document::finding::{Edit, Fix, NewValue};
+
+/// Objects with more members are not mended.
+const MAX_MEMBERS: usize = 64;
+/// How far down a field is moved at most.
+const MAX_DEPTH: usize = 5;
+/// Objects whose members are taken out of them where the version has no such object.
+const SHELLS: [&str; 3] = ["exactly", "basic", "spec"];
+/// Fields that are moved to where they belong: others have names that mean something in many places.
+const MOVABLE: [&str; 18] = [
+    "tolerations",
+    "taints",
+    "selectors",
+    "deviceClassName",
+    "count",
+    "allocationMode",
+    "adminAccess",
+    "requests",
+    "devices",
+    "key",
+    "value",
+    "effect",
+    "driver",
+    "pool",
+    "device",
+    "attributes",
+    "capacity",
+    "expression",
+];
+
+/// An unknown field: its key, its value, and the object that has it.
+#[derive(Clone, Copy)]
+pub(super) struct UnknownField<'d, 'p> {
+    pub(super) ty: &'static StructTy,
+    pub(super) object: Value<'d>,
+    pub(super) key: &'d str,
+    pub(super) value: Value<'d>,
+    /// The path of the object.
+    pub(super) at: &'p Path<'p>,
+}
+
+/// The fix for an unknown field.
+pub(super) fn for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+    let UnknownField { object, key, value, .. } = unknown;
+    let is_large = object.members().nth(MAX_MEMBERS).is_some();
+    if is_large || object.members().filter(|(name, _)| name.text_is(key)).count() != 1 {
+        return None;
+    }
+    let fix = renamed(unknown, schema)
+        .or_else(|| nested(unknown, schema))
+        .or_else(|| moved(unknown, schema))
+        .or_else(|| unnested(unknown, schema))?;
+    // What a server would otherwise drop takes effect.
+    let has_taints = value.descendants().any(|inner| inner.text_is("taints") || inner.text_is("taint"));
+    Some(if has_taints { fix.changing_a_value() } else { fix })
+}
+
+fn renamed(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+    let meant = suggest::meant_field(unknown.ty, unknown.key, schema)?;
+    let (_, field) = unknown.ty.field(meant, schema.fields)?;
+    if unknown.object.get(meant).exists() {
+        return None;
+    }
+    let at = unknown.at.field(unknown.key).owned();
+    let fix = Fix::rename(at.clone(), unknown.key, meant);
+    match (&field.ty, unknown.value.kind()) {
+        (Ty::List(_), ValueKind::Object) => {
+            (!unknown.value.is_empty()).then(|| fix.and(Edit::WrapInList { at }))
+        }
+        (Ty::Struct(_), ValueKind::Array) if unknown.value.len() == 1 => {
+            Some(fix.and(Edit::UnwrapList { at }))
+        }
+        (ty, kind) => fits(ty, kind).then_some(fix),
+    }
+}
+
+/// True if a value of that kind may decode.
+fn fits(ty: &Ty, kind: ValueKind) -> bool {
+    match kind {
+        ValueKind::Object => matches!(ty, Ty::Struct(_) | Ty::StringOr(_) | Ty::Map { .. } | Ty::Raw),
+        ValueKind::Array => matches!(ty, Ty::List(_) | Ty::Raw),
+        _ => !matches!(ty, Ty::Struct(_) | Ty::Map { .. } | Ty::List(_)),
+    }
+}
+
+/// The object of `ty` that has the field, if there is exactly one: `exactly` has `deviceClassName`.
+fn owner(ty: &'static StructTy, key: &str, schema: Schema) -> Option<(&'static Field, &'static StructTy)> {
+    let mut found =
+        ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).filter_map(|field| {
+            let Ty::Struct(inner) = &field.ty else { return None };
+            inner.field(key, schema.fields).map(|_| (field, *inner))
+        });
+    found.next().filter(|_| found.next().is_none() && MOVABLE.contains(&key))
+}
+
+/// Puts the field, and all others that belong there, into an object that is not there yet.
+fn nested(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+    let UnknownField { ty, object, key, at, .. } = unknown;
+    let (field, inner) = owner(ty, key, schema)?;
+    if object.get(field.json).exists() || object.get("firstAvailable").exists() {
+        return None;
+    }
+    let belongs = |name: &str| {
+        ty.field(name, schema.fields).is_none()
+            && inner.field(name, schema.fields).is_some()
+            && MOVABLE.contains(&name)
+    };
+    let members: Vec<Box<str>> =
+        object.members().map(|(name, _)| name.text()).filter(|name| belongs(name)).map(Into::into).collect();
+    let title = format!("Move `{}` into `{}`", members.join("`, `"), field.json);
+    let has_taints = object.descendants().any(|inner| inner.text_is("taints"));
+    let fix = Fix::safe(title, Edit::Nest { into: at.owned(), key: field.json.into(), members });
+    Some(if has_taints { fix.changing_a_value() } else { fix })
+}
+
+/// Moves the field to the only place below that has it, through lists of one item.
+fn moved(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+    let UnknownField { ty, object, key, at, .. } = unknown;
+    if !MOVABLE.contains(&key) {
+        return None;
+    }
+    let mut found = Vec::new();
+    search(object, ty, schema, key, at, MAX_DEPTH, &mut found);
+    let [into] = <[FieldPath; 1]>::try_from(found).ok()?;
+    let title = format!("Move `{key}` to `{}`", into.print(tollgate_document::field::PathStyle::User));
+    Some(Fix::safe(title, Edit::Move { at: at.field(key).owned(), into }))
+}
+
+/// The objects below `object` that may have the field. A list of several items is no single place.
+fn search(
+    object: Value<'_>,
+    ty: &'static StructTy,
+    schema: Schema,
+    key: &str,
+    at: &Path<'_>,
+    depth: usize,
+    found: &mut Vec<FieldPath>,
+) {
+    for (name, value) in object.members().take(MAX_MEMBERS) {
+        let Some((_, field)) = ty.field(name.text(), schema.fields) else { continue };
+        let path = at.field(field.json);
+        let (value, path, ty) = match (&field.ty, value.kind()) {
+            (Ty::Struct(inner), ValueKind::Object) => (value, path, *inner),
+            (Ty::List(Ty::Struct(inner)), ValueKind::Array) if value.len() == 1 => {
+                (value.at(0), path.index(0), *inner)
+            }
+            // Any of several could be meant.
+            (Ty::List(Ty::Struct(inner)), ValueKind::Array)
+                if value.len() > 1 && knows(inner, key, schema, 2) =>
+            {
+                found.extend([FieldPath::default(), FieldPath::default()]);
+                continue;
+            }
+            _ => continue,
+        };
+        if ty.field(key, schema.fields).is_some() {
+            if !value.get(key).exists() {
+                found.push(path.owned());
+            }
+        } else if depth > 0 {
+            search(value, ty, schema, key, &path, depth - 1, found);
+        }
+    }
+}
+
+/// True if the type, or an object in it, has the field.
+fn knows(ty: &'static StructTy, key: &str, schema: Schema, depth: usize) -> bool {
+    ty.field(key, schema.fields).is_some()
+        || depth > 0
+            && ty
+                .fields
+                .iter()
+                .any(|field| matches!(&field.ty, Ty::Struct(inner) if knows(inner, key, schema, depth - 1)))
+}
+
+/// Puts the members of an object that the version does not have in its place.
+fn unnested(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+    let UnknownField { ty, object, key, value, at } = unknown;
+    let is_shell = SHELLS.contains(&key) && value.kind() == ValueKind::Object && !value.is_empty();
+    let fits = |name: &str| ty.field(name, schema.fields).is_some() && !object.get(name).exists();
+    if !is_shell || !value.members().take(MAX_MEMBERS + 1).all(|(name, _)| fits(name.text())) {
+        return None;
+    }
+    let title = format!("Move the fields of `{key}` one level up");
+    Some(Fix::safe(title, Edit::Unnest { at: at.field(key).owned() }))
+}
+
+/// The fix for a key given twice with the same value.
+pub(super) fn for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Option<Fix> {
+    let mut values =
+        object.members().take(MAX_MEMBERS).filter(|(name, _)| name.text_is(key)).map(|(_, value)| value);
+    let (first, second) = (values.next()?, values.next()?);
+    let is_same =
+        values.next().is_none() && first.size() <= MAX_MEMBERS && first.to_json() == second.to_json();
+    let title = format!("Remove the second `{}`", tollgate_formats::gofmt::head(key, 64));
+    is_same.then(|| Fix::safe(title, Edit::Remove { at: at.field(key).owned() }))
+}
+
+/// The fix for a value of the wrong type.
+pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix> {
+    let span = value.span();
+    let written = value.doc().source().get(span.start as usize..span.end as usize)?;
+    if written.is_empty()
+        || written.len() > 64 && !matches!(value.kind(), ValueKind::Object | ValueKind::Array)
+    {
+        return None;
+    }
+    let at = || at.owned();
+    let literal = |title: String, text: &str| {
+        Fix::safe(title, Edit::Set { at: at(), value: NewValue::Literal(text.into()) })
+    };
+    match (value.kind(), ty) {
+        (ValueKind::String, Ty::Int) => match value.text().trim().parse::<i64>() {
+            Ok(number) => Some(literal("Remove the quotes".to_owned(), &number.to_string())),
+            Err(_) => suggest::whole_seconds(value.text())
+                .map(|seconds| literal(format!("Replace `{written}` with `{seconds}`"), &seconds.to_string()))
+                .map(Fix::changing_a_value),
+        },
+        (ValueKind::String, Ty::Bool) => {
+            let meant = suggest::boolean(value.text())?.to_string();
+            Some(literal(format!("Replace `{written}` with `{meant}`"), &meant))
+        }
+        (ValueKind::Number, Ty::Int) => {
+            let whole = value.text().strip_suffix(".0").filter(|whole| whole.parse::<i64>().is_ok())?;
+            Some(literal(format!("Replace `{written}` with `{whole}`"), whole))
+        }
+        (ValueKind::Number | ValueKind::Bool, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid) => {
+            let value = NewValue::Str(written.into());
+            Some(Fix::safe("Add quotes", Edit::Set { at: at(), value }))
+        }
+        (ValueKind::Object, Ty::List(_)) if value.is_empty() => {
+            Some(literal("Replace `{}` with `[]`".to_owned(), "[]"))
+        }
+        // An empty toleration or selector matches whatever it can: nobody wrote that.
+        (ValueKind::Array, Ty::Map { .. }) if value.is_empty() => {
+            Some(literal("Replace `[]` with `{}`".to_owned(), "{}"))
+        }
+        (kind, Ty::List(item)) if fits(item, kind) && kind != ValueKind::Null => {
+            Some(Fix::safe("Convert the value to a list with one item", Edit::WrapInList { at: at() }))
+        }
+        (ValueKind::Array, Ty::Struct(_)) if value.len() == 1 && value.at(0).kind() == ValueKind::Object => {
+            Some(Fix::safe("Replace the list with its only item", Edit::UnwrapList { at: at() }))
+        }
+        (ValueKind::Array, Ty::Str | Ty::Named(_))
+            if value.len() == 1 && value.at(0).kind() == ValueKind::String =>
+        {
+            Some(Fix::safe("Replace the list with its only item", Edit::UnwrapList { at: at() }))
+        }
+        (kind, Ty::Struct(inner)) => {
+            let key = suggest::only_member(inner, kind)?;
+            let title = format!("Replace `{written}` with `{{{key}: {written}}}`");
+            Some(Fix::safe(title, Edit::WrapInObject { at: at(), key: key.into() }))
+        }
+        _ => None,
+    }
+}
+
+/// The fix for a time or a quantity whose form is off.
+pub(super) fn for_text(value: Value<'_>, meant: Option<String>, at: &Path<'_>) -> Option<Fix> {
+    let meant = meant.filter(|_| value.kind() == ValueKind::String)?;
+    Some(Fix::replace(at.owned(), value.text(), &meant))
+}

@@ -1,0 +1,111 @@
+//! The document the server goes on with: unknown fields dropped, duplicate keys merged as Go merges them.
+//!
+//! Go decodes each duplicate into what the earlier ones left: scalars are overwritten, structs merged field by
+//! field, maps merged by key with each value replaced whole, lists overwritten item by item into the old items and
+//! then cut. `null` clears pointers, lists and maps and leaves everything else as it was.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::super::schema::{Field, StructTy, Ty, Unlisted};
+use super::Schema;
+use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
+
+/// Copies the document, merged and pruned.
+pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
+    write_struct(&mut out, schema.root, &[value], schema);
+    out.finish()
+}
+
+fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
+    let span = values.last().map_or(Span::default(), |value| value.span());
+    out.open(ValueKind::Object, span);
+    for field in ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)) {
+        let named =
+            values.iter().flat_map(|value| value.members().filter(|(key, _)| key.text() == field.json));
+        let mut last = None;
+        let given: Vec<Value<'_>> =
+            named.inspect(|(key, _)| last = Some(*key)).map(|(_, value)| value).collect();
+        if let Some(key) = last {
+            out.copy(key);
+            write_field(out, field, &given, schema);
+        }
+    }
+    if ty.unlisted != Unlisted::Dropped {
+        copy_unknown(out, ty, values, schema);
+    }
+    out.close(span.end);
+}
+
+/// What a type that we know in part has besides: the last of each name, as it is.
+fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
+    let unknown = |key: &str| ty.field(key, schema.fields).is_none();
+    let members = values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text()));
+    each_last(members, |key, member| {
+        out.copy(key);
+        out.copy(member);
+    });
+}
+
+/// Calls `write` with the last member of each name, in the order of the document. Only names are remembered: there may be
+/// a million members.
+fn each_last<'d>(
+    members: impl Iterator<Item = (Value<'d>, Value<'d>)> + Clone,
+    mut write: impl FnMut(Value<'d>, Value<'d>),
+) {
+    let last: HashMap<&str, u32> = members.clone().map(|(key, _)| (key.text(), key.index())).collect();
+    for (key, member) in members {
+        if last.get(key.text()) == Some(&key.index()) {
+            write(key, member);
+        }
+    }
+}
+
+fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>], schema: Schema) {
+    write(out, &field.ty, field.pointer, given, schema);
+}
+
+/// Writes what is left after decoding `given` one after the other into one place.
+fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
+    let nil_is_empty = pointer || matches!(ty, Ty::List(_) | Ty::Map { .. });
+    let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);
+    let live: Cow<'_, [Value<'_>]> = match given.get(since_null..) {
+        Some(rest) if nil_is_empty || since_null == 0 => Cow::Borrowed(rest),
+        _ => given.iter().filter(|value| !value.is_null()).copied().collect(),
+    };
+    let Some(last) = live.last() else {
+        let last = given.last().copied().unwrap_or(Value::absent());
+        out.copy(last);
+        return;
+    };
+    match ty {
+        Ty::StringOr(_) if last.kind() == ValueKind::String => out.copy(*last),
+        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, inner, &live, schema),
+        Ty::List(item) => {
+            // Item by item through all lists at once; one that is at its end is not asked again.
+            let mut lists: Vec<Items<'_>> = live.iter().map(|list| list.items()).collect();
+            let mut slot: Vec<Value<'_>> = Vec::new();
+            out.open(ValueKind::Array, last.span());
+            for _ in 0..last.len() {
+                slot.clear();
+                lists.retain_mut(|list| {
+                    let next = list.next();
+                    slot.extend(next);
+                    next.is_some()
+                });
+                write(out, item, false, &slot, schema);
+            }
+            out.close(last.span().end);
+        }
+        Ty::Map { value: inner, .. } => {
+            out.open(ValueKind::Object, last.span());
+            each_last(live.iter().flat_map(|map| map.members()), |key, member| {
+                out.copy(key);
+                write(out, inner, false, &[member], schema);
+            });
+            out.close(last.span().end);
+        }
+        _ => out.copy(*last),
+    }
+}

@@ -1,0 +1,119 @@
+//! Words that are nearly the same: what somebody probably meant.
+
+use std::borrow::Borrow;
+
+/// The known word that was meant, if there is exactly one: the same letters in another case or with other hyphens, the
+/// beginning of it, or a slip of a letter or two.
+pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str> + Clone) -> Option<&'k str> {
+    let written = letters(written);
+    if written.is_empty() {
+        return None;
+    }
+    let only =
+        |mut found: Box<dyn Iterator<Item = &'k str> + '_>| found.next().filter(|_| found.next().is_none());
+    if let Some(same) = only(Box::new(known.clone().filter(|word| letters(word) == written))) {
+        return Some(same);
+    }
+    // A letter more or less in a short word makes another word.
+    let allowed = |word: &str| 1 + word.len().min(written.len()) / 5;
+    let steps = |word: &str| distance(&letters(word), &written);
+    let least = known.clone().map(|word| (steps(word), word)).filter(|(steps, word)| *steps <= allowed(word));
+    let least = least.map(|(steps, _)| steps).min();
+    if let Some(least) = least {
+        return only(Box::new(known.filter(move |word| steps(word) == least)));
+    }
+    let is_beginning = |word: &&str| written.len() >= 4 && letters(word).starts_with(&written);
+    only(Box::new(known.filter(is_beginning)))
+}
+
+/// ``use `A`, `B` or `C` ``
+pub fn one_of(known: &[&str]) -> String {
+    let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => format!("use {last}"),
+        Some((last, others)) => format!("use {} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// `A, B and C`
+pub fn and_list<S: Borrow<str>>(words: &[S]) -> String {
+    let Some((last, others)) = words.split_last() else { return String::new() };
+    let last: &str = last.borrow();
+    if others.is_empty() { last.to_owned() } else { format!("{} and {last}", others.join(", ")) }
+}
+
+/// True for two spellings of one word: in another case, or with other hyphens.
+pub(super) fn is_same_word(one: &str, other: &str) -> bool {
+    letters(one) == letters(other)
+}
+
+/// Small letters and digits only: `tolerationSeconds`, `toleration_seconds` and `TolerationSeconds` are the same.
+fn letters(word: &str) -> String {
+    let head = tollgate_formats::gofmt::head(word, 256);
+    head.chars().filter(|letter| !matches!(letter, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+/// Edit distance with neighbours swapped counting as one step.
+pub fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<char>, Vec<char>) =
+        (left.chars().take(64).collect(), right.chars().take(64).collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, b) in right.iter().enumerate() {
+            let cost = usize::from(a != b);
+            let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
+            let mut best = (cell(&row, j) + cost).min(cell(&row, j + 1) + 1).min(cell(&next, j) + 1);
+            let swapped = i > 0 && j > 0 && left.get(i - 1) == Some(b) && right.get(j - 1) == Some(a);
+            if swapped {
+                best = best.min(cell(&before, j - 1) + 1);
+            }
+            next.push(best);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{and_list, distance, nearest, one_of};
+
+    #[test]
+    fn distance_counts_edits_and_swaps() {
+        for (left, right, expected) in
+            [("driver", "driver", 0), ("taitns", "taints", 1), ("efect", "effect", 1), ("a", "xyz", 3)]
+        {
+            assert_eq!(distance(left, right), expected, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn one_word_is_meant_or_none() {
+        let effects = ["None", "NoSchedule", "NoExecute"];
+        let table = [
+            ("NoExec", Some("NoExecute")),
+            ("noschedule", Some("NoSchedule")),
+            ("no-execute", Some("NoExecute")),
+            ("NoExceute", Some("NoExecute")),
+            ("PreferNoSchedule", None),
+            ("No", None),
+            ("", None),
+            ("Evict", None),
+        ];
+        for (written, expected) in table {
+            assert_eq!(nearest(written, effects.into_iter()), expected, "{written}");
+        }
+        assert_eq!(nearest("ab", ["aa", "bb"].into_iter()), None, "two are as near");
+    }
+
+    #[test]
+    fn words_are_listed_as_people_do() {
+        assert_eq!(one_of(&["A", "B", "C"]), "use `A`, `B` or `C`");
+        assert_eq!(one_of(&["A"]), "use `A`");
+        assert_eq!(and_list(&["A", "B", "C"]), "A, B and C");
+        assert_eq!(and_list(&["A".to_owned()]), "A");
+    }
+}

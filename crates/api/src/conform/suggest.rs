@@ -1,0 +1,371 @@
+//! "Did you mean": hints for fields that the schema does not know, and for values of another type.
+//!
+//! Four sources for fields, in this order: the usual wrong places, other words for the same field, the same field in
+//! another release, a near miss in spelling. A hint never changes a verdict. Fixes are in `mend`.
+
+pub use super::near::{and_list, distance, nearest, one_of};
+
+use super::super::schema::{StructTy, Ty};
+use super::Schema;
+use crate::profile::Profile;
+use tollgate_document::doc::{Syntax, Value, ValueKind};
+use tollgate_document::field::{Path, PathStyle};
+
+/// (struct, field, what to write instead).
+const WRONG_PLACES: &[(&str, &str, &str)] = &[
+    (
+        "ResourceClaimSpec",
+        "tolerations",
+        "tolerations belong to a request: `spec.devices.requests[].exactly.tolerations` \
+         (v1beta1: `spec.devices.requests[].tolerations`)",
+    ),
+    (
+        "DeviceClaim",
+        "tolerations",
+        "tolerations belong to a request: `requests[].exactly.tolerations` (v1beta1: `requests[].tolerations`)",
+    ),
+    (
+        "ResourceClaimTemplateSpec",
+        "devices",
+        "a template contains the spec of a claim: use `spec.spec.devices`",
+    ),
+    (
+        "ResourceClaimTemplateSpec",
+        "tolerations",
+        "a template contains the spec of a claim: use `spec.spec.devices.requests[].exactly.tolerations`",
+    ),
+    (
+        "PodResourceClaim",
+        "tolerations",
+        "tolerations of device taints belong to a request of the claim: `spec.devices.requests[].exactly.tolerations` \
+         in a ResourceClaim, `spec.spec.devices.requests[].exactly.tolerations` in a ResourceClaimTemplate",
+    ),
+    (
+        "PodResourceClaim",
+        "devices",
+        "a pod only names a claim: `devices` belongs to the spec of a ResourceClaim or ResourceClaimTemplate",
+    ),
+    ("ResourceClaimSpec", "requests", "requests belong in `devices`: `spec.devices.requests`"),
+    (
+        "ResourceClaimSpec",
+        "resourceClassName",
+        "classic DRA was removed: set `spec.devices.requests[].exactly.deviceClassName` to a DeviceClass",
+    ),
+    ("DeviceSelector", "expression", "the expression belongs in `cel`: `cel.expression`"),
+    ("DeviceSelector", "matchLabels", "devices have no labels: use an expression in `cel.expression`"),
+    ("DeviceSelector", "matchExpressions", "devices have no labels: use an expression in `cel.expression`"),
+    ("ResourceClaimSpec", "spec", "only a ResourceClaimTemplate has `spec.spec`"),
+    (
+        "DeviceTaintRuleSpec",
+        "taints",
+        "a DeviceTaintRule has exactly one taint: `spec.taint` (an object, not a list)",
+    ),
+    ("DeviceTaintRuleSpec", "driver", "criteria belong in `deviceSelector`: `spec.deviceSelector.driver`"),
+    ("DeviceTaintRuleSpec", "pool", "criteria belong in `deviceSelector`: `spec.deviceSelector.pool`"),
+    ("DeviceTaintRuleSpec", "device", "criteria belong in `deviceSelector`: `spec.deviceSelector.device`"),
+    ("DeviceTaintRuleSpec", "key", "the fields of a taint belong in `spec.taint`"),
+    ("DeviceTaintRuleSpec", "effect", "the fields of a taint belong in `spec.taint`"),
+    ("DeviceTaintRuleSpec", "effects", "a rule has one effect: `spec.taint.effect`"),
+    ("ResourceSliceSpec", "poolName", "the field is named `pool.name`"),
+    (
+        "ResourceSliceSpec",
+        "taints",
+        "taints belong to a device: `spec.devices[].taints` (v1beta1: `spec.devices[].basic.taints`)",
+    ),
+    ("DeviceTaint", "operator", "only tolerations have an operator; a taint has `key`, `value` and `effect`"),
+    ("DeviceTaint", "tolerationSeconds", "only tolerations have `tolerationSeconds`"),
+    (
+        "DeviceRequest",
+        "deviceClassName",
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.deviceClassName`",
+    ),
+    (
+        "DeviceRequest",
+        "tolerations",
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.tolerations`",
+    ),
+    (
+        "DeviceRequest",
+        "selectors",
+        "since v1beta2, the fields of a request are in `exactly`: `requests[].exactly.selectors`",
+    ),
+    (
+        "DeviceRequest",
+        "exactly",
+        "before v1beta2, a request has no `exactly`: write its fields next to `name`",
+    ),
+    ("Device", "basic", "since v1beta2, a device has no `basic`: write its fields next to `name`"),
+    ("Device", "taints", "before v1beta2, the fields of a device are in `basic`: `devices[].basic.taints`"),
+    (
+        "Device",
+        "attributes",
+        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.attributes`",
+    ),
+    (
+        "Device",
+        "capacity",
+        "before v1beta2, the fields of a device are in `basic`: `devices[].basic.capacity`",
+    ),
+];
+
+/// (struct, field, the name of that field).
+const OTHER_WORDS: &[(&str, &str, &str)] = &[
+    ("DeviceTaintRuleSpec", "selector", "deviceSelector"),
+    ("DeviceTaintSelector", "driverName", "driver"),
+    ("DeviceTaintSelector", "poolName", "pool"),
+    ("DeviceTaintSelector", "deviceName", "device"),
+    ("ResourceSliceSpec", "driverName", "driver"),
+    ("OpaqueDeviceConfiguration", "driverName", "driver"),
+    ("DeviceToleration", "seconds", "tolerationSeconds"),
+    ("ExactDeviceRequest", "deviceClass", "deviceClassName"),
+    ("ExactDeviceRequest", "className", "deviceClassName"),
+    ("ExactDeviceRequest", "class", "deviceClassName"),
+    ("ExactDeviceRequest", "resourceClassName", "deviceClassName"),
+    ("ExactDeviceRequest", "mode", "allocationMode"),
+    ("ExactDeviceRequest", "quantity", "count"),
+    ("ExactDeviceRequest", "number", "count"),
+    ("ExactDeviceRequest", "replicas", "count"),
+    ("DeviceSubRequest", "deviceClass", "deviceClassName"),
+    ("DeviceSubRequest", "className", "deviceClassName"),
+    ("DeviceSubRequest", "class", "deviceClassName"),
+    ("DeviceSubRequest", "mode", "allocationMode"),
+    ("DeviceSubRequest", "quantity", "count"),
+    ("DeviceToleration", "timeout", "tolerationSeconds"),
+    ("DeviceToleration", "duration", "tolerationSeconds"),
+    ("DeviceToleration", "op", "operator"),
+    ("DeviceToleration", "name", "key"),
+    ("DeviceTaint", "name", "key"),
+    ("DeviceTaint", "time", "timeAdded"),
+    ("DeviceTaint", "since", "timeAdded"),
+    ("DeviceTaint", "addedAt", "timeAdded"),
+    ("DeviceTaintRuleSpec", "deviceSelectors", "deviceSelector"),
+    ("DeviceTaintRuleSpec", "devices", "deviceSelector"),
+    ("DeviceTaintRuleSpec", "match", "deviceSelector"),
+    ("DeviceTaintRuleSpec", "deviceTaint", "taint"),
+    ("DeviceTaintRuleSpec", "taints", "taint"),
+    ("CELDeviceSelector", "expr", "expression"),
+    ("CELDeviceSelector", "rule", "expression"),
+    ("CELDeviceSelector", "cel", "expression"),
+    ("DeviceRequest", "alternatives", "firstAvailable"),
+    ("DeviceRequest", "oneOf", "firstAvailable"),
+    ("DeviceRequest", "anyOf", "firstAvailable"),
+    ("DeviceRequest", "exact", "exactly"),
+    ("ResourceSliceSpec", "node", "nodeName"),
+    ("ResourceSliceSpec", "selector", "nodeSelector"),
+    ("Device", "labels", "attributes"),
+    ("DeviceAttribute", "boolean", "bool"),
+    ("DeviceAttribute", "integer", "int"),
+    ("DeviceAttribute", "number", "int"),
+    ("DeviceAttribute", "text", "string"),
+    ("DeviceAttribute", "str", "string"),
+    ("DeviceClaim", "constraint", "constraints"),
+    ("DeviceConstraint", "matchAttributes", "matchAttribute"),
+    ("OpaqueDeviceConfiguration", "params", "parameters"),
+    ("OpaqueDeviceConfiguration", "config", "parameters"),
+];
+
+/// The field that another word stands for.
+pub(super) fn other_word(ty: &StructTy, name: &str) -> Option<&'static str> {
+    let is_meant = |(owner, word, _): &&(&str, &str, &str)| *owner == ty.name && *word == name;
+    OTHER_WORDS.iter().find(is_meant).map(|(_, _, field)| *field)
+}
+
+/// The field that was probably meant, if there is exactly one: by another word, or by its spelling.
+pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> Option<&'static str> {
+    let known =
+        || ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
+    let word = other_word(ty, name).filter(|word| known().any(|json| json == *word));
+    // A field of another release is spelt right.
+    let is_elsewhere = ty.fields.iter().any(|field| field.json == name);
+    word.or_else(|| if is_elsewhere { None } else { nearest(name, known()) })
+}
+
+/// A hint for the unknown field `name` of `ty`.
+pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &Path<'_>) -> Option<String> {
+    let place = WRONG_PLACES.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
+    if let Some((_, _, hint)) = place {
+        return Some((*hint).to_owned());
+    }
+    match meant_field(ty, name, schema) {
+        Some(json) if other_word(ty, name).is_some() => return Some(format!("the field is named `{json}`")),
+        Some(json) => return Some(format!("did you mean `{json}`?")),
+        None => {}
+    }
+    let rows = || ty.fields.iter().filter(|field| field.json == name);
+    if rows().next().is_some() {
+        let has = |release: &&&'static Profile| rows().any(|field| field.known.overlaps(release.fields));
+        let releases: Vec<&str> = Profile::ALL
+            .iter()
+            .filter(|profile| profile.is_release)
+            .filter(has)
+            .map(|release| release.name)
+            .collect();
+        return Some(match releases.as_slice() {
+            [] => format!("`{name}` exists only in a draft of KEP-5055, not in any Kubernetes release"),
+            _ => format!("`{name}` is available only in Kubernetes {}", and_list(&releases)),
+        });
+    }
+    if ty.name == schema.root.name || name.len() > 64 {
+        return None;
+    }
+    // The field may belong one level up or down; naming the known ones is shorter than guessing.
+    let names: Vec<&str> = ty
+        .fields
+        .iter()
+        .filter(|field| field.known.overlaps(schema.fields))
+        .map(|field| field.json)
+        .collect();
+    (names.len() <= 12).then(|| {
+        let path = at.owned().print(PathStyle::User);
+        format!("the fields of `{path}` are {}", and_list(&names))
+    })
+}
+
+/// A hint for a value of the wrong type: what is written, and what would be read.
+pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
+    let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid);
+    let span = value.span();
+    let written = value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default();
+    let is_short = (1..=40).contains(&written.len());
+    let is_yaml = value.doc().syntax() == Syntax::Yaml;
+    match (value.kind(), ty) {
+        (ValueKind::Object, Ty::List(_)) if value.is_empty() => {
+            Some("`{}` is an empty object: write `[]` for an empty list".to_owned())
+        }
+        (ValueKind::Object, Ty::List(_)) => Some(
+            if is_yaml {
+                "this is a list: write `- ` before the first field"
+            } else {
+                "this is a list: write `[{…}]`"
+            }
+            .to_owned(),
+        ),
+        (ValueKind::String, Ty::List(_)) if is_short => Some(format!("this is a list: write `[{written}]`")),
+        (ValueKind::Array, Ty::Struct(_)) => {
+            Some("this is one object, not a list: remove the `-`".to_owned())
+        }
+        (ValueKind::Array, Ty::Map { .. }) => {
+            Some("this is a map: write `key: value` without `-`".to_owned())
+        }
+        (ValueKind::Array, _) if wants_text => {
+            Some("this is one value, not a list: remove the `-`".to_owned())
+        }
+        (ValueKind::Null | ValueKind::Array | ValueKind::Object, _) => None,
+        (ValueKind::String, Ty::Int) if is_short => Some(integer_hint(value.text(), written)),
+        (ValueKind::Number, Ty::Int) if is_short => Some(format!("`{written}` is not an integer")),
+        (ValueKind::String, Ty::Bool) if is_short => Some(match boolean(value.text()) {
+            Some(meant) => format!("remove the quotes: `{meant}`"),
+            None => "write `true` or `false`, without quotes".to_owned(),
+        }),
+        (_, Ty::Bool) => Some("write `true` or `false`".to_owned()),
+        (_, Ty::Time) => Some(for_time("")),
+        (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
+            let what = if kind == ValueKind::Bool { "a boolean" } else { "a number" };
+            Some(if is_yaml {
+                format!("YAML reads `{written}` as {what}; quote it if you mean a string: \"{written}\"")
+            } else {
+                format!("add quotes: \"{written}\"")
+            })
+        }
+        (kind, Ty::Struct(inner)) if is_short && only_member(inner, kind).is_some() => {
+            let key = only_member(inner, kind).unwrap_or_default();
+            Some(format!("this is an object: write `{{{key}: {written}}}`"))
+        }
+        (_, Ty::Struct(inner)) => {
+            let names: Vec<&str> = inner.fields.iter().take(4).map(|field| field.json).collect();
+            Some(format!("this is an object with fields such as {}", and_list(&names)))
+        }
+        _ => None,
+    }
+}
+
+/// The member that a scalar of that kind stands for, where an object is expected.
+pub(super) fn only_member(ty: &StructTy, kind: ValueKind) -> Option<&'static str> {
+    match (ty.name, kind) {
+        ("DeviceAttribute", ValueKind::String) => Some("string"),
+        ("DeviceAttribute", ValueKind::Number) => Some("int"),
+        ("DeviceAttribute", ValueKind::Bool) => Some("bool"),
+        ("DeviceCapacity" | "Counter", ValueKind::String | ValueKind::Number) => Some("value"),
+        ("CELDeviceSelector", ValueKind::String) => Some("expression"),
+        _ => None,
+    }
+}
+
+fn integer_hint(text: &str, written: &str) -> String {
+    if text.trim().parse::<i64>().is_ok() {
+        return format!("remove the quotes: `{}`", text.trim());
+    }
+    match whole_seconds(text) {
+        Some(seconds) => format!("write a number without a unit: `{written}` is `{seconds}` seconds"),
+        None => "write an integer, without quotes and without a unit".to_owned(),
+    }
+}
+
+/// The seconds of a duration such as `10m`.
+pub(super) fn whole_seconds(text: &str) -> Option<i64> {
+    let nanos = tollgate_formats::gotime::parse_duration(&text.replace(' ', "")).ok()?;
+    (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000)
+}
+
+/// The bool that a text stands for.
+pub(super) fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// A time as RFC 3339 has it, if only the form is off: a blank for `T`, small letters, an offset without colon.
+pub(super) fn time(text: &str) -> Option<String> {
+    let mut out = text.trim().to_ascii_uppercase().replacen(' ', "T", 1).replace(' ', "");
+    let offset = out.len().checked_sub(5)?;
+    let (head, tail) = out.split_at_checked(offset)?;
+    if head.len() > 10
+        && tail.starts_with(['+', '-'])
+        && tail.bytes().skip(1).all(|byte| byte.is_ascii_digit())
+    {
+        let (hours, minutes) = tail.split_at_checked(3)?;
+        out = format!("{head}{hours}:{minutes}");
+    }
+    (text.len() <= 64 && out != text && tollgate_formats::gotime::parse(&out).is_ok()).then_some(out)
+}
+
+/// A hint for a time that is none.
+pub(super) fn for_time(text: &str) -> String {
+    match time(text) {
+        Some(meant) => format!("write the time in RFC 3339 format: `{meant}`"),
+        None => "write the time in RFC 3339 format, with a time zone: `2026-01-31T15:04:05Z`".to_owned(),
+    }
+}
+
+/// A quantity with the suffix that was meant: `10GiB`, `10 Gi`, `10gi`.
+pub(super) fn quantity(text: &str) -> Option<String> {
+    let compact: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let digits = compact.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let suffix = compact.get(digits.len()..)?;
+    let meant = match suffix.to_ascii_lowercase().as_str() {
+        "" => "",
+        "ki" | "kib" => "Ki",
+        "mi" | "mib" => "Mi",
+        "gi" | "gib" => "Gi",
+        "ti" | "tib" => "Ti",
+        "pi" | "pib" => "Pi",
+        "gb" | "g" => "G",
+        "mb" => "M",
+        "tb" | "t" => "T",
+        "kb" => "k",
+        _ => return None,
+    };
+    let meant = format!("{digits}{meant}");
+    let is_one = tollgate_formats::quantity::Quantity::parse(&meant).is_ok();
+    (text.len() <= 64 && meant != text && is_one).then_some(meant)
+}
+
+/// A hint for a quantity that is none.
+pub(super) fn for_quantity(text: &str) -> String {
+    match quantity(text) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "write a number with an optional suffix, such as `40Gi`, `500M` or `2`".to_owned(),
+    }
+}

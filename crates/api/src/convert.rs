@@ -1,0 +1,122 @@
+//! An object brought into the shape of another version: a stored one, so that old and new can be compared, and both for
+//! expressions of policies, which see one shape.
+//!
+//! Two shapes exist: before v1beta2 a device's body is in `basic` and a request is flat; since then it is the other
+//! way round. Only that is moved, nothing else differs in what the rules compare. Rules never
+//! judge a converted object.
+
+use super::view::{Request, View};
+use crate::profile::{ApiKind, Version};
+use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
+
+/// A copy in the shape of `to`, if that is another shape than that of `from`.
+pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
+    let way: &[&str] = match kind {
+        ApiKind::ResourceSlice => &["spec", "devices"],
+        ApiKind::ResourceClaim => &["spec", "devices", "requests"],
+        ApiKind::ResourceClaimTemplate => &["spec", "spec", "devices", "requests"],
+        _ => return None,
+    };
+    if from.is_flat() == to.is_flat() {
+        return None;
+    }
+    let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
+    let is_slice = kind == ApiKind::ResourceSlice;
+    walk(&mut out, value, way, &|out, item| match (is_slice, from.is_flat()) {
+        (true, true) => unwrap(out, item, "basic"),
+        (true, false) => wrap(out, item, "basic", &["name"]),
+        (false, true) if Request::of(item).exactly(from).is_none() => out.copy(item),
+        (false, true) => wrap(out, item, "exactly", &["name", "firstAvailable"]),
+        (false, false) => unwrap(out, item, "exactly"),
+    });
+    Some(out.finish())
+}
+
+/// Copies `value`, with `change` in place of each item of the list that `way` leads to.
+fn walk<'d>(
+    out: &mut Builder<'d>,
+    value: Value<'_>,
+    way: &[&str],
+    change: &dyn Fn(&mut Builder<'d>, Value<'_>),
+) {
+    match (way.split_first(), value.kind()) {
+        (None, ValueKind::Array) => {
+            out.open(ValueKind::Array, value.span());
+            for item in value.items() {
+                if item.kind() == ValueKind::Object { change(out, item) } else { out.copy(item) }
+            }
+            out.close(value.span().end);
+        }
+        (Some((step, rest)), ValueKind::Object) => {
+            out.open(ValueKind::Object, value.span());
+            for (key, member) in value.members() {
+                out.copy(key);
+                if key.text() == *step { walk(out, member, rest, change) } else { out.copy(member) }
+            }
+            out.close(value.span().end);
+        }
+        _ => out.copy(value),
+    }
+}
+
+/// Puts the members of `inner` beside the others.
+fn unwrap(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
+    out.open(ValueKind::Object, item.span());
+    for (key, member) in item.members() {
+        if key.text() == inner {
+            copy_members(out, member, |_| true);
+        } else {
+            out.copy(key);
+            out.copy(member);
+        }
+    }
+    out.close(item.span().end);
+}
+
+/// Puts all members but those to `keep` into `inner`.
+fn wrap(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
+    out.open(ValueKind::Object, item.span());
+    copy_members(out, item, |key| keep.contains(&key));
+    out.fixed(ValueKind::String, Span::default(), inner);
+    out.open(ValueKind::Object, Span::default());
+    copy_members(out, item, |key| !keep.contains(&key));
+    out.close(0);
+    out.close(item.span().end);
+}
+
+fn copy_members(out: &mut Builder<'_>, object: Value<'_>, wanted: impl Fn(&str) -> bool) {
+    for (key, member) in object.members().filter(|(key, _)| wanted(key.text())) {
+        out.copy(key);
+        out.copy(member);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reshaped;
+    use crate::profile::{ApiKind, Version};
+    use tollgate_document::doc::parse;
+
+    #[test]
+    fn shapes_go_both_ways() {
+        for (kind, flat, nested) in [
+            (
+                ApiKind::ResourceClaim,
+                r#"{"spec":{"devices":{"requests":[{"count":1,"name":"a"},{"firstAvailable":[],"name":"b"},null]}}}"#,
+                r#"{"spec":{"devices":{"requests":[{"exactly":{"count":1},"name":"a"},{"firstAvailable":[],"name":"b"},null]}}}"#,
+            ),
+            (
+                ApiKind::ResourceSlice,
+                r#"{"spec":{"devices":[{"basic":{"taints":[]},"name":"a"}]}}"#,
+                r#"{"spec":{"devices":[{"name":"a","taints":[]}]}}"#,
+            ),
+        ] {
+            let (old, new) = (parse(flat).unwrap(), parse(nested).unwrap());
+            let there = reshaped(old.root(), kind, Version::V1beta1, Version::V1).unwrap();
+            assert_eq!(there.root().to_json(), nested);
+            let back = reshaped(new.root(), kind, Version::V1, Version::V1beta1).unwrap();
+            assert_eq!(back.root().to_json(), flat);
+            assert!(reshaped(new.root(), kind, Version::V1, Version::V1beta2).is_none());
+        }
+    }
+}

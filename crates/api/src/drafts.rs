@@ -1,0 +1,244 @@
+//! What of an object no release of Kubernetes serves: fields, versions and kinds that only drafts have.
+//!
+//! Read from the tables of fields and profiles, so that a new release or draft changes the answer by itself. A field that
+//! a release had before the version existed was removed, and is not a draft's: rules say that where it matters. Kinds
+//! outside of `resource.k8s.io` are the same in all profiles, and never reported.
+//!
+//! Invariant: nothing here decides. The engine warns.
+
+use std::sync::LazyLock;
+
+use super::fields;
+use super::schema::{Field, StructTy, Ty};
+use super::view::Object;
+use crate::profile::{ApiKind, Availability, Profile, Version};
+use tollgate_document::doc::{self, NameSet, Value};
+use tollgate_document::field::{FieldPath, Name, Path};
+
+/// Something that no release serves.
+#[derive(Debug)]
+pub struct DraftOnly {
+    /// Where it is.
+    pub at: FieldPath,
+    /// What it is.
+    pub what: DraftPart,
+    /// The draft that has it, if one does.
+    pub draft: Option<&'static Profile>,
+}
+
+impl DraftOnly {
+    /// What is the same in another object, wherever in its lists: `spec.taints.taint`.
+    pub fn identity(&self) -> String {
+        let names = self.at.user_steps().filter_map(|step| match step {
+            Name::Field(name) => Some(name),
+            _ => None,
+        });
+        names.fold(String::new(), |mut all, name| {
+            all.push('.');
+            all.push_str(name);
+            all
+        })
+    }
+}
+
+/// A part of the API.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DraftPart {
+    /// A kind.
+    Kind,
+    /// A version of a kind that is served in others.
+    Version,
+    /// A field of this name.
+    Field(&'static str),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// By its number: every device of a slice is asked for each of them.
+    Field(doc::Name),
+    Items,
+    Values,
+}
+
+/// A field that no release has in some version of a kind.
+#[derive(Debug)]
+struct DraftField {
+    name: doc::Name,
+    known: Availability,
+}
+
+/// A struct with such fields.
+#[derive(Debug)]
+struct DraftStruct {
+    /// The way to it.
+    steps: Vec<Step>,
+    fields: Vec<DraftField>,
+    /// The names of the fields. A slice has a thousand taints, and nearly none has one of them.
+    names: NameSet,
+}
+
+/// The fields of a version of a kind that none of the releases serving it has.
+struct DraftFields {
+    of: (ApiKind, Version),
+    structs: Vec<DraftStruct>,
+}
+
+/// Of each version of a kind that some release serves.
+static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
+    let all = ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none());
+    let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
+    versions
+        .filter_map(|(kind, version)| {
+            let releases = Releases::of(kind, version)?;
+            let mut found = Vec::new();
+            collect(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
+            Some(DraftFields { of: (kind, version), structs: found })
+        })
+        .collect()
+});
+
+fn releases() -> impl Iterator<Item = &'static Profile> {
+    Profile::ALL.iter().copied().filter(|profile| profile.is_release)
+}
+
+/// The releases up to the last that serves a version.
+struct Releases(Availability);
+
+impl Releases {
+    fn of(kind: ApiKind, version: Version) -> Option<Releases> {
+        let serves = |release: &Profile| release.versions(kind).contains(&version);
+        releases().any(serves).then(|| {
+            let before = releases().take_while(|release| !serves(release));
+            let serving = releases().filter(|release| serves(release));
+            Releases(before.chain(serving).fold(Availability::NEVER, |all, release| all.or(release.fields)))
+        })
+    }
+}
+
+/// Adds the fields below a struct. Structs are a few levels deep, and none contains itself.
+fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, found: &mut Vec<DraftStruct>) {
+    let is_draft = |field: &&Field| !field.known.overlaps(releases.0) && !has_other_row(of, field, releases);
+    let fields: Vec<DraftField> = of
+        .fields
+        .iter()
+        .filter(is_draft)
+        .map(|field| DraftField { name: doc::Name::of(field.json), known: field.known })
+        .collect();
+    if !fields.is_empty() {
+        let names = NameSet::numbered(fields.iter().map(|field| field.name));
+        found.push(DraftStruct { steps: way.clone(), fields, names });
+    }
+    for field in of.fields.iter().filter(|field| !is_draft(field)) {
+        let depth = way.len();
+        way.push(Step::Field(doc::Name::of(field.json)));
+        let mut ty = &field.ty;
+        loop {
+            match ty {
+                Ty::List(item) => {
+                    way.push(Step::Items);
+                    ty = item;
+                }
+                Ty::Map { value, .. } => {
+                    way.push(Step::Values);
+                    ty = value;
+                }
+                Ty::Struct(inner) => break collect(inner, releases, way, found),
+                _ => break,
+            }
+        }
+        way.truncate(depth);
+    }
+}
+
+/// A field that changed its type has a row for each.
+fn has_other_row(of: &StructTy, field: &Field, releases: &Releases) -> bool {
+    of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases.0))
+}
+
+/// What of an object no release serves.
+pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
+    let (kind, version) = (object.kind(), object.version);
+    if kind.only_version().is_some() {
+        return Vec::new();
+    }
+    let whole = |name: &str, what| {
+        let serves = |draft: &&Profile| draft.versions(kind).contains(&version);
+        let draft = Profile::drafts().find(serves);
+        vec![DraftOnly { at: Path::ROOT.field(name).owned(), what, draft }]
+    };
+    // Nearly everything is of a version that some release serves, and then there are rows.
+    let Some(rows) = FIELDS.iter().find(|rows| rows.of == (kind, version)) else {
+        let is_served = releases().any(|release| !release.versions(kind).is_empty());
+        return if is_served {
+            whole("apiVersion", DraftPart::Version)
+        } else {
+            whole("kind", DraftPart::Kind)
+        };
+    };
+    let mut found = Vec::new();
+    for draft_struct in &rows.structs {
+        visit(object.value(), &draft_struct.steps, &Path::ROOT, &mut |value, at| {
+            if !value.may_have(&draft_struct.names) {
+                return;
+            }
+            for DraftField { name, known } in &draft_struct.fields {
+                if value.field(*name).is_null() {
+                    continue;
+                }
+                let draft = Profile::drafts().find(|draft| draft.fields.in_drafts().overlaps(*known));
+                let at = at.field(name.text).owned();
+                found.push(DraftOnly { at, what: DraftPart::Field(name.text), draft });
+            }
+        });
+    }
+    found
+}
+
+/// Calls `found` with each object at the end of the steps, and its path.
+fn visit<'d>(value: Value<'d>, steps: &[Step], at: &Path<'_>, found: &mut dyn FnMut(Value<'d>, &Path<'_>)) {
+    let Some((step, rest)) = steps.split_first() else {
+        return found(value, at);
+    };
+    match *step {
+        Step::Field(name) => visit(value.field(name), rest, &at.field(name.text), found),
+        Step::Items => {
+            for (index, item) in value.items().enumerate() {
+                visit(item, rest, &at.index(index), found);
+            }
+        }
+        Step::Values => {
+            for (key, member) in value.members() {
+                visit(member, rest, &at.key(key.text()), found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIELDS, releases};
+    use crate::profile::{ApiKind, Profile, Version};
+
+    #[test]
+    fn the_tables_know_what_only_drafts_have() {
+        let names = |kind, version| -> Vec<&str> {
+            let rows = FIELDS.iter().find(|rows| rows.of == (kind, version)).expect("a served version");
+            rows.structs.iter().flat_map(|of| &of.fields).map(|field| field.name.text).collect()
+        };
+        let of_taint = ["description", "data", "evictionsPerSecond"];
+        // Selection by class was removed before there was a v1: that is not a draft's.
+        assert_eq!(names(ApiKind::DeviceTaintRule, Version::V1), of_taint);
+        assert_eq!(names(ApiKind::ResourceSlice, Version::V1), [&["taints"], &of_taint[..]].concat());
+        assert_eq!(names(ApiKind::ResourceClaim, Version::V1), [""; 0]);
+        // Only 1.33 served it, and lists came later.
+        assert!(names(ApiKind::ResourceSlice, Version::V1alpha3).contains(&"ints"));
+    }
+
+    /// If a draft adds one, it must be reported like a field.
+    #[test]
+    fn no_effect_is_a_drafts_alone() {
+        for effect in Profile::DEFAULT.effects {
+            assert!(releases().any(|release| release.effects.contains(effect)), "{effect}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Semantic equality of two values of one type, as upstream's `apiequality.Semantic.DeepEqual`.
+//!
+//! Absent and zero are the same for plain fields; nil and empty are the same for lists and maps; a nil pointer is not
+//! a pointer to zero; quantities compare by amount and times by instant. Opaque JSON compares by its text.
+
+use std::collections::HashMap;
+
+use super::fields;
+use super::schema::{Field, StructTy, Ty};
+use super::view::{Object, quantity};
+use tollgate_document::doc::{Members, Value, ValueKind};
+use tollgate_formats::gotime;
+
+/// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
+pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
+    let root = fields::root(new.kind(), new.version);
+    let is_same =
+        |field: &'static Field| same_field(new.value().get(field.json), old.value().get(field.json), field);
+    match root.fields.iter().find(|field| field.json == part) {
+        Some(field) => is_same(field),
+        // A kind without a spec has everything beside its metadata.
+        None => part == "spec" && root.fields.iter().filter(|field| field.json != "metadata").all(is_same),
+    }
+}
+
+/// True if two values of a struct type mean the same.
+pub fn same_struct(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+    ty.fields.iter().all(|field| same_field(new.get(field.json), old.get(field.json), field))
+}
+
+/// True if one member of two values of a struct type means the same: the taints or capacities of two devices.
+pub fn same_member(new: Value<'_>, old: Value<'_>, ty: &'static StructTy, member: &str) -> bool {
+    let field = ty.fields.iter().find(|field| field.json == member);
+    field.is_some_and(|field| same_field(new.get(member), old.get(member), field))
+}
+
+/// True if two lists of a struct type mean the same.
+pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bool {
+    new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
+}
+
+fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
+    // A device without `basic` is converted like one whose `basic` is empty.
+    if field.pointer && field.json != "basic" && new.is_null() != old.is_null() {
+        return false;
+    }
+    same_value(new, old, &field.ty)
+}
+
+/// True if two values of that type mean the same.
+pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => new.str() == old.str(),
+        Ty::Int => new.int().unwrap_or_default() == old.int().unwrap_or_default(),
+        Ty::Bool => new.bool().unwrap_or_default() == old.bool().unwrap_or_default(),
+        Ty::Time => instant(new) == instant(old),
+        Ty::Quantity => match (quantity(new), quantity(old)) {
+            (Some(new), Some(old)) => new.cmp(&old).is_eq(),
+            (Some(one), None) | (None, Some(one)) => one.is_zero(),
+            (None, None) => true,
+        },
+        Ty::Raw => new.raw_json() == old.raw_json(),
+        Ty::StringOr(_) if new.kind() == ValueKind::String || old.kind() == ValueKind::String => {
+            new.kind() == old.kind() && new.str() == old.str()
+        }
+        Ty::Struct(inner) | Ty::StringOr(inner) => same_struct(new, old, inner),
+        Ty::List(item) => {
+            new.len() == old.len()
+                && new.items().zip(old.items()).all(|(new, old)| same_value(new, old, item))
+        }
+        Ty::Map { value, .. } => same_map(new, old, value),
+    }
+}
+
+/// Maps with more members in another order than this are looked up instead of searched.
+const SEARCHED: usize = 16;
+
+/// The order of members does not count. A stored map nearly always comes back in its own, so both are walked side by
+/// side while their keys agree; what is left is looked up, because a hostile map has a hundred thousand members.
+fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
+    let (mut news, mut olds) = (new.members(), old.members());
+    loop {
+        let rest = (news.clone(), olds.clone());
+        match (news.next(), olds.next()) {
+            (None, None) => return true,
+            (Some((key, member)), Some((other_key, other))) if key.text_is(other_key.text()) => {
+                if !same_value(member, other, value) {
+                    return false;
+                }
+            }
+            (Some(_), Some(_)) => return same_members(rest.0, rest.1, value),
+            _ => return false,
+        }
+    }
+}
+
+fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> bool {
+    let count = old.clone().count();
+    if new.clone().count() != count {
+        return false;
+    }
+    if count <= SEARCHED {
+        return new.into_iter().all(|(key, member)| {
+            let other = old.clone().find(|(other, _)| other.text_is(key.text()));
+            other.is_some_and(|(_, other)| same_value(member, other, value))
+        });
+    }
+    // All of the capacity at once: much of what a large map costs is memory. The standard hash: keys may be hostile.
+    let mut known = HashMap::with_capacity(count);
+    known.extend(old.map(|(key, other)| (key.text(), other)));
+    new.into_iter()
+        .all(|(key, member)| known.get(key.text()).is_some_and(|other| same_value(member, *other, value)))
+}
+
+/// metav1.Time keeps whole seconds once it was stored, but compares what it was given.
+fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
+    (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_value;
+    use crate::schema::Ty;
+    use tollgate_document::doc::parse;
+
+    static MAP: Ty = Ty::Map { key: "string", value: &Ty::Str };
+
+    fn map(keys: impl Iterator<Item = usize>) -> String {
+        let members: Vec<String> = keys.map(|key| format!("\"key-{key}\":\"{key}\"")).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// If each key were compared with all others, the largest of them would take minutes.
+    #[test]
+    fn maps_in_another_order_are_the_same() {
+        for count in [3, 16, 17, 1_000, 300_000] {
+            let text = map(0..count);
+            let old = parse(&text).unwrap();
+            let same_as_old = |new: &str| same_value(parse(new).unwrap().root(), old.root(), &MAP);
+            assert!(same_as_old(&text) && same_as_old(&map((0..count).rev())), "{count}");
+            assert!(!same_as_old(&map((1..count).rev().chain([count]))), "{count}: another key");
+            assert!(!same_as_old(&map(0..count - 1)), "{count}: one key less");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which JSON fields each kind has, per version and release: data, in Go's declaration order.
+//!
+//! The order matters where the server prints a whole element. Differences between versions are different structs
+//! (`basic` devices, flat requests); differences between releases are the last column. Nothing here is behaviour.
+
+use super::schema::{Field, Home, Rows, StructTy, Ty, Unlisted};
+use crate::profile::{ApiKind, Availability, Version};
+
+/// The root type of a kind in a version.
+pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
+    match (kind, version) {
+        (ApiKind::ResourceSlice, Version::V1alpha3) => &SLICE_V1ALPHA3,
+        (ApiKind::ResourceSlice, Version::V1beta1) => &SLICE_V1BETA1,
+        (ApiKind::ResourceSlice, _) => &SLICE,
+        (ApiKind::ResourceClaim, Version::V1alpha3 | Version::V1beta1) => &CLAIM_FLAT,
+        (ApiKind::ResourceClaim, _) => &CLAIM,
+        (ApiKind::ResourceClaimTemplate, Version::V1alpha3 | Version::V1beta1) => &TEMPLATE_FLAT,
+        (ApiKind::ResourceClaimTemplate, _) => &TEMPLATE,
+        (ApiKind::DeviceTaintRule, _) => &TAINT_RULE,
+        (ApiKind::DeviceClass, _) => &CLASS,
+        (ApiKind::ResourceSlicePatch, _) => &PATCH,
+        (ApiKind::ClassicClass, _) => &CLASSIC_CLASS,
+        (ApiKind::ClassicClaim, _) => &CLASSIC_CLAIM,
+        (ApiKind::Pod, _) => &POD,
+        (ApiKind::Deployment, _) => &DEPLOYMENT,
+        (ApiKind::StatefulSet, _) => &STATEFUL_SET,
+        (ApiKind::DaemonSet, _) => &DAEMON_SET,
+        (ApiKind::ReplicaSet, _) => &REPLICA_SET,
+        (ApiKind::Job, _) => &JOB,
+        (ApiKind::CronJob, _) => &CRON_JOB,
+        (ApiKind::FoundationDbCluster, _) => &FOUNDATION_DB_CLUSTER,
+    }
+}
+
+/// The spec of a ResourceSlice in a version.
+pub fn slice_spec(version: Version) -> &'static StructTy {
+    match version {
+        Version::V1alpha3 => &slice::SLICE_SPEC_V1ALPHA3,
+        Version::V1beta1 => &slice::SLICE_SPEC_V1BETA1,
+        _ => &slice::SLICE_SPEC,
+    }
+}
+
+/// Where a version keeps everything of a device but its name.
+pub fn device_body(version: Version) -> &'static StructTy {
+    match version {
+        Version::V1alpha3 => &slice::BASIC_DEVICE_V1ALPHA3,
+        Version::V1beta1 => &slice::BASIC_DEVICE,
+        _ => &slice::DEVICE,
+    }
+}
+
+/// DeviceRequest in a version.
+pub fn request(version: Version) -> &'static StructTy {
+    if version.is_flat() { &REQUEST_FLAT } else { &REQUEST }
+}
+
+/// DeviceClaim in a version.
+pub fn device_claim(version: Version) -> &'static StructTy {
+    if version.is_flat() { &DEVICE_CLAIM_FLAT } else { &DEVICE_CLAIM }
+}
+
+const S34: Availability = Availability::since(34);
+const S35: Availability = Availability::since(35);
+const S36: Availability = Availability::since(36);
+const S37: Availability = Availability::since(37);
+const R2: Availability = Availability::DRAFT_R2;
+
+/// A row of the table. Macros and not functions: only literals may borrow other rows in a constant.
+macro_rules! row {
+    ($json:literal, $ty:expr, pointer: $pointer:literal, always: $always:literal, $known:expr) => {
+        Field {
+            json: $json,
+            name: tollgate_document::doc::Name::of($json),
+            ty: $ty,
+            pointer: $pointer,
+            always: $always,
+            known: $known,
+            embedded: None,
+        }
+    };
+}
+/// A field left out when empty.
+macro_rules! f {
+    ($json:literal, $ty:expr) => {
+        f!($json, $ty, Availability::ALWAYS)
+    };
+    ($json:literal, $ty:expr, $known:expr) => {
+        row!($json, $ty, pointer: false, always: false, $known)
+    };
+}
+/// A field always printed.
+macro_rules! a {
+    ($json:literal, $ty:expr) => {
+        row!($json, $ty, pointer: false, always: true, Availability::ALWAYS)
+    };
+}
+/// A pointer.
+macro_rules! p {
+    ($json:literal, $ty:expr) => {
+        p!($json, $ty, Availability::ALWAYS)
+    };
+    ($json:literal, $ty:expr, $known:expr) => {
+        row!($json, $ty, pointer: true, always: false, $known)
+    };
+}
+const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
+    StructTy { name, home: Home::Api, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
+}
+const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
+    StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
+}
+/// A struct of which we know a part.
+const fn open(name: &'static str, fields: &'static [Field]) -> StructTy {
+    StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Ignored, rows: Rows::of(fields) }
+}
+const STRINGS: Ty = Ty::List(&Ty::Str);
+const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };
+
+// After the macros, which they use.
+mod claim;
+mod classic;
+mod foundationdb;
+mod meta;
+mod patch;
+mod pod;
+mod rule;
+mod slice;
+mod status;
+mod taint;
+
+pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
+pub use meta::OWNER_REFERENCE;
+pub use patch::DEVICE_PATCH_FILTER;
+pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
+pub use slice::{CONSUMPTION, COUNTER_SET};
+pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
+
+use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
+use classic::{CLASSIC_CLAIM, CLASSIC_CLASS};
+use foundationdb::FOUNDATION_DB_CLUSTER;
+use patch::PATCH;
+use pod::{CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, POD, REPLICA_SET, STATEFUL_SET};
+use rule::{CLASS, TAINT_RULE};
+use slice::{SLICE, SLICE_V1ALPHA3, SLICE_V1BETA1};

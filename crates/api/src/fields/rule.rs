@@ -1,0 +1,50 @@
+//! DeviceClass and DeviceTaintRule.
+
+use super::claim::{OPAQUE_FIELD, SELECTORS};
+use super::meta::{API_VERSION, CONDITIONS, KIND, META};
+use super::taint::TAINT;
+use super::{R2, S34, S35, api};
+use crate::profile::Availability;
+use crate::schema::{Field, StructTy, Ty};
+
+pub(super) static CLASS_CONFIG: StructTy = api("DeviceClassConfiguration", &[OPAQUE_FIELD]);
+/// DeviceClassSpec, whose lists are compared on updates.
+pub static CLASS_SPEC: StructTy = api(
+    "DeviceClassSpec",
+    &[
+        SELECTORS,
+        f!("config", Ty::List(&Ty::Struct(&CLASS_CONFIG))),
+        p!("extendedResourceName", Ty::Str, S34),
+    ],
+);
+pub(super) static CLASS: StructTy =
+    api("DeviceClass", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLASS_SPEC))]);
+
+/// Selection by class and CEL shipped in 1.33 and 1.34 and is part of draft r2.
+pub(super) const BY_CLASS: Availability = Availability::between(33, 34).or(R2);
+/// DeviceTaintSelector, whose list is compared on updates.
+pub static TAINT_SELECTOR: StructTy = api(
+    "DeviceTaintSelector",
+    &[
+        p!("deviceClassName", Ty::Str, BY_CLASS),
+        p!("driver", Ty::Str),
+        p!("pool", Ty::Str),
+        p!("device", Ty::Str),
+        Field { known: BY_CLASS, ..SELECTORS },
+    ],
+);
+pub(super) static RULE_SPEC: StructTy = api(
+    "DeviceTaintRuleSpec",
+    &[p!("deviceSelector", Ty::Struct(&TAINT_SELECTOR)), f!("taint", Ty::Struct(&TAINT))],
+);
+pub(super) static RULE_STATUS: StructTy = api("DeviceTaintRuleStatus", &[f!("conditions", CONDITIONS)]);
+pub(super) static TAINT_RULE: StructTy = api(
+    "DeviceTaintRule",
+    &[
+        API_VERSION,
+        KIND,
+        META,
+        f!("spec", Ty::Struct(&RULE_SPEC)),
+        f!("status", Ty::Struct(&RULE_STATUS), S35),
+    ],
+);

@@ -1,0 +1,354 @@
+//! The fields behind feature gates, and which of an object a server drops because a gate is off.
+//!
+//! A server drops them before it validates, on create always, on update unless the stored object uses the feature. What
+//! it drops is one table; where a version keeps a field (`basic`, `exactly`) is known to the walk.
+//!
+//! Invariant: nothing here decides. The engine drops, or warns.
+
+use std::sync::LazyLock;
+
+use super::view::{Body, Object};
+use crate::profile::{Availability, Gate, Profile, Version};
+use tollgate_document::doc::{Change, New, Value, ValueKind};
+use tollgate_document::field::{FieldPath, Path};
+
+/// What of an object a strategy looks at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Slice,
+    /// The spec of a claim, or of the claims of a template.
+    ClaimSpec,
+    /// A claim whose status is written.
+    ClaimStatus,
+    Class,
+}
+
+/// Fields that are dropped together. Paths are those of the internal type.
+struct Row {
+    part: Part,
+    /// All of them must be on.
+    gates: &'static [Gate],
+    drops: &'static [&'static str],
+    /// What else shows that the stored object uses the feature.
+    also_used: &'static [&'static str],
+    releases: Availability,
+}
+
+const ALWAYS: Availability = Availability::ALWAYS;
+
+const fn row(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> Row {
+    Row { part, gates, drops, also_used: &[], releases: ALWAYS }
+}
+
+/// In the order of the server, which drops whole alternatives first.
+// upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
+static ROWS: &[Row] = &[
+    row(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
+    row(
+        Part::Slice,
+        &[Gate::DRAPartitionableDevices],
+        &[
+            "spec.sharedCounters",
+            "spec.perDeviceNodeSelection",
+            "spec.devices[].<body>.consumesCounters",
+            "spec.devices[].<body>.nodeName",
+            "spec.devices[].<body>.nodeSelector",
+            "spec.devices[].<body>.allNodes",
+        ],
+    ),
+    row(
+        Part::Slice,
+        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        &[
+            "spec.devices[].<body>.bindingConditions",
+            "spec.devices[].<body>.bindingFailureConditions",
+            "spec.devices[].<body>.bindsToNode",
+        ],
+    ),
+    row(
+        Part::Slice,
+        &[Gate::DRAConsumableCapacity],
+        &["spec.devices[].<body>.allowMultipleAllocations", "spec.devices[].<body>.capacity{}.requestPolicy"],
+    ),
+    row(
+        Part::Slice,
+        &[Gate::DRADeviceCompatibilityGroups],
+        &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
+    ),
+    row(
+        Part::Slice,
+        &[Gate::DRANodeAllocatableResources],
+        &[
+            "spec.devices[].<body>.nodeAllocatableResources",
+            "spec.devices[].<body>.nodeAllocatableResourceMappings",
+        ],
+    ),
+    row(
+        Part::Slice,
+        &[Gate::DRAListTypeAttributes],
+        &[
+            "spec.devices[].<body>.attributes{}.ints",
+            "spec.devices[].<body>.attributes{}.bools",
+            "spec.devices[].<body>.attributes{}.strings",
+            "spec.devices[].<body>.attributes{}.versions",
+        ],
+    ),
+    row(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
+    row(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
+    row(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
+    Row {
+        // 1.33 and 1.34 forgot to.
+        releases: Availability::since(35),
+        ..row(
+            Part::ClaimSpec,
+            &[Gate::DRADeviceTaints],
+            &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
+        )
+    },
+    row(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
+    Row {
+        // 1.34 changed a copy.
+        releases: Availability::since(35),
+        also_used: CAPACITIES,
+        ..row(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
+    },
+    Row {
+        also_used: &["devices.constraints[].distinctAttribute"],
+        ..row(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
+    },
+    row(
+        Part::ClaimSpec,
+        &[Gate::DRADerivedAttributes],
+        &[
+            "devices.requests[].<exactly>.derivedAttributes",
+            "devices.requests[].firstAvailable[].derivedAttributes",
+        ],
+    ),
+    row(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
+    Row {
+        also_used: &["spec.devices.requests[].<exactly>.adminAccess"],
+        ..row(
+            Part::ClaimStatus,
+            &[Gate::DRAAdminAccess],
+            &["status.allocation.devices.results[].adminAccess"],
+        )
+    },
+    Row {
+        also_used: &[
+            "spec.devices.constraints[].distinctAttribute",
+            "spec.devices.requests[].<exactly>.capacity",
+            "spec.devices.requests[].firstAvailable[].capacity",
+        ],
+        ..row(
+            Part::ClaimStatus,
+            &[Gate::DRAConsumableCapacity],
+            &[
+                "status.allocation.devices.results[].shareID",
+                "status.allocation.devices.results[].consumedCapacity",
+                "status.devices[].shareID",
+            ],
+        )
+    },
+    Row {
+        releases: Availability::since(35),
+        ..row(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
+    },
+    Row {
+        releases: Availability::release(34),
+        also_used: BINDING_CONDITIONS,
+        ..row(
+            Part::ClaimStatus,
+            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+            &["status.allocation.allocationTimestamp"],
+        )
+    },
+    Row {
+        releases: Availability::release(34),
+        also_used: &["status.allocation.allocationTimestamp"],
+        ..row(
+            Part::ClaimStatus,
+            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+            BINDING_CONDITIONS,
+        )
+    },
+    row(
+        Part::ClaimStatus,
+        &[Gate::DRAOptionalNodeOperations],
+        &["status.allocation.devices.results[].skipNodeOperations"],
+    ),
+    row(Part::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
+];
+
+const CAPACITIES: &[&str] =
+    &["devices.requests[].<exactly>.capacity", "devices.requests[].firstAvailable[].capacity"];
+const BINDING_CONDITIONS: &[&str] = &[
+    "status.allocation.devices.results[].bindingConditions",
+    "status.allocation.devices.results[].bindingFailureConditions",
+];
+
+/// A step of a path of the table.
+#[derive(Clone, Copy)]
+enum Step {
+    Field(&'static str),
+    Items,
+    Values,
+    /// Where a version keeps everything of a device but its name.
+    Body,
+    /// Where a version keeps an exact request.
+    Exactly,
+}
+
+type Steps = Vec<Step>;
+
+/// The paths of a row, read once: those that are dropped, and those that show a use.
+static PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
+    let all = |paths: &[&'static str]| paths.iter().map(|path| steps(path)).collect::<Vec<_>>();
+    ROWS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
+});
+
+fn steps(path: &'static str) -> Steps {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        match part {
+            "<body>" => steps.push(Step::Body),
+            "<exactly>" => steps.push(Step::Exactly),
+            _ => {
+                steps.push(Step::Field(part.trim_end_matches(['[', ']', '{', '}'])));
+                match part.as_bytes().last() {
+                    Some(b']') => steps.push(Step::Items),
+                    Some(b'}') => steps.push(Step::Values),
+                    _ => {}
+                }
+            }
+        }
+    }
+    steps
+}
+
+/// A field that a server drops.
+#[derive(Debug)]
+pub struct DroppedField {
+    /// Where it is.
+    pub at: FieldPath,
+    /// The gate that is off.
+    pub gate: Gate,
+    /// What is left in its place.
+    pub change: Change,
+}
+
+/// The fields of a new object that a server drops whose gates are as the profile has them.
+pub fn dropped_fields(
+    object: Object<'_>,
+    old: Option<Object<'_>>,
+    is_status: bool,
+    profile: &Profile,
+) -> Vec<DroppedField> {
+    let (part, value, way): (Part, Value<'_>, &[&str]) = match object.body {
+        Body::Slice(_) if !is_status => (Part::Slice, object.value(), &[]),
+        Body::Class(_) if !is_status => (Part::Class, object.value(), &[]),
+        Body::Claim(_) if is_status => (Part::ClaimStatus, object.value(), &[]),
+        Body::Claim(_) => (Part::ClaimSpec, object.value(), &["spec"]),
+        Body::Template(_) => (Part::ClaimSpec, object.value(), &["spec", "spec"]),
+        _ => return Vec::new(),
+    };
+    let off: Vec<Gate> = profile.gates_off().collect();
+    if off.is_empty() {
+        return Vec::new();
+    }
+    let mut dropped: Vec<DroppedField> = Vec::new();
+    // What is dropped already, sorted: the first node of each, and the one behind it.
+    let mut nodes: Vec<(u32, u32)> = Vec::new();
+    for (row, (drops, also_used)) in ROWS.iter().zip(&*PATHS) {
+        let gate = row.gates.iter().copied().find(|gate| off.contains(gate));
+        let Some(gate) = gate.filter(|_| row.part == part && row.releases.overlaps(profile.fields)) else {
+            continue;
+        };
+        let is_used = |old: Object<'_>| {
+            drops.iter().chain(also_used).any(|steps| is_used(below(old.value(), way), steps, old.version))
+        };
+        if old.is_some_and(is_used) {
+            continue;
+        }
+        let mut own = Vec::new();
+        Path::ROOT.descend(way, &mut |at| {
+            for steps in drops {
+                visit(below(value, way), steps, object.version, at, &mut |value, at, change| {
+                    let node = value.index();
+                    let before = nodes.partition_point(|(first, _)| *first <= node);
+                    let is_inside = before
+                        .checked_sub(1)
+                        .and_then(|last| nodes.get(last))
+                        .is_some_and(|(_, end)| node < *end);
+                    if !is_inside {
+                        own.push((
+                            node,
+                            node.saturating_add(u32::try_from(value.size()).unwrap_or(u32::MAX)),
+                        ));
+                        dropped.push(DroppedField { at: at.owned(), gate, change });
+                    }
+                });
+            }
+        });
+        nodes.append(&mut own);
+        nodes.sort_unstable();
+    }
+    dropped
+}
+
+fn below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
+    way.iter().fold(value, |value, step| value.get(step))
+}
+
+/// True if a field of the feature is set: a list with items, or anything else that is not null.
+fn is_used(value: Value<'_>, steps: &[Step], version: Version) -> bool {
+    let mut used = false;
+    visit(value, steps, version, &Path::ROOT, &mut |value, _, _| {
+        used |= value.kind() != ValueKind::Array || !value.is_empty();
+    });
+    used
+}
+
+/// Calls `found` with each field at the end of the path that is not null, and what replaces it where it is dropped.
+fn visit<'d>(
+    value: Value<'d>,
+    steps: &[Step],
+    version: Version,
+    at: &Path<'_>,
+    found: &mut dyn FnMut(Value<'d>, &Path<'_>, Change),
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        if !value.is_null() {
+            found(value, at, Change::Replace { node: value.index(), value: New::Null });
+        }
+        return;
+    };
+    match *step {
+        Step::Field(name) => visit(value.get(name), rest, version, &at.field(name), found),
+        Step::Items => {
+            for (index, item) in value.items().enumerate() {
+                visit(item, rest, version, &at.index(index), found);
+            }
+        }
+        Step::Values => {
+            for (key, member) in value.members() {
+                visit(member, rest, version, &at.key(key.text()), found);
+            }
+        }
+        Step::Body if version.is_flat() => {
+            visit(value.get("basic"), rest, version, &at.field("basic"), found)
+        }
+        Step::Exactly if !version.is_flat() => {
+            visit(value.get("exactly"), rest, version, &at.field("exactly"), found);
+        }
+        // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
+        Step::Exactly => visit(value, rest, version, at, &mut |value, at, _| {
+            let empty = match value.kind() {
+                ValueKind::Array => New::List(Vec::new()),
+                ValueKind::Object => New::Object(Vec::new()),
+                _ => New::Null,
+            };
+            found(value, at, Change::Replace { node: value.index(), value: empty });
+        }),
+        Step::Body => visit(value, rest, version, at, found),
+    }
+}

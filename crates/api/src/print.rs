@@ -1,0 +1,125 @@
+//! Values as the API server's JSON encoder prints them in their own version: declaration order, empty fields left out.
+//!
+//! Declarative validation prints a duplicate element whole this way. Views stay unaware of printing.
+
+use super::schema::{StructTy, Ty};
+use super::view::quantity;
+use crate::profile::Availability;
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_formats::gofmt;
+use tollgate_formats::gotime;
+
+/// A struct as JSON of its version; it may end anywhere past `max_bytes` bytes.
+pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, max_bytes: usize) -> String {
+    let mut out = String::new();
+    write_struct(&mut out, value, ty, fields, max_bytes);
+    out
+}
+
+fn write_struct(
+    out: &mut String,
+    value: Value<'_>,
+    ty: &'static StructTy,
+    fields: Availability,
+    max_bytes: usize,
+) {
+    out.push('{');
+    let mut first = true;
+    for field in ty.fields.iter().filter(|field| field.known.overlaps(fields)) {
+        if out.len() > max_bytes {
+            return;
+        }
+        let member = value.get(field.json);
+        let left_out =
+            if field.pointer { member.is_null() } else { !field.always && is_empty(member, &field.ty) };
+        if left_out {
+            continue;
+        }
+        if !first {
+            out.push(',');
+        }
+        first = false;
+        gofmt::json_string(out, field.json);
+        out.push(':');
+        write_value(out, member, &field.ty, fields, max_bytes);
+    }
+    out.push('}');
+}
+
+/// What `omitempty` and (for times) `omitzero` leave out. Structs never are.
+fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => value.str().is_empty(),
+        Ty::Int => value.int().unwrap_or_default() == 0,
+        Ty::Bool => !value.bool().unwrap_or_default(),
+        Ty::List(_) | Ty::Map { .. } => value.is_empty(),
+        Ty::Time => instant(value).is_none(),
+        Ty::Quantity | Ty::Raw | Ty::Struct(_) | Ty::StringOr(_) => false,
+    }
+}
+
+/// The time a value holds, unless it is none or Go's zero.
+fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
+    let time = (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten();
+    time.filter(|time| !time.is_zero())
+}
+
+/// A value of that type; it may end anywhere past `max_bytes` bytes.
+pub fn write_value(
+    out: &mut String,
+    value: Value<'_>,
+    ty: &'static Ty,
+    fields: Availability,
+    max_bytes: usize,
+) {
+    match ty {
+        Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => {
+            gofmt::json_string(out, gofmt::head(value.str(), max_bytes))
+        }
+        Ty::Int => out.push_str(&value.int().unwrap_or_default().to_string()),
+        Ty::Bool => out.push_str(if value.bool().unwrap_or_default() { "true" } else { "false" }),
+        Ty::Quantity => {
+            gofmt::json_string(out, quantity(value).map_or("0".into(), |amount| amount.text()).as_ref())
+        }
+        Ty::Time => match instant(value) {
+            Some(time) => gofmt::json_string(out, &gotime::rfc3339(time)),
+            None => out.push_str("null"),
+        },
+        Ty::Raw | Ty::List(_) | Ty::Map { .. } if value.is_null() => out.push_str("null"),
+        Ty::Raw => gofmt::json_raw_compact(out, gofmt::head(&value.raw_json(), max_bytes)),
+        Ty::StringOr(_) if value.kind() == ValueKind::String => {
+            gofmt::json_string(out, gofmt::head(value.str(), max_bytes));
+        }
+        Ty::Struct(inner) | Ty::StringOr(inner) => write_struct(out, value, inner, fields, max_bytes),
+        Ty::List(item) => {
+            out.push('[');
+            for (index, element) in value.items().enumerate() {
+                if out.len() > max_bytes {
+                    return;
+                }
+                if index > 0 {
+                    out.push(',');
+                }
+                write_value(out, element, item, fields, max_bytes);
+            }
+            out.push(']');
+        }
+        Ty::Map { value: inner, .. } => {
+            let mut members: Vec<(Value<'_>, Value<'_>)> = value.members().collect();
+            members.sort_by_key(|(key, _)| key.text());
+            out.push('{');
+            for (index, (key, member)) in members.into_iter().enumerate() {
+                if out.len() > max_bytes {
+                    return;
+                }
+                if index > 0 {
+                    out.push(',');
+                }
+                gofmt::json_string(out, gofmt::head(key.text(), max_bytes));
+                out.push(':');
+                write_value(out, member, inner, fields, max_bytes);
+            }
+            out.push('}');
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! What one Kubernetes release, or one revision of the KEP, allows. Data, not code.
+//!
+//! A profile has limits, enum values, served versions, available fields and *named behaviours*. It has no severities
+//! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
+
+mod gates;
+mod kinds;
+mod live;
+mod releases;
+
+pub use gates::GateSet;
+pub use gates::{Gate, GateChoice, Gates};
+pub use kinds::{ApiKind, Version};
+pub use kinds::{CLASSIC_VERSIONS, FORMER_KINDS};
+pub use live::{LiveServer, ServedVersions};
+pub use releases::{ALL, DEFAULT};
+
+use tollgate_cel::CelEnv;
+use tollgate_formats::names::{KeyWord, Unit};
+
+/// How well a profile matches an API server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProfileMatch {
+    /// It is the profile of the server's release.
+    Exact,
+    /// The API server is newer than every profile.
+    NewerServer,
+    /// The API server is older than every profile.
+    OlderServer,
+}
+
+/// The releases and drafts that have an API field: one bit per release (from bit 33 on) and per draft (below). A row in
+/// `api::fields` has the bits of every profile with the field; a profile has its own bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Availability(pub u64);
+
+impl Availability {
+    /// In none.
+    pub const NEVER: Availability = Availability(0);
+    /// In every release and draft.
+    pub const ALWAYS: Availability = Availability(u64::MAX);
+    /// Draft r1 of the KEP only.
+    pub const DRAFT_R1: Availability = Availability(1 << 1);
+    /// Draft r2 of the KEP only.
+    pub const DRAFT_R2: Availability = Availability(1 << 2);
+    /// Draft r2 by itself, for the field that it takes away: it has what every later release would have, less that.
+    pub const DRAFT_R2_ALONE: Availability = Availability(1 << 63);
+
+    /// From Kubernetes 1.`minor` on, including future releases.
+    pub const fn since(minor: u32) -> Availability {
+        Availability(u64::MAX << minor)
+    }
+
+    /// From 1.`first` to 1.`last`.
+    pub const fn between(first: u32, last: u32) -> Availability {
+        Availability((u64::MAX << first) & !(u64::MAX << (last + 1)))
+    }
+
+    /// Exactly 1.`minor`.
+    pub const fn release(minor: u32) -> Availability {
+        Availability(1 << minor)
+    }
+
+    /// Without those.
+    #[must_use]
+    pub const fn except(self, other: Availability) -> Availability {
+        Availability(self.0 & !other.0)
+    }
+
+    /// Either.
+    #[must_use]
+    pub const fn or(self, other: Availability) -> Availability {
+        Availability(self.0 | other.0)
+    }
+
+    /// Of these only the drafts that have fields of their own.
+    #[must_use]
+    pub const fn in_drafts(self) -> Availability {
+        Availability(self.0 & (Availability::DRAFT_R1.0 | Availability::DRAFT_R2.0))
+    }
+
+    /// True if the two share a release or draft.
+    pub const fn overlaps(self, other: Availability) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Numbers that a release enforces.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Taints of one device.
+    pub taints_per_device: usize,
+    /// Devices of one slice.
+    pub devices: usize,
+    /// Devices of one slice when any of them is tainted.
+    pub tainted_devices: usize,
+    /// Devices of one slice when any of them consumes counters (or has list attributes, see `list_attributes`).
+    pub advanced_devices: usize,
+    /// Attribute values of one device, list items counted singly.
+    pub attribute_values: usize,
+    /// Counter sets of one slice.
+    pub counter_sets: usize,
+    /// Counters of one set, and of one consumption.
+    pub counters_per_set: usize,
+    /// Counter sets one device consumes.
+    pub consumed_sets: usize,
+}
+
+/// Limits that are documented but not enforced by any server; `None` where the profile's documents have none.
+#[derive(Clone, Copy, Debug)]
+pub struct Documented {
+    /// Tolerations of one request.
+    pub tolerations: Option<usize>,
+    /// `spec.taints` of one slice (draft r2).
+    pub slice_taints: Option<usize>,
+    /// Bytes of a taint's `data` (draft r2).
+    pub taint_data: Option<usize>,
+    /// Bytes of a taint's `description` (draft r2).
+    pub taint_description: Option<usize>,
+    /// `evictionsPerSecond` must be positive (draft r2).
+    pub eviction_rate: bool,
+    /// Taints of one ResourceSlicePatch (draft r1).
+    pub patch_taints: Option<usize>,
+}
+
+/// How counters are limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CounterRules {
+    /// ≤1.34: totals per slice and device; sets and devices share a slice and references are checked.
+    Totals,
+    /// ≥1.35: sets and devices live in different slices, each list has its limit.
+    PerSet,
+}
+
+/// How Go prints the identity of a device in a claim's status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceIdFormat {
+    /// 1.33: `driver/pool/device`, without quotes.
+    Slashes,
+    /// 1.34: an object of empty objects; the encoder did not know the type.
+    EmptyObjects,
+    /// ≥1.35: an object of strings.
+    Strings,
+}
+
+/// Whether the behaviour that a field is named after applies.
+pub type Behaviour = bool;
+
+/// One release or draft.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// `1.36`, `kep-5055`.
+    pub name: &'static str,
+    /// One line for `tollgate profiles`.
+    pub about: &'static str,
+    /// A release of Kubernetes (and not a draft or a union).
+    pub is_release: bool,
+    /// Which API fields it has.
+    pub fields: Availability,
+    /// Versions served per kind.
+    pub serves: &'static [(ApiKind, &'static [Version])],
+    /// Kinds of `resource.k8s.io` that are registered and that Tollgate does not check, with their versions.
+    pub unchecked: &'static [(&'static str, &'static [Version])],
+    /// Kinds with a status subresource.
+    pub status_of: &'static [ApiKind],
+    /// Numbers.
+    pub limits: Limits,
+    /// Documented numbers.
+    pub documented: Documented,
+    /// Taint effects, sorted as the server prints them.
+    pub effects: &'static [&'static str],
+    /// The feature gates that are on.
+    pub gates: Gates,
+    /// The versions that a running API server serves, if one was asked.
+    pub discovered: Option<ServedVersions>,
+    /// CEL environment of device selectors.
+    pub cel: CelEnv,
+    /// CEL environment of selectors that are already stored, which may use what the release before does not know.
+    pub stored_cel: CelEnv,
+    /// The word for the unit of label lengths.
+    pub label_unit: Unit,
+    /// How a label key with too many slashes is called.
+    pub label_key_word: KeyWord,
+    /// The label that allows admin access in a namespace.
+    pub admin_access_label: &'static str,
+    /// How counters are limited.
+    pub counters: CounterRules,
+
+    // — named behaviours —
+    /// Declarative validation is on: its messages replace the hand-written ones it covers (1.37).
+    pub declarative: Behaviour,
+    /// The items of a list over its limit are not validated (≥1.35).
+    pub stops_at_list_limit: Behaviour,
+    /// A duplicate in a keyed list is reported at the key field of the item (≤1.34).
+    pub duplicates_at_key_field: Behaviour,
+    /// A malformed map key is part of the reported path (≤1.35).
+    pub bad_map_key_in_path: Behaviour,
+    /// An unchanged taint list, and an unchanged effect, are not validated again (≥1.35).
+    pub skips_unchanged_taints: Behaviour,
+    /// An unknown effect is accepted if the stored device has it too, whatever else of the slice changes (draft r3).
+    pub keeps_stored_effects: Behaviour,
+    /// An unchanged capacity map is not validated again (1.37).
+    pub skips_unchanged_capacity: Behaviour,
+    /// The spec of a claim is validated on update too (≤1.34).
+    pub rejudges_claim_spec: Behaviour,
+    /// A request with both `exactly` and `firstAvailable` is not validated further (≥1.35).
+    pub stops_at_ambiguous_request: Behaviour,
+    /// A selector list that an update left unchanged is not compiled again (1.37).
+    pub trusts_stored_cel: Behaviour,
+    /// The text about opaque parameters of the wrong type names them (1.33).
+    pub names_parameters: Behaviour,
+    /// An empty driver name is malformed as well as missing (≤1.34).
+    pub empty_driver_is_malformed: Behaviour,
+    /// Attribute names: empty parts and names are "required" (≤1.34), and the texts of that time.
+    pub old_qualified_names: Behaviour,
+    /// A bad C identifier has the type `TypeInvalid` (1.33).
+    pub c_identifier_is_type_error: Behaviour,
+    /// `null` prints as `"null"`, and structs as Go's `%#v` (1.33).
+    pub quotes_null: Behaviour,
+    /// Devices and shared counters exclude each other (≥1.35).
+    pub devices_exclude_counters: Behaviour,
+    /// Attributes can be lists, and a list lowers the device limit like a taint (≥1.36).
+    pub list_attributes: Behaviour,
+    /// An attribute without a value is "required" and not "invalid" (≤1.34).
+    pub missing_value_is_required: Behaviour,
+    /// Node allocatable resources have mapping and overhead (1.37), not the flat form of 1.36.
+    pub nested_node_resources: Behaviour,
+    /// Consumable capacity exists: request policies, distinctAttribute (≥1.34).
+    pub consumable_capacity: Behaviour,
+    /// Request policies are exact to the thousandth (1.37).
+    pub fractional_capacity: Behaviour,
+    /// The bounds of a request policy fit an int64, its step is positive, and a default out of its range is at fault
+    /// itself (1.37).
+    pub guards_capacity_range: Behaviour,
+    /// A DeviceTaintRule whose effect changes under an unchanged time gets a new time (≥1.36).
+    pub restarts_rule_time: Behaviour,
+    /// A DeviceTaintRule has status, and its status is checked (≥1.35).
+    pub rule_status: Behaviour,
+    /// A rule may select by class and CEL (1.33, 1.34, draft r2).
+    pub rule_class_selectors: Behaviour,
+    /// The name of a DeviceClass is counted in bytes and its generateName not checked (≥1.35).
+    pub class_names_in_bytes: Behaviour,
+    /// How the identity of a device is printed.
+    pub device_id_format: DeviceIdFormat,
+    /// Tolerations of allocation results are validated (1.37).
+    pub judges_result_tolerations: Behaviour,
+    /// Type and status of a condition are "required", and a second one of a type is reported as a whole (1.37).
+    pub keys_conditions: Behaviour,
+    /// An owner reference has its index in paths, and what it lacks is "required" (1.37).
+    pub indexes_owner_references: Behaviour,
+    /// A v1 DeviceTaintRule is not updated without its resourceVersion (1.37).
+    pub requires_rule_version: Behaviour,
+    /// Only a NoExecute taint gets its time from the server (draft r1).
+    pub times_only_evictions: Behaviour,
+    /// Slices may carry `spec.taints`, exclusive with `devices` (draft r2).
+    pub slice_taints: Behaviour,
+    /// The eviction controller sees a rule only as taints of published devices (≤1.34, draft r2).
+    pub rules_act_through_slices: Behaviour,
+    /// The eviction controller reads a missing selector as the scheduler does: it selects everything (≤1.34).
+    pub missing_selector_evicts: Behaviour,
+    /// The scheduler copies a request's tolerations into the allocation, where eviction looks for them (≥1.35).
+    pub copies_tolerations: Behaviour,
+    /// The tolerations of the request itself keep pods from being evicted: no draft copies them into the allocation.
+    pub requests_stop_eviction: Behaviour,
+    /// A toleration without an effect keeps pods from being evicted too, as the drafts have it; no eviction controller
+    /// does that.
+    pub empty_effect_stops_eviction: Behaviour,
+    /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
+    pub reserves_for_pod_groups: Behaviour,
+    /// What no release serves is accepted with a warning: nobody asked for a draft by name (kep-5055).
+    pub warns_of_drafts: Behaviour,
+    /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.
+    pub eviction_rate: Option<i64>,
+}
+
+impl Profile {
+    /// Every release and draft, in order.
+    pub const ALL: &'static [&'static Profile] = ALL;
+    /// What is checked for where nothing else is asked for.
+    pub const DEFAULT: &'static Profile = DEFAULT;
+
+    /// The revisions of the draft, in order, without the union of all.
+    pub fn drafts() -> impl Iterator<Item = &'static Profile> {
+        ALL.iter().copied().filter(|profile| !profile.is_release && !profile.warns_of_drafts)
+    }
+
+    /// As sentences name it: `Kubernetes 1.36`, `kep-5055`
+    pub fn title(&self) -> String {
+        if self.is_release { format!("Kubernetes {}", self.name) } else { self.name.to_owned() }
+    }
+
+    /// The profile of that name.
+    pub fn named(name: &str) -> Option<&'static Profile> {
+        ALL.iter().copied().find(|profile| profile.name == name)
+    }
+
+    /// The profile that a person means: by its name, or as tools print a version (`v1.37`, `1.37.1`, `v1.37.1-gke.100`).
+    /// A patch release has the API of its release.
+    pub fn meant_by(text: &str) -> Option<&'static Profile> {
+        let release = || {
+            let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
+            let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next());
+            // `1.37+` is how some servers say that they are a build of their own.
+            let end = minor.find(['-', '+']).filter(|_| patch.is_none()).unwrap_or(minor.len());
+            let patch_number = patch.map(|patch| patch.split(['-', '+']).next().unwrap_or_default());
+            let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            let name = format!("{major}.{}", minor.get(..end)?);
+            ALL.iter().copied().find(|profile| {
+                profile.is_release && profile.name == name && patch_number.is_none_or(is_number)
+            })
+        };
+        Profile::named(text).or_else(release)
+    }
+
+    /// The profile of an API server that says it is `major`.`minor` (vendors write `37+`), and how well it matches: the
+    /// nearest one for an unknown release. `None` if the server does not say.
+    pub fn of_server(major: &str, minor: &str) -> Option<(&'static Profile, ProfileMatch)> {
+        let number = |text: &str| -> Option<u32> {
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            text.get(..digits)?.parse().ok()
+        };
+        let wanted = (number(major)?, number(minor)?);
+        let release = |profile: &'static Profile| {
+            let (major, minor) = profile.name.split_once('.').filter(|_| profile.is_release)?;
+            Some(((number(major)?, number(minor)?), profile))
+        };
+        let releases = ALL.iter().copied().filter_map(release);
+        // The newest that is not newer than the server, else the oldest: an older server lacks what a release added.
+        let mut releases: Vec<((u32, u32), &'static Profile)> = releases.collect();
+        releases.sort_by_key(|(known, _)| *known);
+        let not_newer = releases.iter().rfind(|(known, _)| *known <= wanted);
+        let (found, profile) = not_newer.or(releases.first()).copied()?;
+        let fit = match found.cmp(&wanted) {
+            std::cmp::Ordering::Equal => ProfileMatch::Exact,
+            std::cmp::Ordering::Less => ProfileMatch::NewerServer,
+            std::cmp::Ordering::Greater => ProfileMatch::OlderServer,
+        };
+        Some((profile, fit))
+    }
+
+    /// Versions served for a kind.
+    pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
+        if let Some(version) = kind.only_version() {
+            return version;
+        }
+        self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
+    }
+
+    /// Versions in which a kind of `resource.k8s.io` is registered that Tollgate does not check.
+    pub fn unchecked_versions(&self, kind: &str) -> &'static [Version] {
+        self.unchecked.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, versions)| versions)
+    }
+
+    /// Whether the API server in question serves this version: the running one, or else one with the defaults.
+    pub fn is_served(&self, kind: ApiKind, version: Version) -> bool {
+        match self.discovered {
+            Some(served) if kind.only_version().is_none() => served.has(kind, version),
+            _ => self.serves_by_default(kind, version),
+        }
+    }
+
+    /// Whether an API server serves this version by default. Only stable versions are on.
+    pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
+        kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
+    }
+
+    /// The next release, `1.38`, if it does not serve a version that this release serves.
+    pub fn next_without(&self, kind: ApiKind, version: Version) -> Option<String> {
+        let next = Availability(self.fields.0 << 1);
+        let is_last = self.is_release
+            && self.versions(kind).contains(&version)
+            && kind.removed_since(version).overlaps(next);
+        // The bit of a release is its number.
+        is_last.then(|| format!("1.{}", next.0.trailing_zeros()))
+    }
+
+    /// True if the server has an endpoint for it.
+    pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
+        let has_status = || kind.only_version().is_some() || self.status_of.contains(&kind);
+        self.versions(kind).contains(&version) && (!status || has_status())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, Profile, ProfileMatch};
+
+    #[test]
+    fn a_release_is_understood_as_tools_print_it() {
+        for text in
+            ["1.37", "v1.37", "1.37.1", "v1.37.12", "v1.37.1-gke.100", "v1.37.1+k3s1", "1.37+", "v1.37-eks"]
+        {
+            assert_eq!(Profile::meant_by(text).map(|profile| profile.name), Some("1.37"), "{text}");
+        }
+        assert_eq!(Profile::meant_by("kep-5055-r2").map(|profile| profile.name), Some("kep-5055-r2"));
+        for text in [
+            "",
+            "v",
+            "1",
+            "37",
+            "1.3",
+            "1.377",
+            "1.9",
+            "vv1.37",
+            "1.37.",
+            "1.37.x",
+            "1.37 ",
+            "vkep-5055",
+            "1.-37",
+            "1.37.1.",
+        ] {
+            assert!(Profile::meant_by(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_release_serves_what_was_removed() {
+        let mut removed_in = Vec::new();
+        for profile in ALL.iter().filter(|profile| profile.is_release) {
+            for (kind, versions) in profile.serves {
+                for version in *versions {
+                    let removed = kind.removed_since(*version);
+                    assert!(!removed.overlaps(profile.fields), "{} {kind:?} {version:?}", profile.name);
+                    if let Some(next) = profile.next_without(*kind, *version) {
+                        removed_in.push(format!("{next} {} {}", kind.resource(), version.name()));
+                    }
+                }
+            }
+        }
+        // zz_generated.prerelease-lifecycle.go of 1.37
+        let kinds = ["resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"];
+        let of = |release: &str, version: &str| kinds.map(|kind| format!("{release} {kind} {version}"));
+        assert_eq!(removed_in, [of("1.34", "v1alpha3"), of("1.38", "v1beta1")].concat());
+    }
+
+    #[test]
+    fn a_server_is_judged_by_its_release_or_the_nearest() {
+        let mut releases = ALL.iter().filter(|profile| profile.is_release).map(|profile| profile.name);
+        let newest = releases.next_back().expect("a release");
+        let table = [
+            ("1", "33", Some(("1.33", ProfileMatch::Exact))),
+            ("1", "37", Some(("1.37", ProfileMatch::Exact))),
+            ("1", "36+", Some(("1.36", ProfileMatch::Exact))),
+            ("1", "99", Some((newest, ProfileMatch::NewerServer))),
+            ("1", "9", Some(("1.33", ProfileMatch::OlderServer))),
+            ("2", "0", Some((newest, ProfileMatch::NewerServer))),
+            ("1", "", None),
+            ("", "", None),
+            ("one", "37", None),
+        ];
+        for (major, minor, expected) in table {
+            let found = Profile::of_server(major, minor).map(|(profile, fit)| (profile.name, fit));
+            assert_eq!(found, expected, "{major}.{minor}");
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The feature gates of dynamic resource allocation: which releases have them, and which are on by default. Data.
+//!
+//! What a gate guards is in `api::gated`. Gates never change which versions are served. A profile assumes all gates on
+//! unless somebody says which are: whoever writes a toleration has the gate on, or wants it. Drafts have no gates.
+//!
+//! Invariant: a gate that a release locks is on there, whatever is asked for.
+
+use super::{ApiKind, Availability, Profile, Version};
+
+/// The releases of which something is true.
+const fn since(minor: u32) -> Availability {
+    Availability::since(minor)
+}
+const NEVER: Availability = Availability(0);
+
+macro_rules! gates {
+    ($($(#[$doc:meta])* $gate:ident: since $known:expr, on $on:expr, locked $locked:expr;)*) => {
+        /// A feature gate, by its name in Kubernetes.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Gate { $($(#[$doc])* $gate,)* }
+
+        impl Gate {
+            /// Every gate, by name.
+            pub const ALL: &'static [Gate] = &[$(Gate::$gate),*];
+
+            /// `DRADeviceTaints`
+            pub const fn name(self) -> &'static str {
+                match self { $(Gate::$gate => stringify!($gate),)* }
+            }
+
+            /// The releases that have it, that have it on by default, and that have it on for good.
+            const fn releases(self) -> [Availability; 3] {
+                match self { $(Gate::$gate => [since($known), $on, $locked],)* }
+            }
+        }
+    };
+}
+
+gates! {
+    /// `adminAccess` of requests and results.
+    DRAAdminAccess: since 32, on since(34), locked since(36);
+    /// `capacity` of requests, `requestPolicy`, `allowMultipleAllocations`, `distinctAttribute`, `shareID`.
+    DRAConsumableCapacity: since 34, on since(36), locked NEVER;
+    /// `derivedAttributes` of requests.
+    DRADerivedAttributes: since 37, on NEVER, locked NEVER;
+    /// `bindingConditions`, `bindingFailureConditions`, `bindsToNode`.
+    DRADeviceBindingConditions: since 34, on since(36), locked NEVER;
+    /// `compatibilityGroups` of consumed counters.
+    DRADeviceCompatibilityGroups: since 37, on NEVER, locked NEVER;
+    /// Whether scheduler and eviction controller act on DeviceTaintRules. The API server stores them either way.
+    DRADeviceTaintRules: since 35, on since(37), locked NEVER;
+    /// `taints` of devices, `tolerations` of requests.
+    DRADeviceTaints: since 33, on since(36), locked NEVER;
+    /// `extendedResourceName` of classes.
+    DRAExtendedResource: since 34, on since(36), locked since(37);
+    /// Request policies exact to the thousandth. On by default only where servers of 1.36 need not be understood.
+    DRAFractionalCapacityRange: since 37, on NEVER, locked NEVER;
+    /// `ints`, `bools`, `strings`, `versions` of attributes.
+    DRAListTypeAttributes: since 36, on NEVER, locked NEVER;
+    /// `nodeAllocatableResources`, in 1.36 `nodeAllocatableResourceMappings`.
+    DRANodeAllocatableResources: since 36, on NEVER, locked NEVER;
+    /// `skipNodeOperations`.
+    DRAOptionalNodeOperations: since 37, on NEVER, locked NEVER;
+    /// `sharedCounters`, `consumesCounters`, `perDeviceNodeSelection`.
+    DRAPartitionableDevices: since 33, on since(36), locked NEVER;
+    /// `partitionTypeAttribute`.
+    DRAPartitionableDevicesType: since 37, on NEVER, locked NEVER;
+    /// `firstAvailable`.
+    DRAPrioritizedList: since 33, on since(34), locked since(37);
+    /// `status.devices` of claims.
+    DRAResourceClaimDeviceStatus: since 32, on since(33), locked since(37);
+}
+
+/// The gates without which nothing acts on DeviceTaintRules.
+const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
+
+impl Gate {
+    /// The gate of that name.
+    pub fn named(name: &str) -> Option<Gate> {
+        Gate::ALL.iter().copied().find(|gate| gate.name() == name)
+    }
+}
+
+/// A set of gates.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct GateSet(u32);
+
+impl GateSet {
+    /// All of them, also those of releases to come.
+    pub const ALL: GateSet = GateSet(u32::MAX);
+
+    /// Whether a gate is in it.
+    pub const fn has(self, gate: Gate) -> bool {
+        self.0 & 1 << gate as u32 != 0
+    }
+
+    /// The set with a gate in it, or without.
+    #[must_use]
+    pub const fn with(self, gate: Gate, on: bool) -> GateSet {
+        GateSet(if on { self.0 | 1 << gate as u32 } else { self.0 & !(1 << gate as u32) })
+    }
+}
+
+/// Which gates a profile is judged with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gates {
+    /// Those that are on.
+    pub on: GateSet,
+    /// Nobody said so: all are on, and what default gates would drop is worth a warning.
+    pub are_assumed: bool,
+    /// A running API server said so.
+    pub are_live: bool,
+    /// A running API server did not say so: these are the defaults of its release, and others may be on.
+    pub are_guessed: bool,
+}
+
+impl Gates {
+    pub(super) const ASSUMED: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
+
+    /// Exactly these.
+    pub(super) const fn chosen(on: GateSet) -> Gates {
+        Gates { on, are_assumed: false, are_live: false, are_guessed: false }
+    }
+}
+
+/// What `--feature-gates` asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GateChoice {
+    /// Those that a server has on by default.
+    Default,
+    /// All.
+    All,
+    /// The default ones, but for these.
+    Changed(Vec<(Gate, bool)>),
+}
+
+impl GateChoice {
+    /// `default`, `all`, or `DRADeviceTaints=true,…`.
+    pub fn parse(text: &str) -> Result<GateChoice, String> {
+        match text.trim() {
+            "default" => return Ok(GateChoice::Default),
+            "all" => return Ok(GateChoice::All),
+            _ => {}
+        }
+        let mut changed = Vec::new();
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+            let Some(gate) = Gate::named(name.trim()) else {
+                let names: Vec<&str> = Gate::ALL.iter().map(|gate| gate.name()).collect();
+                return Err(format!(
+                    "unknown feature gate {name:?}; known feature gates: {}",
+                    names.join(", ")
+                ));
+            };
+            match value.trim() {
+                "true" => changed.push((gate, true)),
+                "false" => changed.push((gate, false)),
+                _ => return Err(format!("write {name}=true or {name}=false")),
+            }
+        }
+        if changed.is_empty() {
+            return Err("use `default`, `all`, or a list such as DRADeviceTaints=true".to_owned());
+        }
+        Ok(GateChoice::Changed(changed))
+    }
+}
+
+impl Profile {
+    /// The gates that the release has; a draft has none.
+    pub fn known_gates(&self) -> impl Iterator<Item = Gate> {
+        let (fields, is_release) = (self.fields, self.is_release);
+        let is_known = move |gate: &Gate| is_release && gate.releases()[0].overlaps(fields);
+        Gate::ALL.iter().copied().filter(is_known)
+    }
+
+    /// Whether the release has a gate on by default.
+    pub fn has_on_by_default(&self, gate: Gate) -> bool {
+        gate.releases()[1].overlaps(self.fields)
+    }
+
+    /// Whether the release has a gate on for good.
+    pub fn locks(&self, gate: Gate) -> bool {
+        gate.releases()[2].overlaps(self.fields)
+    }
+
+    /// The gates that are off on the server in question: one with default gates, if nobody said which.
+    pub fn gates_off(&self) -> impl Iterator<Item = Gate> {
+        let gates = self.gates;
+        let is_off = move |gate: &Gate| {
+            !(if gates.are_assumed { self.has_on_by_default(*gate) } else { gates.on.has(*gate) })
+        };
+        self.known_gates().filter(is_off)
+    }
+
+    /// Why nothing acts on DeviceTaintRules on the server in question; `None` if something does or nobody knows.
+    pub fn why_rules_do_nothing(&self) -> Option<String> {
+        let kind = ApiKind::DeviceTaintRule;
+        if self.discovered.is_some()
+            && !self.versions(kind).iter().any(|version| self.is_served(kind, *version))
+        {
+            return Some(format!("this API server does not serve {}", kind.name()));
+        }
+        self.why_rule_gates_are_off()
+    }
+
+    /// Which feature gate keeps DeviceTaintRules from doing anything; `None` if none does or nobody knows.
+    pub fn why_rule_gates_are_off(&self) -> Option<String> {
+        self.why_off(&RULE_GATES)
+    }
+
+    /// Whether scheduler and eviction controller act on DeviceTaintRules on the server in question.
+    pub fn acts_on_rules(&self) -> bool {
+        let kind = ApiKind::DeviceTaintRule;
+        let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
+        self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
+    }
+
+    /// Of these profiles, the release in which DeviceTaintRules of a version begin to act, and why they do nothing in the
+    /// release before it. `None` if they act in the first one, or in none. Gates that nobody named are the defaults.
+    pub fn first_to_act_on_rules(
+        profiles: &[&'static Profile],
+        version: Version,
+    ) -> Option<(&'static Profile, String)> {
+        let mut before = None;
+        // In the order of the releases, in whichever order they were asked for.
+        for known in super::ALL.iter().filter(|known| known.is_release) {
+            let Some(profile) = profiles.iter().find(|profile| profile.name == known.name) else { continue };
+            if profile.acts_on_rules() {
+                return before.map(|why| (*profile, why));
+            }
+            let gate = profile.gates_off().find(|gate| RULE_GATES.contains(gate));
+            let can_store = profile.versions(ApiKind::DeviceTaintRule).contains(&version);
+            before = gate.filter(|_| can_store).map(|gate| profile.describe_off(gate)).or(before);
+        }
+        None
+    }
+
+    /// Which feature gate keeps taints in ResourceSlices from doing anything; `None` if none does or nobody knows.
+    pub fn why_taints_do_nothing(&self) -> Option<String> {
+        self.why_off(&[Gate::DRADeviceTaints])
+    }
+
+    /// On which gates the effect of DeviceTaintRules depends, if nobody named them and the API server does not report them.
+    pub fn rules_depend_on(&self) -> Option<String> {
+        self.effect_depends_on(&RULE_GATES, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
+    }
+
+    /// On which gate the effect of taints in ResourceSlices depends, if nobody named the gates and the API server
+    /// does not report them.
+    pub fn taints_depend_on(&self) -> Option<String> {
+        self.effect_depends_on(&[Gate::DRADeviceTaints], "taints have")
+    }
+
+    fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
+        let Gates { are_guessed, are_assumed, .. } = self.gates;
+        let off = self.gates_off().filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
+        let off: Vec<&str> = off.map(Gate::name).collect();
+        let (gates, verb) = if off.len() == 1 { ("gate", "is") } else { ("gates", "are") };
+        let names = off.join(" and ");
+        let silent = if are_guessed { "the API server does not report its feature gates; " } else { "" };
+        (!off.is_empty()).then(|| {
+            format!(
+                "{silent}{what} no effect unless the feature {gates} {names} {verb} on (off by default in Kubernetes {})",
+                self.name
+            )
+        })
+    }
+
+    /// Which of these gates is off, in words; not if the gates are assumed or guessed.
+    fn why_off(&self, gates: &[Gate]) -> Option<String> {
+        let is_known = !self.gates.are_assumed && !self.gates.are_guessed;
+        let is_off = |gate: &Gate| is_known && gates.contains(gate);
+        self.gates_off().find(is_off).map(|gate| self.describe_off(gate))
+    }
+
+    /// That a gate is off, and where.
+    fn describe_off(&self, gate: Gate) -> String {
+        match (self.gates.are_live, self.has_on_by_default(gate)) {
+            (true, _) => format!("the feature gate {} is off on this API server", gate.name()),
+            (false, true) => format!("the feature gate {} is off", gate.name()),
+            (false, false) => {
+                format!("the feature gate {} is off by default in Kubernetes {}", gate.name(), self.name)
+            }
+        }
+    }
+
+    /// The profile with the chosen gates. Behaviours that a gate switches follow it.
+    pub fn with_gates(&self, choice: &GateChoice) -> Result<&'static Profile, String> {
+        let mut on = if *choice == GateChoice::All { GateSet::ALL } else { self.default_gates() };
+        if let GateChoice::Changed(changed) = choice {
+            for &(gate, is_on) in changed {
+                if !is_on && self.locks(gate) {
+                    return Err(format!(
+                        "the feature gate {} is always on in Kubernetes {} and cannot be turned off",
+                        gate.name(),
+                        self.name
+                    ));
+                }
+                on = self.with_gate(on, gate, is_on);
+            }
+        }
+        Ok(self.judged_with(Gates::chosen(on)).interned())
+    }
+
+    /// The gates that are on by default, and all that the release does not have.
+    pub(super) fn default_gates(&self) -> GateSet {
+        self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.has_on_by_default(gate)))
+    }
+
+    /// The set with a gate on or off, if the release has that gate.
+    pub(super) fn with_gate(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
+        if self.known_gates().any(|known| known == gate) { on.with(gate, is_on) } else { on }
+    }
+
+    /// The profile with these gates, and the behaviours that they switch.
+    pub(super) fn judged_with(&self, gates: Gates) -> Profile {
+        let on = gates.on;
+        let mut profile = Profile { gates, ..*self };
+        profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
+        profile.fractional_capacity &= on.has(Gate::DRAFractionalCapacityRange);
+        for env in [&mut profile.cel, &mut profile.stored_cel] {
+            env.list_attributes &= on.has(Gate::DRAListTypeAttributes);
+            env.includes &= on.has(Gate::DRAListTypeAttributes);
+            env.allow_multiple_allocations &= on.has(Gate::DRAConsumableCapacity);
+        }
+        profile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gate, GateChoice};
+    use crate::profile::Profile;
+
+    fn off(release: &str, choice: &str) -> Vec<&'static str> {
+        let profile = Profile::named(release).expect("a release");
+        let profile = profile.with_gates(&GateChoice::parse(choice).expect("a choice")).expect("gates");
+        profile.gates_off().map(Gate::name).collect()
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_release() {
+        assert_eq!(
+            off("1.36", "default"),
+            ["DRADeviceTaintRules", "DRAListTypeAttributes", "DRANodeAllocatableResources"]
+        );
+        assert!(off("1.34", "default").contains(&"DRADeviceTaints"));
+        assert_eq!(off("1.34", "all"), [""; 0]);
+        assert!(!off("1.34", "DRADeviceTaints=true").contains(&"DRADeviceTaints"));
+        assert_eq!(off("kep-5055", "default"), [""; 0]);
+    }
+
+    #[test]
+    fn rules_act_where_their_gates_are_on() {
+        let acts = |release: &str, choice: Option<&str>| {
+            let profile = Profile::named(release).expect("a release");
+            let choice = choice.map(|choice| GateChoice::parse(choice).expect("a choice"));
+            choice.map_or(profile, |choice| profile.with_gates(&choice).expect("gates")).acts_on_rules()
+        };
+        assert!(acts("1.37", None) && acts("1.37", Some("default")), "on by default, and v1 is served");
+        assert!(
+            !acts("1.37", Some("DRADeviceTaintRules=false")) && !acts("1.37", Some("DRADeviceTaints=false"))
+        );
+        assert!(!acts("1.36", None) && !acts("1.34", None), "defaults if nothing is said");
+    }
+
+    #[test]
+    fn a_locked_gate_stays_on() {
+        let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
+        let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
+        assert_eq!(
+            error,
+            "the feature gate DRAPrioritizedList is always on in Kubernetes 1.37 and cannot be turned off"
+        );
+        assert!(off("1.36", "DRAPrioritizedList=false").contains(&"DRAPrioritizedList"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_what_can() {
+        for (text, expected) in [
+            (
+                "DRADeviceTaint=true",
+                "unknown feature gate \"DRADeviceTaint\"; known feature gates: DRAAdminAccess, ",
+            ),
+            ("DRADeviceTaints", "write DRADeviceTaints=true or DRADeviceTaints=false"),
+            ("", "use `default`, `all`, or a list such as DRADeviceTaints=true"),
+        ] {
+            let error = GateChoice::parse(text).expect_err(text);
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

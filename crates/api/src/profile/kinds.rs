@@ -1,0 +1,226 @@
+//! Kinds that Tollgate checks, and API versions: names, groups, scopes. Profiles define which of them are served.
+//!
+//! Kinds outside of `resource.k8s.io` have one version and are checked the same way in all profiles.
+
+use super::Availability;
+
+/// API versions, oldest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Version {
+    /// v1alpha1 (cdi.k8s.io)
+    V1alpha1,
+    /// v1alpha3
+    V1alpha3,
+    /// v1beta1
+    V1beta1,
+    /// v1beta2
+    V1beta2,
+    /// v1
+    V1,
+}
+
+impl Version {
+    /// Every version, oldest first.
+    pub const ALL: [Version; 5] =
+        [Version::V1alpha1, Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1];
+
+    /// `v1beta1`
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::V1alpha1 => "v1alpha1",
+            Version::V1alpha3 => "v1alpha3",
+            Version::V1beta1 => "v1beta1",
+            Version::V1beta2 => "v1beta2",
+            Version::V1 => "v1",
+        }
+    }
+
+    /// The version with that name.
+    pub fn parse(name: &str) -> Option<Version> {
+        Version::ALL.into_iter().find(|version| version.name() == name)
+    }
+
+    /// An alpha version, which can be removed in any release.
+    pub fn is_alpha(self) -> bool {
+        matches!(self, Version::V1alpha1 | Version::V1alpha3)
+    }
+
+    /// Devices are in `basic` and requests are flat, as before v1beta2.
+    pub fn is_flat(self) -> bool {
+        matches!(self, Version::V1alpha3 | Version::V1beta1)
+    }
+}
+
+/// Kinds that Tollgate checks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ApiKind {
+    /// ResourceSlice
+    ResourceSlice,
+    /// ResourceClaim
+    ResourceClaim,
+    /// ResourceClaimTemplate
+    ResourceClaimTemplate,
+    /// DeviceTaintRule
+    DeviceTaintRule,
+    /// DeviceClass
+    DeviceClass,
+    /// ResourceSlicePatch (draft r1)
+    ResourceSlicePatch,
+    /// ResourceClass of cdi.k8s.io (KEP-3063)
+    ClassicClass,
+    /// ResourceClaim of cdi.k8s.io (KEP-3063)
+    ClassicClaim,
+    /// Pod
+    Pod,
+    /// Deployment
+    Deployment,
+    /// StatefulSet
+    StatefulSet,
+    /// DaemonSet
+    DaemonSet,
+    /// ReplicaSet
+    ReplicaSet,
+    /// Job
+    Job,
+    /// CronJob
+    CronJob,
+    /// FoundationDBCluster
+    FoundationDbCluster,
+}
+
+/// Kinds of classic DRA, which `resource.k8s.io` had before Kubernetes 1.32, and what to do about each.
+pub const FORMER_KINDS: &[(&str, &str)] = &[
+    ("ResourceClass", "use a DeviceClass instead"),
+    ("ResourceClassParameters", "use `spec.config` of a DeviceClass instead"),
+    ("ResourceClaimParameters", "use `spec.devices.config` of the claim instead"),
+    ("PodSchedulingContext", "remove it, because the scheduler allocates devices itself"),
+    ("PodScheduling", "remove it, because the scheduler allocates devices itself"),
+];
+
+/// Versions of `resource.k8s.io` that had only classic DRA, with the last release that served each.
+pub const CLASSIC_VERSIONS: &[(&str, &str)] = &[("v1alpha1", "1.26"), ("v1alpha2", "1.30")];
+
+/// Name, resource and group of a kind.
+type Names = (&'static str, &'static str, &'static str);
+
+const DRA: &str = "resource.k8s.io";
+const CLASSIC: &str = "cdi.k8s.io";
+
+impl ApiKind {
+    /// Every kind.
+    pub const ALL: [ApiKind; 16] = [
+        ApiKind::ResourceSlice,
+        ApiKind::ResourceClaim,
+        ApiKind::ResourceClaimTemplate,
+        ApiKind::DeviceTaintRule,
+        ApiKind::DeviceClass,
+        ApiKind::ResourceSlicePatch,
+        ApiKind::ClassicClass,
+        ApiKind::ClassicClaim,
+        ApiKind::Pod,
+        ApiKind::Deployment,
+        ApiKind::StatefulSet,
+        ApiKind::DaemonSet,
+        ApiKind::ReplicaSet,
+        ApiKind::Job,
+        ApiKind::CronJob,
+        ApiKind::FoundationDbCluster,
+    ];
+
+    fn names(self) -> Names {
+        match self {
+            ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA),
+            ApiKind::ResourceClaim => ("ResourceClaim", "resourceclaims", DRA),
+            ApiKind::ResourceClaimTemplate => ("ResourceClaimTemplate", "resourceclaimtemplates", DRA),
+            ApiKind::DeviceTaintRule => ("DeviceTaintRule", "devicetaintrules", DRA),
+            ApiKind::DeviceClass => ("DeviceClass", "deviceclasses", DRA),
+            ApiKind::ResourceSlicePatch => ("ResourceSlicePatch", "resourceslicepatches", DRA),
+            ApiKind::ClassicClass => ("ResourceClass", "resourceclasses", CLASSIC),
+            ApiKind::ClassicClaim => ("ResourceClaim", "resourceclaims", CLASSIC),
+            ApiKind::Pod => ("Pod", "pods", ""),
+            ApiKind::Deployment => ("Deployment", "deployments", "apps"),
+            ApiKind::StatefulSet => ("StatefulSet", "statefulsets", "apps"),
+            ApiKind::DaemonSet => ("DaemonSet", "daemonsets", "apps"),
+            ApiKind::ReplicaSet => ("ReplicaSet", "replicasets", "apps"),
+            ApiKind::Job => ("Job", "jobs", "batch"),
+            ApiKind::CronJob => ("CronJob", "cronjobs", "batch"),
+            ApiKind::FoundationDbCluster => {
+                ("FoundationDBCluster", "foundationdbclusters", "apps.foundationdb.org")
+            }
+        }
+    }
+
+    /// `ResourceSlice`
+    pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// `resourceslices`
+    pub fn resource(self) -> &'static str {
+        self.names().1
+    }
+
+    /// `resource.k8s.io`
+    pub fn group(self) -> &'static str {
+        self.names().2
+    }
+
+    /// The kind of `resource.k8s.io` with that name; case counts, as it does for the server.
+    pub fn parse(name: &str) -> Option<ApiKind> {
+        ApiKind::of(DRA, name)
+    }
+
+    /// The kind with that name in a group; the core group has no name.
+    pub fn of(group: &str, name: &str) -> Option<ApiKind> {
+        ApiKind::ALL.into_iter().find(|kind| kind.name() == name && kind.group() == group)
+    }
+
+    /// True if Tollgate checks every kind of the group: an unknown kind is a mistake, or newer than this version.
+    pub fn is_known_group(group: &str) -> bool {
+        [DRA, CLASSIC].contains(&group)
+    }
+
+    /// The version in which every profile serves the kind; `None` where profiles differ.
+    pub fn only_version(self) -> Option<&'static [Version]> {
+        match self.group() {
+            DRA => None,
+            CLASSIC => Some(&[Version::V1alpha1]),
+            "apps.foundationdb.org" => Some(&[Version::V1beta2]),
+            _ => Some(&[Version::V1]),
+        }
+    }
+
+    /// True if only a design document has the kind: no API server has ever checked such an object.
+    pub fn is_of_drafts(self) -> bool {
+        self.group() == CLASSIC || self == ApiKind::ResourceSlicePatch
+    }
+
+    /// The releases that no longer have a version of the kind: what the API announces (`APILifecycleRemoved`), for
+    /// releases to come as well.
+    pub fn removed_since(self, version: Version) -> Availability {
+        match (self, version) {
+            (ApiKind::DeviceTaintRule, Version::V1alpha3) => Availability::since(39),
+            (ApiKind::DeviceTaintRule, Version::V1beta2) => Availability::since(42),
+            (_, Version::V1alpha3) if self.group() == DRA => Availability::since(34),
+            (_, Version::V1beta1) if self.group() == DRA => Availability::since(38),
+            (_, Version::V1beta2) if self.group() == DRA => Availability::since(39),
+            _ => Availability::NEVER,
+        }
+    }
+
+    /// True if the schema covers the whole object, including its metadata.
+    pub fn has_full_schema(self) -> bool {
+        ApiKind::is_known_group(self.group())
+    }
+
+    /// True for pods and workloads with pod templates.
+    pub fn has_pods(self) -> bool {
+        !self.has_full_schema() && self != ApiKind::FoundationDbCluster
+    }
+
+    /// Whether objects of the kind live in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        let namespaced = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate, ApiKind::ClassicClaim];
+        namespaced.contains(&self) || !self.has_full_schema()
+    }
+}

@@ -1,0 +1,357 @@
+//! The releases and drafts, each as its difference from the one before. The one file a new release edits.
+//!
+//! Sources: `validation.go`, `types.go`, `storage_resource.go` of the tags v1.33.0 … v1.37.0-rc.1, and the KEP's
+//! drafts. The corpus of real verdicts (`tests/conformance`) holds every line of this file.
+
+use super::{
+    ApiKind::{
+        DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
+    },
+    Availability, CounterRules, DeviceIdFormat, Documented, Gates, Limits, Profile,
+    Version::{V1, V1alpha3, V1beta1, V1beta2},
+};
+use tollgate_cel as cel;
+use tollgate_formats::names::{KeyWord, Unit};
+
+/// Every profile, in the order they are listed to people.
+pub const ALL: &[&Profile] =
+    &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
+
+/// The default profile.
+pub const DEFAULT: &Profile = &KEP_5055;
+
+const V1_33: Profile = Profile {
+    name: "1.33",
+    about: "Kubernetes 1.33",
+    is_release: true,
+    fields: Availability::release(33),
+    serves: &[
+        (ResourceSlice, &[V1alpha3, V1beta1, V1beta2]),
+        (ResourceClaim, &[V1alpha3, V1beta1, V1beta2]),
+        (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2]),
+        (DeviceClass, &[V1alpha3, V1beta1, V1beta2]),
+        (DeviceTaintRule, &[V1alpha3]),
+    ],
+    unchecked: &[],
+    status_of: &[ResourceClaim],
+    limits: Limits {
+        taints_per_device: 4,
+        devices: 128,
+        tainted_devices: 128,
+        advanced_devices: 128,
+        attribute_values: usize::MAX,
+        counter_sets: usize::MAX,
+        counters_per_set: usize::MAX,
+        consumed_sets: usize::MAX,
+    },
+    documented: Documented {
+        tolerations: Some(16),
+        slice_taints: None,
+        taint_data: None,
+        taint_description: None,
+        eviction_rate: false,
+        patch_taints: None,
+    },
+    effects: &["NoExecute", "NoSchedule"],
+    gates: Gates::ASSUMED,
+    discovered: None,
+    cel: cel::V1_33,
+    stored_cel: cel::V1_33,
+    label_unit: Unit::Characters,
+    label_key_word: KeyWord::QualifiedName,
+    admin_access_label: "resource.k8s.io/admin-access",
+    counters: CounterRules::Totals,
+    declarative: false,
+    stops_at_list_limit: false,
+    duplicates_at_key_field: true,
+    bad_map_key_in_path: true,
+    skips_unchanged_taints: false,
+    keeps_stored_effects: false,
+    skips_unchanged_capacity: false,
+    rejudges_claim_spec: true,
+    stops_at_ambiguous_request: false,
+    trusts_stored_cel: false,
+    names_parameters: true,
+    empty_driver_is_malformed: true,
+    old_qualified_names: true,
+    c_identifier_is_type_error: true,
+    quotes_null: true,
+    devices_exclude_counters: false,
+    list_attributes: false,
+    missing_value_is_required: true,
+    nested_node_resources: false,
+    consumable_capacity: false,
+    fractional_capacity: false,
+    guards_capacity_range: false,
+    restarts_rule_time: false,
+    rule_status: false,
+    rule_class_selectors: true,
+    class_names_in_bytes: false,
+    device_id_format: DeviceIdFormat::Slashes,
+    judges_result_tolerations: false,
+    keys_conditions: false,
+    indexes_owner_references: false,
+    requires_rule_version: false,
+    times_only_evictions: false,
+    slice_taints: false,
+    rules_act_through_slices: true,
+    missing_selector_evicts: true,
+    copies_tolerations: false,
+    requests_stop_eviction: false,
+    empty_effect_stops_eviction: false,
+    reserves_for_pod_groups: false,
+    warns_of_drafts: false,
+    eviction_rate: None,
+};
+
+const V1_34: Profile = Profile {
+    name: "1.34",
+    about: "Kubernetes 1.34",
+    fields: Availability::release(34),
+    serves: &[
+        (ResourceSlice, &[V1beta1, V1beta2, V1]),
+        (ResourceClaim, &[V1beta1, V1beta2, V1]),
+        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
+        (DeviceClass, &[V1beta1, V1beta2, V1]),
+        (DeviceTaintRule, &[V1alpha3]),
+    ],
+    cel: cel::V1_34,
+    stored_cel: cel::CelEnv { ext_lists: true, ..cel::V1_34 },
+    admin_access_label: "resource.kubernetes.io/admin-access",
+    c_identifier_is_type_error: false,
+    quotes_null: false,
+    names_parameters: false,
+    consumable_capacity: true,
+    device_id_format: DeviceIdFormat::EmptyObjects,
+    ..V1_33
+};
+
+const V1_35: Profile = Profile {
+    name: "1.35",
+    about: "Kubernetes 1.35",
+    fields: Availability::release(35),
+    status_of: &[ResourceClaim, DeviceTaintRule],
+    limits: Limits {
+        taints_per_device: 16,
+        tainted_devices: 64,
+        advanced_devices: 64,
+        counter_sets: 8,
+        counters_per_set: 32,
+        consumed_sets: 2,
+        ..V1_34.limits
+    },
+    effects: &["NoExecute", "NoSchedule", "None"],
+    cel: cel::V1_35,
+    stored_cel: cel::V1_35,
+    label_unit: Unit::Bytes,
+    label_key_word: KeyWord::LabelKey,
+    counters: CounterRules::PerSet,
+    stops_at_list_limit: true,
+    duplicates_at_key_field: false,
+    skips_unchanged_taints: true,
+    rejudges_claim_spec: false,
+    stops_at_ambiguous_request: true,
+    empty_driver_is_malformed: false,
+    old_qualified_names: false,
+    devices_exclude_counters: true,
+    missing_value_is_required: false,
+    rule_status: true,
+    rule_class_selectors: false,
+    rules_act_through_slices: false,
+    missing_selector_evicts: false,
+    copies_tolerations: true,
+    class_names_in_bytes: true,
+    device_id_format: DeviceIdFormat::Strings,
+    ..V1_34
+};
+
+const V1_36: Profile = Profile {
+    name: "1.36",
+    about: "Kubernetes 1.36",
+    fields: Availability::release(36),
+    serves: &[
+        (ResourceSlice, &[V1beta1, V1beta2, V1]),
+        (ResourceClaim, &[V1beta1, V1beta2, V1]),
+        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
+        (DeviceClass, &[V1beta1, V1beta2, V1]),
+        (DeviceTaintRule, &[V1alpha3, V1beta2]),
+    ],
+    unchecked: &[("ResourcePoolStatusRequest", &[V1alpha3])],
+    limits: Limits { attribute_values: 48, ..V1_35.limits },
+    cel: cel::V1_36,
+    stored_cel: cel::V1_36,
+    bad_map_key_in_path: false,
+    list_attributes: true,
+    restarts_rule_time: true,
+    reserves_for_pod_groups: true,
+    ..V1_35
+};
+
+const V1_37: Profile = Profile {
+    name: "1.37",
+    about: "Kubernetes 1.37: device taints are GA",
+    fields: Availability::release(37),
+    serves: &[
+        (ResourceSlice, &[V1beta1, V1beta2, V1]),
+        (ResourceClaim, &[V1beta1, V1beta2, V1]),
+        (ResourceClaimTemplate, &[V1beta1, V1beta2, V1]),
+        (DeviceClass, &[V1beta1, V1beta2, V1]),
+        (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
+    ],
+    cel: cel::V1_37,
+    stored_cel: cel::V1_37,
+    declarative: true,
+    trusts_stored_cel: true,
+    skips_unchanged_capacity: true,
+    fractional_capacity: true,
+    guards_capacity_range: true,
+    nested_node_resources: true,
+    judges_result_tolerations: true,
+    keys_conditions: true,
+    indexes_owner_references: true,
+    requires_rule_version: true,
+    ..V1_36
+};
+
+/// What drafts are judged by where they say nothing.
+const NEWEST: Profile = V1_37;
+
+/// Every (version, kind) of every release.
+const RELEASED: &[(super::ApiKind, &[super::Version])] = &[
+    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
+];
+
+/// Every (version, kind) of every release and draft.
+const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
+    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceTaintRule, &[V1alpha3, V1beta2, V1]),
+    (ResourceSlicePatch, &[V1alpha3]),
+];
+
+/// Draft r1 has patches where later ones have rules.
+const WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
+    (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceClaimTemplate, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (DeviceClass, &[V1alpha3, V1beta1, V1beta2, V1]),
+    (ResourceSlicePatch, &[V1alpha3]),
+];
+
+/// Never shipped: the admin's taints in ResourceSlicePatches. Judged by the newest release where the draft is silent.
+const KEP_5055_R1: Profile = Profile {
+    name: "kep-5055-r1",
+    about: "draft r1 of KEP-5055: taints in ResourceSlicePatch and up to 8 taints per device, without the effect None",
+    is_release: false,
+    fields: NEWEST.fields.or(Availability::DRAFT_R1),
+    serves: WITHOUT_RULES,
+    limits: Limits { taints_per_device: 8, tainted_devices: NEWEST.limits.devices, ..NEWEST.limits },
+    documented: Documented { patch_taints: Some(16), ..NEWEST.documented },
+    effects: &["NoExecute", "NoSchedule"],
+    times_only_evictions: true,
+    restarts_rule_time: false,
+    requests_stop_eviction: true,
+    empty_effect_stops_eviction: true,
+    ..NEWEST
+};
+
+/// Never shipped: taints in their own slices. Judged by the newest release where the draft is silent.
+const KEP_5055_R2: Profile = Profile {
+    name: "kep-5055-r2",
+    about: "draft r2 of KEP-5055: taints in ResourceSlice.spec.taints, with data and evictionsPerSecond",
+    is_release: false,
+    fields: Availability::DRAFT_R2_ALONE.or(Availability::DRAFT_R2),
+    serves: RELEASED,
+    // A slice has devices or taints, and a device has none.
+    limits: Limits { taints_per_device: 0, tainted_devices: 0, ..NEWEST.limits },
+    documented: Documented {
+        slice_taints: Some(32),
+        taint_data: Some(10 * 1024),
+        taint_description: Some(1024),
+        eviction_rate: true,
+        ..NEWEST.documented
+    },
+    rule_class_selectors: true,
+    slice_taints: true,
+    eviction_rate: Some(10),
+    restarts_rule_time: false,
+    // "This has the same effect as if the taint was specified directly in the ResourceSlice by the DRA driver."
+    rules_act_through_slices: true,
+    requests_stop_eviction: true,
+    empty_effect_stops_eviction: true,
+    ..NEWEST
+};
+
+/// What shipped in 1.35 and after, by the words of the draft.
+const KEP_5055_R3: Profile = Profile {
+    name: "kep-5055-r3",
+    about: "draft r3 of KEP-5055: up to 16 taints per device, up to 64 devices per tainted slice, and the effect None",
+    is_release: false,
+    serves: RELEASED,
+    keeps_stored_effects: true,
+    requests_stop_eviction: true,
+    empty_effect_stops_eviction: true,
+    ..NEWEST
+};
+
+/// The union: every shape of the drafts and of the newest release, every documented limit.
+const KEP_5055: Profile = Profile {
+    name: "kep-5055",
+    about: "all fields of the drafts and of the newest release, with all documented limits (default)",
+    fields: NEWEST.fields.or(Availability::DRAFT_R1).or(Availability::DRAFT_R2),
+    serves: EVERYTHING,
+    limits: NEWEST.limits,
+    documented: Documented { patch_taints: KEP_5055_R1.documented.patch_taints, ..KEP_5055_R2.documented },
+    restarts_rule_time: true,
+    keeps_stored_effects: true,
+    // Whom a rule evicts is asked before it meets a real controller.
+    rules_act_through_slices: NEWEST.rules_act_through_slices,
+    requests_stop_eviction: false,
+    empty_effect_stops_eviction: false,
+    warns_of_drafts: true,
+    // No cluster enforces a default rate, so only a rule that sets one is limited.
+    eviction_rate: None,
+    ..KEP_5055_R2
+};
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, DEFAULT, NEWEST};
+    use crate::profile::{Availability, Profile};
+
+    fn releases() -> impl Iterator<Item = (u32, &'static Profile)> {
+        let release = |profile: &&'static Profile| {
+            let minor = profile.name.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+            profile.is_release.then(|| (minor.expect("a release is called 1.x"), *profile))
+        };
+        ALL.iter().filter_map(release)
+    }
+
+    #[test]
+    fn a_release_has_its_own_name_text_and_fields() {
+        for (minor, release) in releases() {
+            assert_eq!(release.fields, Availability::release(minor), "{}: `fields`", release.name);
+            assert!(release.about.contains(release.name), "{}: `about`", release.name);
+        }
+        assert!(
+            releases().is_sorted_by(|(one, _), (next, _)| one + 1 == *next),
+            "a release is missing in ALL"
+        );
+    }
+
+    #[test]
+    fn drafts_build_on_the_newest_release() {
+        let (minor, newest) = releases().last().expect("a release");
+        assert_eq!(NEWEST.name, newest.name, "NEWEST");
+        for draft in ALL.iter().filter(|profile| !profile.is_release) {
+            assert!(draft.fields.overlaps(Availability::since(minor)), "{}", draft.name);
+        }
+        assert!(DEFAULT.fields.overlaps(NEWEST.fields), "DEFAULT");
+    }
+}

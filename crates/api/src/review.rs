@@ -1,0 +1,479 @@
+//! AdmissionReview in, borrowed; AdmissionReview out, written once.
+//!
+//! It reads what admission decides by and nothing else, and it decides nothing. A review that is not one is a
+//! [`BadReview`]: the server answers 400, `tollgate review` answers in its place.
+//!
+//! Invariant: every response satisfies the API server's checks: uid echoed, `patch` and `patchType` together or not
+//! at all, a status only on refusal.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use serde::Serialize;
+
+use tollgate_document::doc::{Name, Value, ValueKind};
+
+/// The only version of the review we speak.
+pub const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// The part of `request` that a decision may depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'d> {
+    /// `uid`, to be echoed.
+    pub uid: &'d str,
+    /// `kind`: what `object` is.
+    pub kind: GroupVersionKind<'d>,
+    /// `resource.resource`: `resourceclaims`.
+    pub resource: &'d str,
+    /// `subResource`, empty for the object itself.
+    pub sub_resource: &'d str,
+    /// `operation`.
+    pub operation: Operation,
+    /// `name`; empty while it is still to be generated.
+    pub name: &'d str,
+    /// `namespace`; empty for cluster-scoped kinds.
+    pub namespace: &'d str,
+    /// `userInfo`, whole: who asks is policy's question.
+    pub user: Value<'d>,
+    /// `object`; `null` on DELETE.
+    pub object: Value<'d>,
+    /// `oldObject`, if there is one.
+    pub old_object: Option<Value<'d>>,
+    /// `dryRun`.
+    pub dry_run: bool,
+}
+
+/// `request.kind`; all empty if the review does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupVersionKind<'d> {
+    /// `group`
+    pub group: &'d str,
+    /// `version`
+    pub version: &'d str,
+    /// `kind`
+    pub kind: &'d str,
+}
+
+/// What is done to an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// CREATE
+    Create,
+    /// UPDATE
+    Update,
+    /// DELETE: nothing to check.
+    Delete,
+    /// CONNECT: nothing to check.
+    Connect,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 4] =
+        [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+    /// `CREATE`
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        }
+    }
+
+    /// The request carries an object that will be stored.
+    pub fn writes_object(self) -> bool {
+        matches!(self, Operation::Create | Operation::Update)
+    }
+}
+
+/// Something that is not an AdmissionReview.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadReview {
+    /// The request's uid, where it could be read.
+    pub uid: Box<str>,
+    /// Byte of the review at which the fault lies.
+    pub at: usize,
+    /// What is wrong.
+    pub detail: String,
+    /// It has more keys and values than are read.
+    pub is_too_dense: bool,
+}
+
+impl std::fmt::Display for BadReview {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl<'d> Request<'d> {
+    /// Reads the request of a review. A review without apiVersion or kind is taken for one; another's is not.
+    pub fn read(review: Value<'d>) -> Result<Request<'d>, BadReview> {
+        if review.kind() != ValueKind::Object {
+            return Err(bad("", review, "an AdmissionReview must be a JSON object".to_owned()));
+        }
+        let [request, kind, api_version] = members(review, [REQUEST, KIND, VERSION_OF_API]);
+        let [
+            uid,
+            kind_of,
+            resource,
+            sub_resource,
+            operation,
+            name,
+            namespace,
+            user,
+            object,
+            old_object,
+            dry_run,
+        ] = members(request, FIELDS);
+        let told = uid.str();
+        // It is sent back; the API server's are 36 bytes.
+        if told.len() > LONGEST_UID {
+            return Err(bad("", uid, format!("request.uid is longer than {LONGEST_UID} bytes")));
+        }
+        for (name, value, expected) in
+            [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
+        {
+            if !value.is_null() && value.str() != expected {
+                let detail = format!("{} is {}, expected \"{expected}\"", name.text, brief(value));
+                return Err(bad(told, value, detail));
+            }
+        }
+        if request.is_null() {
+            return Err(bad("", review, "the AdmissionReview has no request".to_owned()));
+        }
+        if request.kind() != ValueKind::Object {
+            return Err(bad("", request, format!("request is {}, expected an object", brief(request))));
+        }
+        let text = |value: Value<'d>, name: &str| match value.kind() {
+            ValueKind::String => Ok(value.text()),
+            ValueKind::Null => Ok(""),
+            _ => Err(bad(told, value, format!("{name} is {}, expected a string", brief(value)))),
+        };
+        let [group, version, kind] = members(kind_of, [GROUP, VERSION, KIND]);
+        let [resource] = members(resource, [RESOURCE]);
+        Ok(Request {
+            uid: text(uid, "request.uid")?,
+            kind: GroupVersionKind {
+                group: text(group, "request.kind.group")?,
+                version: text(version, "request.kind.version")?,
+                kind: text(kind, "request.kind.kind")?,
+            },
+            resource: text(resource, "request.resource.resource")?,
+            sub_resource: text(sub_resource, "request.subResource")?,
+            operation: read_operation(told, operation, request)?,
+            name: text(name, "request.name")?,
+            namespace: text(namespace, "request.namespace")?,
+            user,
+            object,
+            old_object: (!old_object.is_null()).then_some(old_object),
+            dry_run: dry_run.bool().unwrap_or_default(),
+        })
+    }
+}
+
+fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Operation, BadReview> {
+    if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
+        return Ok(known);
+    }
+    let what = if given.is_null() { "missing".to_owned() } else { brief(given) };
+    let value = if given.exists() { given } else { request };
+    let detail = format!("request.operation is {what}, expected CREATE, UPDATE, DELETE or CONNECT");
+    Err(bad(uid, value, detail))
+}
+
+/// Bytes of a uid.
+const LONGEST_UID: usize = 1 << 10;
+
+/// Fields of a review: they are looked for in every request.
+const REQUEST: Name = Name::of("request");
+const UID: Name = Name::of("uid");
+const KIND: Name = Name::of("kind");
+const VERSION_OF_API: Name = Name::of("apiVersion");
+const GROUP: Name = Name::of("group");
+const VERSION: Name = Name::of("version");
+const RESOURCE: Name = Name::of("resource");
+const SUB_RESOURCE: Name = Name::of("subResource");
+const OPERATION: Name = Name::of("operation");
+const NAME: Name = Name::of("name");
+const NAMESPACE: Name = Name::of("namespace");
+const USER_INFO: Name = Name::of("userInfo");
+const OBJECT: Name = Name::of("object");
+const OLD_OBJECT: Name = Name::of("oldObject");
+const DRY_RUN: Name = Name::of("dryRun");
+
+/// The members of `request` that are read.
+const FIELDS: [Name; 11] =
+    [UID, KIND, RESOURCE, SUB_RESOURCE, OPERATION, NAME, NAMESPACE, USER_INFO, OBJECT, OLD_OBJECT, DRY_RUN];
+
+/// The members of those names, absent where there is none. The last of duplicates counts, as in Go.
+#[inline]
+fn members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N] {
+    let mut found = [Value::absent(); N];
+    for (key, value) in object.members() {
+        let key = key.as_key();
+        for (name, slot) in names.iter().zip(&mut found) {
+            if key.is(*name) {
+                *slot = value;
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// A value in a few words, for messages.
+fn brief(value: Value<'_>) -> String {
+    match value.kind() {
+        ValueKind::Object => "an object".to_owned(),
+        ValueKind::Array => "a list".to_owned(),
+        ValueKind::String => {
+            tollgate_formats::gofmt::quote(&value.text().chars().take(64).collect::<String>())
+        }
+        ValueKind::Null => "null".to_owned(),
+        ValueKind::Bool | ValueKind::Number => value.text().chars().take(64).collect(),
+    }
+}
+
+fn bad(uid: &str, value: Value<'_>, detail: String) -> BadReview {
+    BadReview { uid: uid.into(), at: value.span().start as usize, detail, is_too_dense: false }
+}
+
+/// The response to one request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    /// The request's uid.
+    pub uid: Box<str>,
+    /// The verdict.
+    pub allowed: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    patch: Option<Patch>,
+    /// Shown to the user by kubectl.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Written to the audit log; keys are label names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub audit_annotations: BTreeMap<&'static str, String>,
+}
+
+/// `patch` and `patchType`: one without the other is an invalid response, so they are one value here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Patch {
+    patch: String,
+    patch_type: &'static str,
+}
+
+/// Why a request is refused; metav1.Status.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Status {
+    #[serde(rename = "status")]
+    outcome: &'static str,
+    /// One line for people.
+    pub message: String,
+    /// `Invalid`
+    pub reason: &'static str,
+    /// `422`
+    pub code: u16,
+    /// What exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+}
+
+/// The object and each cause. kubectl prints the causes of a 422 and nothing else.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Details {
+    /// The object's name.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub name: Box<str>,
+    /// Its group.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub group: Box<str>,
+    /// Its kind.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub kind: Box<str>,
+    /// What is wrong with it.
+    pub causes: Vec<Cause>,
+}
+
+/// One thing wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Cause {
+    /// `FieldValueInvalid`
+    pub reason: &'static str,
+    /// What stands after the path.
+    pub message: String,
+    /// The path.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+impl Cause {
+    /// About as many bytes as it takes in JSON.
+    pub fn bytes(&self) -> usize {
+        let text = |text: &str| -> usize {
+            let byte = |byte: u8| match byte {
+                b'"' | b'\\' => 2,
+                0..0x20 => 6,
+                _ => 1,
+            };
+            text.bytes().map(byte).sum()
+        };
+        text(&self.message)
+            + text(&self.field)
+            + self.reason.len()
+            + r#"{"reason":"","message":"","field":""},"#.len()
+    }
+}
+
+impl Response {
+    /// Yes, and nothing more.
+    pub fn allowed(uid: &str) -> Response {
+        Response {
+            uid: uid.into(),
+            allowed: true,
+            status: None,
+            patch: None,
+            warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
+        }
+    }
+
+    /// No, because.
+    pub fn denied(uid: &str, status: Status) -> Response {
+        Response { allowed: false, status: Some(status), ..Response::allowed(uid) }
+    }
+
+    /// Yes, with a JSON Patch (its text).
+    pub fn patched(uid: &str, patch: &str) -> Response {
+        let patch = base64::engine::general_purpose::STANDARD.encode(patch);
+        Response { patch: Some(Patch { patch, patch_type: "JSONPatch" }), ..Response::allowed(uid) }
+    }
+
+    /// The whole review as JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        if self.is_plain_yes() {
+            let before = concat!(
+                r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","#,
+                r#""response":{"uid":""#
+            );
+            return [before, &*self.uid, r#"","allowed":true}}"#].concat().into_bytes();
+        }
+        self.encode_whole()
+    }
+
+    /// Most responses allow a plain uid, and say nothing else.
+    fn is_plain_yes(&self) -> bool {
+        let is_bare = self.status.is_none() && self.patch.is_none() && self.warnings.is_empty();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        self.allowed && is_bare && self.audit_annotations.is_empty() && self.uid.bytes().all(is_plain)
+    }
+
+    fn encode_whole(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Review<'r> {
+            api_version: &'static str,
+            kind: &'static str,
+            response: &'r Response,
+        }
+        let review = Review { api_version: API_VERSION, kind: "AdmissionReview", response: self };
+        // A large response grows once and not by doubling.
+        let causes =
+            self.status.iter().filter_map(|status| status.details.as_ref()).flat_map(|it| &it.causes);
+        let patch = self.patch.as_ref().map_or(0, |patch| patch.patch.len());
+        let mut bytes = Vec::with_capacity(192 + patch + causes.map(Cause::bytes).sum::<usize>());
+        // Strings, numbers and string keys only: there is nothing that could fail.
+        let written = serde_json::to_writer(&mut bytes, &review);
+        debug_assert!(written.is_ok(), "{written:?}");
+        bytes
+    }
+}
+
+impl Status {
+    /// A refusal.
+    pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
+        Status { outcome: "Failure", message, reason, code, details }
+    }
+
+    /// The status as a document of its own: the body of an HTTP error. The API server shows its message to the user,
+    /// where plain text would be lost.
+    pub fn encode(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Document<'s> {
+            kind: &'static str,
+            api_version: &'static str,
+            #[serde(flatten)]
+            status: &'s Status,
+        }
+        let document = Document { kind: "Status", api_version: "v1", status: self };
+        // Strings and numbers only: there is nothing that could fail.
+        serde_json::to_vec(&document).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, Response};
+
+    #[test]
+    fn what_is_not_a_review_is_told_with_its_place() {
+        let table = [
+            ("[]", 0, "an AdmissionReview must be a JSON object"),
+            ("{}", 0, "the AdmissionReview has no request"),
+            (r#"{"kind":"Pod"}"#, 8, "kind is \"Pod\", expected \"AdmissionReview\""),
+            (
+                r#"{"apiVersion":"admission.k8s.io/v1beta1"}"#,
+                14,
+                "apiVersion is \"admission.k8s.io/v1beta1\", expected \"admission.k8s.io/v1\"",
+            ),
+            (r#"{"request":[]}"#, 11, "request is a list, expected an object"),
+            (r#"{"request":{"uid":7}}"#, 18, "request.uid is 7, expected a string"),
+            (
+                r#"{"request":{"uid":"u"}}"#,
+                11,
+                "request.operation is missing, expected CREATE, UPDATE, DELETE or CONNECT",
+            ),
+            (
+                r#"{"request":{"operation":"PATCH"}}"#,
+                24,
+                "request.operation is \"PATCH\", expected CREATE, UPDATE, DELETE or CONNECT",
+            ),
+        ];
+        for (text, at, detail) in table {
+            let doc = tollgate_document::doc::parse(text).unwrap();
+            let error = Request::read(doc.root()).unwrap_err();
+            assert_eq!((error.at, error.detail.as_str()), (at, detail), "{text}");
+        }
+        let long = format!(r#"{{"request":{{"uid":"{}","operation":"CREATE"}}}}"#, "u".repeat(1025));
+        let doc = tollgate_document::doc::parse(&long).unwrap();
+        let error = Request::read(doc.root()).unwrap_err();
+        assert_eq!((&*error.uid, error.detail.as_str()), ("", "request.uid is longer than 1024 bytes"));
+    }
+
+    #[test]
+    fn a_plain_answer_is_what_the_long_way_writes() {
+        for uid in ["d3a97c0e-f002-464d-9a3a-f1ca25586797", "", "u\"x", "\u{7}", "\\", "ü"] {
+            let response = Response::allowed(uid);
+            let (short, long) = (response.encode(), response.encode_whole());
+            assert_eq!(String::from_utf8(short), String::from_utf8(long), "{uid}");
+        }
+    }
+
+    #[test]
+    fn patch_and_its_type_come_together() {
+        let plain = String::from_utf8(Response::allowed("u").encode()).unwrap();
+        assert_eq!(
+            plain,
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u","allowed":true}}"#
+        );
+        let patched = String::from_utf8(Response::patched("u", "[]").encode()).unwrap();
+        assert!(patched.contains(r#""allowed":true,"patch":"W10=","patchType":"JSONPatch"}"#), "{patched}");
+    }
+}

@@ -1,0 +1,221 @@
+//! Types of the API as data: what a struct's fields are called and what they may hold.
+//!
+//! One description serves four readers: type errors with Go's words, unknown and duplicate fields, semantic equality
+//! on updates, and values printed as Go prints structs. The rows are in `api::fields`; this file only says what a
+//! row is. It knows nothing of rules and nothing of views.
+
+use crate::profile::{Availability, Version};
+use tollgate_document::doc::{Key, Name, ValueKind};
+
+/// The type of a field or of a list's items.
+#[derive(Clone, Copy, Debug)]
+pub enum Ty {
+    /// A plain Go string.
+    Str,
+    /// A named string type of the API's package: `DeviceTaintEffect`.
+    Named(&'static str),
+    /// A named string type of `meta/v1` or `core/v1`: `ConditionStatus`.
+    CoreNamed(&'static str),
+    /// `types.UID`.
+    Uid,
+    /// An int64.
+    Int,
+    /// A bool.
+    Bool,
+    /// A `resource.Quantity`: string or number.
+    Quantity,
+    /// A `metav1.Time`.
+    Time,
+    /// A `runtime.RawExtension`: any JSON, kept as text.
+    Raw,
+    /// An object with fixed fields.
+    Struct(&'static StructTy),
+    /// A string, or an object that has it as its name: KEP-3063 lists names where Kubernetes lists objects.
+    StringOr(&'static StructTy),
+    /// A list.
+    List(&'static Ty),
+    /// An object with free keys.
+    Map {
+        /// Go's key type: `string`, a named one of the API's package, or one with its own package before it.
+        key: &'static str,
+        /// What each key holds.
+        value: &'static Ty,
+    },
+}
+
+/// Which Go package a type lives in, for error texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home {
+    /// `resource.k8s.io` in the version of the object.
+    Api,
+    /// `meta/v1` or `core/v1`: always printed `v1`.
+    Meta,
+}
+
+/// A struct of the API.
+#[derive(Debug)]
+pub struct StructTy {
+    /// Go's name.
+    pub name: &'static str,
+    /// Its package.
+    pub home: Home,
+    /// Its fields, in declaration order.
+    pub fields: &'static [Field],
+    /// What becomes of a field that is not listed.
+    pub unlisted: Unlisted,
+    /// Where each of them is.
+    pub rows: Rows,
+}
+
+/// What becomes of a field that a struct does not list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unlisted {
+    /// It is reported, and dropped: the struct is known as a whole.
+    Dropped,
+    /// It is reported, unless a rule does that, and rules see it: a server of a later release may know it, and a
+    /// webhook must not judge the object as if it were not there.
+    ReportedExcept(&'static [&'static str]),
+    /// It is let be: the struct is known in part.
+    Ignored,
+}
+
+/// One field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// Its JSON name.
+    pub json: &'static str,
+    /// Its JSON name as a [`Name`], which is looked for in documents.
+    pub name: Name,
+    /// Its type.
+    pub ty: Ty,
+    /// A Go pointer: `null` and absent differ from the zero value.
+    pub pointer: bool,
+    /// Never left out when printed, even when empty (no `omitempty`).
+    pub always: bool,
+    /// Where it exists.
+    pub known: Availability,
+    /// The embedded Go struct it comes from: Go's error texts name it, JSON does not.
+    pub embedded: Option<&'static str>,
+}
+
+impl StructTy {
+    /// The field of that JSON name and its row, if the release knows it. Case counts.
+    pub fn field(&self, json: &str, fields: Availability) -> Option<(usize, &'static Field)> {
+        self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.overlaps(fields))
+    }
+
+    /// The field that a key of a document names and its row, if the release knows it. Case counts.
+    #[inline]
+    pub fn field_of(&self, key: Key<'_>, fields: Availability) -> Option<(usize, &'static Field)> {
+        let Some(number) = key.number() else { return self.search(key, fields, 0) };
+        // Plus one; zero: no row.
+        let row = usize::from(*self.rows.first.get(number)?);
+        let field = self.fields.get(row.checked_sub(1)?)?;
+        // A field that changed its type has a row for each.
+        if field.known.overlaps(fields) { Some((row - 1, field)) } else { self.search(key, fields, row) }
+    }
+
+    #[cold]
+    fn search(&self, key: Key<'_>, fields: Availability, first: usize) -> Option<(usize, &'static Field)> {
+        let mut rows = self.fields.iter().enumerate().skip(first);
+        rows.find(|(_, field)| key.is(field.name) && field.known.overlaps(fields))
+    }
+}
+
+/// Where the fields of a struct are, by the numbers of their names.
+#[derive(Debug)]
+pub struct Rows {
+    /// The first row of that name, plus one.
+    first: [u8; Name::NUMBERS],
+    /// The kinds of values of which nothing needs to be looked at, if every release has that field.
+    easy: [u8; Name::NUMBERS],
+}
+
+impl Rows {
+    /// The rows of those fields.
+    ///
+    /// # Panics
+    /// If there are more than 64: for tables that are made while compiling.
+    #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
+    pub const fn of(fields: &[Field]) -> Rows {
+        assert!(fields.len() <= 64, "decoding marks the rows it has visited in 64 bits");
+        let (mut first, mut easy) = ([0; Name::NUMBERS], [0; Name::NUMBERS]);
+        let mut row = fields.len();
+        while row > 0 {
+            let field = &fields[row - 1];
+            let number = field.name.number();
+            first[number] = row as u8;
+            easy[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.easy() } else { 0 };
+            row -= 1;
+        }
+        // Names without a number share its place.
+        easy[0] = 0;
+        Rows { first, easy }
+    }
+
+    /// The row of a field that every release has, as a bit, if nothing of such a value needs to be looked at: what most
+    /// members of most objects are. `None` says nothing.
+    #[inline]
+    pub fn easy(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
+        let number = key.number()?;
+        let is_easy = self.easy.get(number)? & bit(kind) != 0;
+        let row = self.first.get(number).filter(|_| is_easy)?;
+        1_u64.checked_shl(u32::from(*row).wrapping_sub(1))
+    }
+}
+
+/// One bit for each kind.
+const fn bit(kind: ValueKind) -> u8 {
+    1 << kind as u8
+}
+
+impl Ty {
+    /// True if every value of that kind decodes: nothing of it needs to be looked at.
+    #[inline]
+    pub fn takes_any(&self, kind: ValueKind) -> bool {
+        self.easy() & bit(kind) != 0
+    }
+
+    /// The kinds of which every value decodes.
+    const fn easy(&self) -> u8 {
+        let also = match self {
+            Ty::Raw => u8::MAX,
+            Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => bit(ValueKind::String),
+            Ty::Bool => bit(ValueKind::Bool),
+            _ => 0,
+        };
+        bit(ValueKind::Null) | also
+    }
+
+    /// The struct that it is, or that its items are.
+    pub fn innermost(&self) -> Option<&'static StructTy> {
+        match self {
+            Ty::Struct(ty) | Ty::StringOr(ty) => Some(ty),
+            Ty::List(item) => item.innermost(),
+            Ty::Map { value, .. } => value.innermost(),
+            _ => None,
+        }
+    }
+
+    /// Go's name of the type, as `encoding/json` prints it.
+    pub fn go_name(&self, version: Version) -> String {
+        let api = version.name();
+        match self {
+            Ty::Str | Ty::Time => "string".to_owned(),
+            Ty::Named(name) => format!("{api}.{name}"),
+            Ty::CoreNamed(name) => format!("v1.{name}"),
+            Ty::Uid => "types.UID".to_owned(),
+            Ty::Int => "int64".to_owned(),
+            Ty::Bool => "bool".to_owned(),
+            Ty::Quantity => "resource.Quantity".to_owned(),
+            Ty::Raw => "runtime.RawExtension".to_owned(),
+            Ty::Struct(ty) | Ty::StringOr(ty) if ty.home == Home::Meta => format!("v1.{}", ty.name),
+            Ty::Struct(ty) | Ty::StringOr(ty) => format!("{api}.{}", ty.name),
+            Ty::List(item) => format!("[]{}", item.go_name(version)),
+            Ty::Map { key, value } if *key == "string" || key.contains('.') => {
+                format!("map[{key}]{}", value.go_name(version))
+            }
+            Ty::Map { key, value } => format!("map[{api}.{key}]{}", value.go_name(version)),
+        }
+    }
+}

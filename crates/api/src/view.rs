@@ -1,0 +1,230 @@
+//! Views: typed cursors into a document that conforms to its schema.
+//!
+//! A view borrows everything and copies nothing; a field that is absent or `null` reads as Go's zero value, a list
+//! or map knows whether it was there. Views follow the wire: what v1beta1 keeps in `basic` is found there, and
+//! [`Device::body_at`] and [`Request::exactly_at`] are the only code that knows.
+
+mod claim;
+mod classic;
+mod foundationdb;
+mod list;
+mod meta;
+mod patch;
+mod pod;
+mod pod_claims;
+mod slice;
+mod status;
+mod taint;
+
+pub use claim::Request;
+pub use claim::{
+    Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived, DeviceClaim, Opaque,
+    RequestBody, Selector, SubRequest, Template,
+};
+pub use classic::{
+    ClassicClaim, ClassicClaimSpec, ClassicClaimStatus, ClassicClass, ClassicTemplate, SchedulingStatus,
+};
+pub use foundationdb::{FoundationDbCluster, Replacements, TaintOption};
+pub use list::{List, Map, Strings};
+pub use meta::{
+    Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
+};
+pub use patch::{DevicePatch, SlicePatch};
+pub use pod::{Budget, Pod, PodClaimStatus, PodResourceClaim};
+pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods};
+pub use slice::{
+    Attribute, Capacity, Consumption, Counter, CounterSet, Device, DeviceBody, NodeResource,
+    NodeResourceMapping, NodeResourceOverhead, PolicyRange, RequestPolicy, Slice, SliceSpec, SliceTaint,
+};
+pub use status::{
+    Allocation, AllocationConfig, AllocationResult, ClaimStatus, Consumer, DeviceStatus, NetworkData,
+    RuleStatus,
+};
+pub use taint::{Taint, TaintRule, TaintRuleSpec, TaintSelector, Toleration};
+
+use crate::profile::{ApiKind, Version};
+use tollgate_document::doc::{Name, Value};
+
+/// A type that reads one value of a document.
+pub trait View<'d>: Copy {
+    /// The view of that value.
+    fn of(value: Value<'d>) -> Self;
+    /// The JSON behind the view.
+    fn json(self) -> Value<'d>;
+}
+
+/// Declares views: each accessor names the JSON field and how it reads.
+macro_rules! view {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<'d>(pub tollgate_document::doc::Value<'d>);
+
+        impl<'d> $crate::view::View<'d> for $name<'d> {
+            fn of(value: tollgate_document::doc::Value<'d>) -> Self { $name(value) }
+            fn json(self) -> tollgate_document::doc::Value<'d> { self.0 }
+        }
+
+        impl<'d> $name<'d> {
+            $($crate::view::view!(@field $(#[$fdoc])* $accessor $how $(<$inner>)? $json);)*
+        }
+    )*};
+    (@value $self:ident $json:literal) => {
+        $self.0.field(const { tollgate_document::doc::Name::of($json) })
+    };
+    (@field $(#[$d:meta])* $a:ident str $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> &'d str { $crate::view::view!(@value self $json).str() }
+    };
+    (@field $(#[$d:meta])* $a:ident opt_str $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<&'d str> { let v = $crate::view::view!(@value self $json); (!v.is_null()).then(|| v.str()) }
+    };
+    (@field $(#[$d:meta])* $a:ident int $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> i64 { $crate::view::view!(@value self $json).int().unwrap_or_default() }
+    };
+    (@field $(#[$d:meta])* $a:ident opt_int $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<i64> { $crate::view::view!(@value self $json).int() }
+    };
+    (@field $(#[$d:meta])* $a:ident opt_bool $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<bool> { $crate::view::view!(@value self $json).bool() }
+    };
+    (@field $(#[$d:meta])* $a:ident raw $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> tollgate_document::doc::Value<'d> { $crate::view::view!(@value self $json) }
+    };
+    (@field $(#[$d:meta])* $a:ident quantity $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<tollgate_formats::quantity::Quantity<'d>> {
+            $crate::view::quantity($crate::view::view!(@value self $json))
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident time $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<tollgate_formats::gotime::Timestamp> {
+            let v = $crate::view::view!(@value self $json);
+            (v.kind() == tollgate_document::doc::ValueKind::String).then(|| tollgate_formats::gotime::parse(v.text()).ok()).flatten()
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident strings $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::view::Strings<'d> { $crate::view::Strings($crate::view::view!(@value self $json)) }
+    };
+    (@field $(#[$d:meta])* $a:ident one<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $inner<'d> { $crate::view::View::of($crate::view::view!(@value self $json)) }
+    };
+    (@field $(#[$d:meta])* $a:ident opt<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> Option<$inner<'d>> {
+            let v = $crate::view::view!(@value self $json);
+            (!v.is_null()).then(|| $crate::view::View::of(v))
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident list<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::view::List<'d, $inner<'d>> {
+            $crate::view::List::of($crate::view::view!(@value self $json))
+        }
+    };
+    (@field $(#[$d:meta])* $a:ident map<$inner:ident> $json:literal) => {
+        $(#[$d])* pub fn $a(self) -> $crate::view::Map<'d, $inner<'d>> {
+            $crate::view::Map::of($crate::view::view!(@value self $json))
+        }
+    };
+}
+pub(crate) use view;
+
+/// The quantity a value holds; `None` if it is absent or `null`.
+pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity<'_>> {
+    if value.is_null() {
+        return None;
+    }
+    tollgate_formats::quantity::Quantity::parse(super::conform::quantity_text(value)).ok()
+}
+
+/// An object of a kind we judge, in the version it came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'d> {
+    pub version: Version,
+    /// Its kind and body.
+    pub body: Body<'d>,
+    /// The document as it was written: nothing dropped, merged or filled in, nothing known of its types.
+    pub written: Value<'d>,
+}
+
+/// The body of an object, by kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'d> {
+    /// ResourceSlice
+    Slice(Slice<'d>),
+    /// ResourceClaim
+    Claim(Claim<'d>),
+    /// ResourceClaimTemplate
+    Template(Template<'d>),
+    /// DeviceTaintRule
+    Rule(TaintRule<'d>),
+    /// DeviceClass
+    Class(Class<'d>),
+    /// ResourceSlicePatch
+    Patch(SlicePatch<'d>),
+    /// ResourceClass of cdi.k8s.io
+    ClassicClass(ClassicClass<'d>),
+    /// ResourceClaim of cdi.k8s.io
+    ClassicClaim(ClassicClaim<'d>),
+    /// Pod, or what makes pods
+    Pods(Pods<'d>),
+    /// FoundationDBCluster
+    FoundationDb(FoundationDbCluster<'d>),
+}
+
+impl<'d> Object<'d> {
+    /// The view of a conforming document.
+    pub fn of(kind: ApiKind, version: Version, value: Value<'d>) -> Object<'d> {
+        let body = match kind {
+            ApiKind::ResourceSlice => Body::Slice(Slice(value)),
+            ApiKind::ResourceClaim => Body::Claim(Claim(value)),
+            ApiKind::ResourceClaimTemplate => Body::Template(Template(value)),
+            ApiKind::DeviceTaintRule => Body::Rule(TaintRule(value)),
+            ApiKind::DeviceClass => Body::Class(Class(value)),
+            ApiKind::ResourceSlicePatch => Body::Patch(SlicePatch(value)),
+            ApiKind::ClassicClass => Body::ClassicClass(ClassicClass(value)),
+            ApiKind::ClassicClaim => Body::ClassicClaim(ClassicClaim(value)),
+            ApiKind::FoundationDbCluster => Body::FoundationDb(FoundationDbCluster(value)),
+            ApiKind::Pod
+            | ApiKind::Deployment
+            | ApiKind::StatefulSet
+            | ApiKind::DaemonSet
+            | ApiKind::ReplicaSet
+            | ApiKind::Job
+            | ApiKind::CronJob => Body::Pods(Pods { kind, value }),
+        };
+        Object { version, body, written: value }
+    }
+
+    pub fn kind(self) -> ApiKind {
+        match self.body {
+            Body::Slice(_) => ApiKind::ResourceSlice,
+            Body::Claim(_) => ApiKind::ResourceClaim,
+            Body::Template(_) => ApiKind::ResourceClaimTemplate,
+            Body::Rule(_) => ApiKind::DeviceTaintRule,
+            Body::Class(_) => ApiKind::DeviceClass,
+            Body::Patch(_) => ApiKind::ResourceSlicePatch,
+            Body::ClassicClass(_) => ApiKind::ClassicClass,
+            Body::ClassicClaim(_) => ApiKind::ClassicClaim,
+            Body::Pods(pods) => pods.kind,
+            Body::FoundationDb(_) => ApiKind::FoundationDbCluster,
+        }
+    }
+
+    /// The whole document.
+    pub fn value(self) -> Value<'d> {
+        match self.body {
+            Body::Slice(view) => view.0,
+            Body::Claim(view) => view.0,
+            Body::Template(view) => view.0,
+            Body::Rule(view) => view.0,
+            Body::Class(view) => view.0,
+            Body::Patch(view) => view.0,
+            Body::ClassicClass(view) => view.0,
+            Body::ClassicClaim(view) => view.0,
+            Body::Pods(pods) => pods.value,
+            Body::FoundationDb(view) => view.0,
+        }
+    }
+
+    pub fn metadata(self) -> ObjectMeta<'d> {
+        ObjectMeta(self.value().field(const { Name::of("metadata") }))
+    }
+}

@@ -1,0 +1,42 @@
+//! FoundationDBCluster, as far as taints of nodes are concerned.
+
+use super::{ObjectMeta, View as _, view};
+use tollgate_document::doc::Value;
+
+view! {
+    /// FoundationDBCluster.
+    FoundationDbCluster {
+        metadata: one<ObjectMeta> = "metadata",
+    }
+
+    /// AutomaticReplacementOptions.
+    Replacements {
+        enabled: opt_bool = "enabled",
+        max_concurrent_replacements: opt_int = "maxConcurrentReplacements",
+        taint_replacement_options: list<TaintOption> = "taintReplacementOptions",
+        taint_replacement_time_seconds: opt_int = "taintReplacementTimeSeconds",
+        /// `taints`, as the design document's prose calls the options
+        taints_of_prose: list<TaintOption> = "taints",
+    }
+
+    /// TaintReplacementOption.
+    TaintOption {
+        key: opt_str = "key",
+        duration_in_seconds: opt_int = "durationInSeconds",
+    }
+}
+
+impl<'d> FoundationDbCluster<'d> {
+    /// The places where replacements may be written, the one that the operator reads first.
+    pub const WAYS: [&'static [&'static str]; 3] = [
+        &["spec", "automationOptions", "replacements"],
+        &["spec", "automationOptions", "automaticReplacementOptions"],
+        &["spec", "automaticReplacementOptions"],
+    ];
+
+    /// The replacements written in one of those places.
+    pub fn replacements(self, way: &[&str]) -> Option<Replacements<'d>> {
+        let value: Value<'d> = way.iter().fold(self.0, |value, step| value.get(step));
+        (!value.is_null()).then(|| Replacements::of(value))
+    }
+}

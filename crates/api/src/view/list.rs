@@ -1,0 +1,124 @@
+//! Lists, maps and string lists of a document.
+//!
+//! `is_given` tells a list that was written (even empty) from one that was not: Go keeps nil and empty apart, and
+//! some texts print the difference.
+
+use super::View;
+use tollgate_document::doc::{Value, ValueKind};
+
+/// A list of views.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'d, T> {
+    value: Value<'d>,
+    item: std::marker::PhantomData<T>,
+}
+
+impl<T> List<'_, T> {
+    /// A list that is not there.
+    pub const fn absent() -> Self {
+        List { value: Value::absent(), item: std::marker::PhantomData }
+    }
+}
+
+impl<'d, T: View<'d>> List<'d, T> {
+    /// The list a value holds.
+    pub fn of(value: Value<'d>) -> Self {
+        List { value, item: std::marker::PhantomData }
+    }
+
+    /// Written, even as `[]`.
+    pub fn is_given(self) -> bool {
+        self.value.kind() == ValueKind::Array
+    }
+
+    /// Number of items.
+    pub fn len(self) -> usize {
+        self.value.len()
+    }
+
+    /// No items.
+    pub fn is_empty(self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The items.
+    pub fn iter(self) -> impl Iterator<Item = T> + Clone {
+        self.value.items().map(T::of)
+    }
+
+    /// The value behind it.
+    pub fn value(self) -> Value<'d> {
+        self.value
+    }
+}
+
+/// A map of views.
+#[derive(Clone, Copy, Debug)]
+pub struct Map<'d, T> {
+    value: Value<'d>,
+    item: std::marker::PhantomData<T>,
+}
+
+impl<'d, T: View<'d>> Map<'d, T> {
+    /// The map a value holds.
+    pub fn of(value: Value<'d>) -> Self {
+        Map { value, item: std::marker::PhantomData }
+    }
+
+    /// Number of entries.
+    pub fn len(self) -> usize {
+        self.value.len()
+    }
+
+    /// No entries.
+    pub fn is_empty(self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The entries, in document order.
+    pub fn iter(self) -> impl Iterator<Item = (&'d str, T)> + Clone {
+        self.value.members().map(|(key, value)| (key.text(), T::of(value)))
+    }
+
+    /// The entry of a key.
+    pub fn get(self, key: &str) -> Option<T> {
+        let value = self.value.get(key);
+        value.exists().then(|| T::of(value))
+    }
+
+    /// The value behind it.
+    pub fn value(self) -> Value<'d> {
+        self.value
+    }
+}
+
+/// A list of strings.
+#[derive(Clone, Copy, Debug)]
+pub struct Strings<'d>(pub Value<'d>);
+
+impl<'d> Strings<'d> {
+    /// Written, even as `[]`.
+    pub fn is_given(self) -> bool {
+        self.0.kind() == ValueKind::Array
+    }
+
+    /// Number of strings.
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// No strings.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The strings; a `null` item is the empty string.
+    pub fn iter(self) -> impl Iterator<Item = &'d str> + Clone {
+        self.0.items().map(Value::str)
+    }
+
+    /// One of them is that.
+    pub fn contains(self, text: &str) -> bool {
+        self.iter().any(|item| item == text)
+    }
+}

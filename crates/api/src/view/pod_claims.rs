@@ -1,0 +1,76 @@
+//! Pods and what makes pods, as far as claims are concerned.
+
+use super::{ClassicTemplate, View, view};
+use crate::profile::ApiKind;
+use tollgate_document::doc::{Value, ValueKind};
+
+/// A Pod, or a kind with a template of pods.
+#[derive(Clone, Copy, Debug)]
+pub struct Pods<'d> {
+    /// Which.
+    pub kind: ApiKind,
+    /// The whole object.
+    pub value: Value<'d>,
+}
+
+impl<'d> Pods<'d> {
+    /// The fields that lead to the PodSpec.
+    pub fn way(self) -> &'static [&'static str] {
+        match self.kind {
+            ApiKind::Pod => &["spec"],
+            ApiKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
+            _ => &["spec", "template", "spec"],
+        }
+    }
+
+    /// The PodSpec.
+    pub fn spec(self) -> PodClaims<'d> {
+        PodClaims(self.way().iter().fold(self.value, |value, step| value.get(step)))
+    }
+}
+
+view! {
+    /// What a PodSpec says of claims.
+    PodClaims {
+        resource_claims: list<PodClaim> = "resourceClaims",
+        init_containers: list<Container> = "initContainers",
+        containers: list<Container> = "containers",
+        ephemeral_containers: list<Container> = "ephemeralContainers",
+    }
+
+    /// PodResourceClaim.
+    PodClaim {
+        name: str = "name",
+        resource_claim_name: opt_str = "resourceClaimName",
+        resource_claim_template_name: opt_str = "resourceClaimTemplateName",
+        /// `template` (KEP-3063)
+        template: opt<ClassicTemplate> = "template",
+    }
+
+    /// Container, of any sort.
+    Container {
+        resources: one<Resources> = "resources",
+    }
+
+    /// ResourceRequirements.
+    Resources {
+        claims: list<ContainerClaim> = "claims",
+    }
+
+    /// A claim that a container uses: an object, or (KEP-3063) only its name.
+    ContainerClaim {
+        request: str = "request",
+    }
+}
+
+impl<'d> ContainerClaim<'d> {
+    /// The name in `resourceClaims` of the pod.
+    pub fn name(self) -> &'d str {
+        if self.is_bare() { self.0.str() } else { self.0.get("name").str() }
+    }
+
+    /// Only a name, as KEP-3063 has it.
+    pub fn is_bare(self) -> bool {
+        self.json().kind() == ValueKind::String
+    }
+}

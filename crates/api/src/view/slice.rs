@@ -1,0 +1,178 @@
+//! ResourceSlice, flat and `basic` devices, and draft r2's slice taints.
+
+use super::{NodeSelector, ObjectMeta, Taint, View, view};
+use crate::profile::Version;
+use tollgate_document::field::{Path, Segment};
+
+view! {
+    /// ResourceSlice.
+    Slice {
+        metadata: one<ObjectMeta> = "metadata",
+        spec: one<SliceSpec> = "spec",
+    }
+
+    /// ResourceSliceSpec.
+    SliceSpec {
+        driver: str = "driver",
+        pool: one<Pool> = "pool",
+        node_name: opt_str = "nodeName",
+        node_selector: opt<NodeSelector> = "nodeSelector",
+        all_nodes: opt_bool = "allNodes",
+        devices: list<Device> = "devices",
+        per_device_node_selection: opt_bool = "perDeviceNodeSelection",
+        shared_counters: list<CounterSet> = "sharedCounters",
+        partition_type_attribute: opt_str = "partitionTypeAttribute",
+        skip_node_operations: strings = "skipNodeOperations",
+        /// `taints` (draft r2)
+        taints: list<SliceTaint> = "taints",
+    }
+
+    /// ResourcePool.
+    Pool {
+        name: str = "name",
+        generation: int = "generation",
+        resource_slice_count: int = "resourceSliceCount",
+    }
+
+    /// Device: its name, and a body that is flat or in `basic`.
+    Device {
+        name: str = "name",
+    }
+}
+
+impl<'d> Device<'d> {
+    /// Everything but the name, wherever the version keeps it.
+    pub fn body(self, version: Version) -> DeviceBody<'d> {
+        DeviceBody(if version.is_flat() { self.0.get("basic") } else { self.0 })
+    }
+
+    /// The path of [`Device::body`], given the device's own.
+    pub fn body_at<'p>(at: &'p Path<'p>, version: Version) -> Path<'p> {
+        if version.is_flat() { at.then(Segment::WireField("basic")) } else { *at }
+    }
+}
+
+view! {
+    /// The body of a device.
+    DeviceBody {
+        attributes: map<Attribute> = "attributes",
+        capacity: map<Capacity> = "capacity",
+        consumes_counters: list<Consumption> = "consumesCounters",
+        node_name: opt_str = "nodeName",
+        node_selector: opt<NodeSelector> = "nodeSelector",
+        all_nodes: opt_bool = "allNodes",
+        taints: list<Taint> = "taints",
+        binding_conditions: strings = "bindingConditions",
+        binding_failure_conditions: strings = "bindingFailureConditions",
+        allow_multiple_allocations: opt_bool = "allowMultipleAllocations",
+        /// `nodeAllocatableResourceMappings` (1.36)
+        node_resource_mappings: map<NodeResourceMapping> = "nodeAllocatableResourceMappings",
+        /// `nodeAllocatableResources` (1.37)
+        node_resources: map<NodeResource> = "nodeAllocatableResources",
+    }
+
+    /// DeviceAttribute.
+    Attribute {
+        string: opt_str = "string",
+        version: opt_str = "version",
+        strings: strings = "strings",
+        versions: strings = "versions",
+    }
+
+    /// DeviceCapacity. In v1alpha3 the value itself is the quantity.
+    Capacity {
+        quantity: quantity = "value",
+        request_policy: opt<RequestPolicy> = "requestPolicy",
+    }
+
+    /// CapacityRequestPolicy.
+    RequestPolicy {
+        default: quantity = "default",
+        /// `validValues`, the list behind it
+        valid_values: raw = "validValues",
+        valid_range: opt<PolicyRange> = "validRange",
+    }
+
+    /// CapacityRequestPolicyRange.
+    PolicyRange {
+        min: quantity = "min",
+        max: quantity = "max",
+        step: quantity = "step",
+    }
+
+    /// CounterSet.
+    CounterSet {
+        name: str = "name",
+        counters: map<Counter> = "counters",
+    }
+
+    /// Counter.
+    Counter {
+    }
+
+    /// DeviceCounterConsumption.
+    Consumption {
+        counter_set: str = "counterSet",
+        counters: map<Counter> = "counters",
+        compatibility_groups: strings = "compatibilityGroups",
+    }
+
+    /// NodeAllocatableResource (1.37).
+    NodeResource {
+        mapping: opt<NodeResourceMapping> = "mapping",
+        overhead: opt<NodeResourceOverhead> = "overhead",
+    }
+
+    /// NodeAllocatableResourceMapping, both forms.
+    NodeResourceMapping {
+        capacity_key: opt_str = "capacityKey",
+        /// `allocationMultiplier` (1.36)
+        allocation_multiplier: quantity = "allocationMultiplier",
+        /// `capacityMultiplier` (1.37)
+        capacity_multiplier: quantity = "capacityMultiplier",
+        /// `deviceMultiplier` (1.37)
+        device_multiplier: quantity = "deviceMultiplier",
+    }
+
+    /// NodeAllocatableResourceOverhead (1.37).
+    NodeResourceOverhead {
+        per_pod: quantity = "perPod",
+        per_container: quantity = "perContainer",
+    }
+
+    /// SliceDeviceTaint of draft r2: a device's name, and its taint nested or inlined.
+    SliceTaint {
+        device: str = "device",
+    }
+}
+
+impl<'d> SliceTaint<'d> {
+    /// The taint, wherever it was written.
+    pub fn taint(self) -> Taint<'d> {
+        let nested = self.0.get("taint");
+        Taint::of(if nested.is_null() { self.0 } else { nested })
+    }
+
+    /// The path of [`SliceTaint::taint`], given the entry's own.
+    pub fn taint_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
+        if self.0.get("taint").is_null() { *at } else { at.field("taint") }
+    }
+}
+
+impl<'d> SliceSpec<'d> {
+    /// The device of that name, the first of several.
+    // upstream v1.36 lookupDevice
+    pub fn device_named(self, name: &str) -> Option<Device<'d>> {
+        self.devices().iter().find(|device| device.name() == name)
+    }
+
+    /// `nodeName`, where an empty one counts as unset in the versions whose field is no pointer.
+    pub fn node_name_in(self, version: Version) -> Option<&'d str> {
+        self.node_name().filter(|name| !(version.is_flat() && name.is_empty()))
+    }
+
+    /// `allNodes`, likewise.
+    pub fn all_nodes_in(self, version: Version) -> Option<bool> {
+        self.all_nodes().filter(|all| !version.is_flat() || *all)
+    }
+}

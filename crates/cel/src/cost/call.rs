@@ -1,0 +1,202 @@
+//! The cost of one call, and the size of its result, by function and overload.
+//!
+//! Most functions cost 1 plus their arguments; the ones listed read or build something whose size matters. The
+//! estimators of the list and set libraries are asked first, then Kubernetes' own, as on the server.
+
+use super::path::{ITEMS, Path, VALUES};
+use super::{Estimator, put};
+use crate::overload::{Decl, Overload, Style};
+use crate::size::{PER_CHARACTER, PER_PATTERN_CHARACTER, Size};
+use crate::tree::NodeId;
+
+/// What a call costs beside its arguments, and how large its result is.
+pub(super) struct Estimate {
+    cost: u64,
+    size: Option<Size>,
+}
+
+impl Estimate {
+    pub(super) fn of(cost: u64) -> Estimate {
+        Estimate { cost, size: None }
+    }
+
+    pub(super) fn sized(cost: u64, size: Size) -> Estimate {
+        Estimate { cost, size: Some(size) }
+    }
+}
+
+/// An argument, or what a function is called on; its size is what was known before the next argument was read.
+pub(super) struct Operand<'t> {
+    pub(super) id: NodeId,
+    pub(super) path: Path<'t>,
+    pub(super) known: Option<Size>,
+}
+
+impl Operand<'_> {
+    pub(super) fn size(&self) -> Size {
+        self.known.or_else(|| self.path.size()).unwrap_or(Size::UNKNOWN)
+    }
+}
+
+pub(super) struct Call<'c, 't> {
+    pub(super) id: NodeId,
+    pub(super) function: &'static str,
+    pub(super) overload: &'static Overload,
+    pub(super) target: Option<&'c Operand<'t>>,
+    pub(super) args: &'c [Operand<'t>],
+}
+
+impl Call<'_, '_> {
+    pub(super) fn first(&self) -> Option<Decl> {
+        self.overload.params.first().copied()
+    }
+
+    pub(super) fn second(&self) -> Option<Decl> {
+        self.overload.params.get(1).copied()
+    }
+}
+
+impl<'t> Estimator<'t> {
+    pub(super) fn cost_of_call(&mut self, id: NodeId, target: Option<NodeId>, args: &'t [NodeId]) -> u64 {
+        let checked = self.checked;
+        let overloads = checked.overloads(id);
+        let is = |name: &str| overloads.first().is_some_and(|overload| overload.name == name);
+        if let (true, [arg]) = (is("dyn"), args) {
+            let cost = self.cost(*arg).saturating_add(1);
+            self.copy_sizes(id, *arg);
+            return cost;
+        }
+        let mut arg_costs = Vec::with_capacity(args.len());
+        let mut operands = Vec::with_capacity(args.len());
+        for arg in args {
+            arg_costs.push(self.cost(*arg));
+            operands.push(self.operand(*arg));
+        }
+        // `sets.contains(…)` is spelled like a member call and is none.
+        let is_member = overloads.first().is_some_and(|overload| overload.style == Style::Member);
+        let mut total = 0;
+        let target = target.filter(|_| is_member).map(|target| {
+            total = self.cost(target);
+            self.operand(target)
+        });
+        let mut worst = 0;
+        let mut size: Option<Size> = None;
+        for overload in overloads {
+            let call =
+                Call { id, function: overload.name, overload, target: target.as_ref(), args: &operands };
+            let estimate = self.estimate(&call, &arg_costs);
+            worst = worst.max(estimate.cost);
+            size = match (size, estimate.size) {
+                (Some(left), Some(right)) => Some(left.union(right)),
+                (left, right) => left.or(right),
+            };
+            let step = match (call.function, call.first()) {
+                ("_[_]", Some(Decl::List(_))) => Some(ITEMS),
+                ("_[_]", Some(Decl::Map(..))) => Some(VALUES),
+                _ => None,
+            };
+            if let (Some(step), Some(container)) = (step, args.first()) {
+                size = self.contents(*container).map(|inside| inside.value);
+                let path = self.path(*container).extended(step);
+                put(&mut self.paths, id, Some(path));
+            }
+            size = size.or_else(|| self.size(id));
+        }
+        put(&mut self.sizes, id, size);
+        total.saturating_add(worst)
+    }
+
+    fn operand(&mut self, id: NodeId) -> Operand<'t> {
+        Operand { id, known: self.size(id), path: self.path(id) }
+    }
+
+    /// Arguments included.
+    fn estimate(&mut self, call: &Call<'_, 't>, arg_costs: &[u64]) -> Estimate {
+        let args = arg_costs.iter().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
+        let special = self.lists_and_sets(call).or_else(|| self.kubernetes(call));
+        match (call.function, arg_costs) {
+            ("_&&_" | "_||_", _) => return Estimate::of(args),
+            ("_?_:_", [condition, yes, no]) => {
+                return self.conditional(call, condition.saturating_add(*yes.max(no)));
+            }
+            _ => {}
+        }
+        let estimate = special.or_else(|| self.standard(call)).unwrap_or_else(|| Estimate::of(1));
+        Estimate { cost: estimate.cost.saturating_add(args), ..estimate }
+    }
+
+    fn conditional(&mut self, call: &Call<'_, 't>, cost: u64) -> Estimate {
+        let [_, yes, no] = call.args else { return Estimate::of(cost) };
+        self.unite_contents(call.id, yes.id, no.id);
+        Estimate::sized(cost, known(yes).union(known(no)))
+    }
+
+    fn unite_contents(&mut self, id: NodeId, left: NodeId, right: NodeId) {
+        let inside = self.contents(left).zip(self.contents(right)).map(|(left, right)| left.union(right));
+        put(&mut self.contents, id, inside);
+    }
+
+    /// cel-go `functionCost`
+    fn standard(&mut self, call: &Call<'_, 't>) -> Option<Estimate> {
+        let estimate = match (call.function, call.target, call.args) {
+            ("format", Some(text), [_]) => Estimate::of(known(text).cost(PER_CHARACTER)),
+            ("bytes", None, [text]) if call.first() == Some(Decl::Str) => {
+                let read = known(text);
+                // Four bytes per character; the server's product wraps around.
+                let result = Size { min: read.min, max: read.max.wrapping_mul(4) };
+                Estimate::sized(read.cost(PER_CHARACTER), result)
+            }
+            ("string", None, [bytes]) if call.first() == Some(Decl::Bytes) => {
+                let read = known(bytes);
+                Estimate::sized(read.cost(PER_CHARACTER), Size { min: read.min / 4, max: read.max })
+            }
+            ("strings.quote", None, [text]) => {
+                let read = known(text);
+                let max = read.max.wrapping_mul(2).wrapping_add(2);
+                Estimate::sized(read.cost(PER_CHARACTER), Size { min: read.min.wrapping_add(2), max })
+            }
+            ("startsWith" | "endsWith", Some(_), [affix]) => Estimate::of(known(affix).cost(PER_CHARACTER)),
+            ("@in", None, [_, list]) if matches!(call.second(), Some(Decl::List(_))) => {
+                Estimate::of(known(list).cost(1.0))
+            }
+            ("matches", Some(text), [pattern]) => Estimate::of(pattern_cost(known(text), known(pattern))),
+            ("matches", None, [text, pattern]) if self.env.matches_function_has_cost => {
+                Estimate::of(pattern_cost(known(text), known(pattern)))
+            }
+            ("contains", Some(text), [part]) => {
+                Estimate::of(known(text).cost(PER_CHARACTER).saturating_mul(known(part).cost(PER_CHARACTER)))
+            }
+            ("_+_", None, [left, right])
+                if matches!(call.first(), Some(Decl::Str | Decl::Bytes | Decl::List(_))) =>
+            {
+                let result = known(left).plus(known(right));
+                self.unite_contents(call.id, left.id, right.id);
+                // Lists are chained, not copied.
+                let is_list = matches!(call.first(), Some(Decl::List(_)));
+                Estimate::sized(if is_list { 1 } else { result.cost(PER_CHARACTER) }, result)
+            }
+            ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right])
+                if matches!(call.first(), Some(Decl::Str | Decl::Bytes)) =>
+            {
+                Estimate::of(comparison_cost(left, right))
+            }
+            ("_==_" | "_!=_", None, [left, right]) => Estimate::of(comparison_cost(left, right)),
+            _ => return None,
+        };
+        Some(estimate)
+    }
+}
+
+/// cel-go looks only once where an argument's size is not known; the libraries look again.
+fn known(operand: &Operand<'_>) -> Size {
+    operand.known.unwrap_or(Size::UNKNOWN)
+}
+
+fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
+    Size::up_to(known(left).max.min(known(right).max)).cost(PER_CHARACTER)
+}
+
+/// One more than the text, so that an empty text does not make a pattern free.
+pub(super) fn pattern_cost(text: Size, pattern: Size) -> u64 {
+    text.plus(Size::exactly(1)).cost(PER_CHARACTER).saturating_mul(pattern.cost(PER_PATTERN_CHARACTER))
+}

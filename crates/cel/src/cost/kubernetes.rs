@@ -1,0 +1,145 @@
+//! What calls of the Kubernetes libraries cost, and calls of other libraries that Kubernetes estimates itself.
+//! upstream v1.36 `library.CostEstimator.EstimateCallCost`
+
+use super::Estimator;
+use super::call::{Call, Estimate, Operand, pattern_cost};
+use crate::overload::Decl;
+use crate::size::{PER_CHARACTER, PER_COPIED_CHARACTER, PER_PATTERN_CHARACTER, Size, scaled};
+use crate::tree::{ExprKind, Literal, NodeId};
+use crate::types::{self, Type};
+
+/// An authorization check, of which two fit under the limit.
+const AUTHORIZER_CHECK: u64 = 350_000;
+/// The longest pattern behind a named format, as a pattern's cost. `MaxNameFormatRegexSize`
+const FORMAT_PATTERN: f64 = 128.0 * PER_PATTERN_CHARACTER;
+/// `MaxFormatSize`
+const MAX_FORMAT: u64 = 64;
+/// Bytes of the longest address.
+const ADDRESS: Size = Size { min: 4, max: 16 };
+/// `ResourceSliceMaxAttributeValuesPerDevice`, the longest list that `includes` reads.
+const MAX_ATTRIBUTE_VALUES: u64 = 48;
+
+impl Estimator<'_> {
+    pub(super) fn kubernetes(&self, call: &Call<'_, '_>) -> Option<Estimate> {
+        let estimate = match (call.function, call.target, call.args) {
+            ("check", ..) => Estimate::of(AUTHORIZER_CHECK),
+            ("fieldSelector" | "labelSelector", _, [text]) => Estimate::of(selector_cost(text.size())),
+            ("includes", Some(_), _) if !self.env.includes_is_traversal => Estimate::of(MAX_ATTRIBUTE_VALUES),
+            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
+                Estimate::of(self.traversal(list, call.function == "includes"))
+            }
+            ("url", None, [text]) => Estimate::sized(text.size().cost(PER_CHARACTER), text.size()),
+            ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
+                Estimate::sized(text.size().cost(PER_CHARACTER), text.size())
+            }
+            ("replace", Some(text), [old, new, ..]) => {
+                let result = text.size().replaced(old.size(), new.size());
+                Estimate::sized(text.size().cost(PER_COPIED_CHARACTER), result)
+            }
+            ("split", Some(text), [_, limit @ ..]) => {
+                let pieces = limit.first().and_then(|limit| self.literal_limit(limit.id));
+                let result = Size::up_to(pieces.unwrap_or(text.size().max));
+                Estimate::sized(text.size().cost(PER_COPIED_CHARACTER), result)
+            }
+            ("join", Some(list), separator) => {
+                let result = self.joined(list, separator.first());
+                Estimate::sized(result.cost(PER_CHARACTER), result)
+            }
+            ("find" | "findAll", Some(text), [pattern, ..]) => {
+                let cost = pattern_cost(text.size(), pattern.size());
+                Estimate::sized(cost, Size::up_to(text.size().max))
+            }
+            (
+                "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" | "isIP" | "cidr" | "isCIDR",
+                None,
+                [text, ..],
+            ) => Estimate::of(text.size().cost(PER_CHARACTER)),
+            // Parsed, and compared with what it was parsed from.
+            ("ip.isCanonical", None, [text]) => Estimate::of(text.size().cost(PER_COPIED_CHARACTER)),
+            ("containsIP", Some(_), [other]) => {
+                Estimate::of(compared_addresses().saturating_add(parsed_address(call, other)))
+            }
+            ("containsCIDR", Some(_), [other]) => {
+                let masked = ADDRESS.cost(PER_CHARACTER) + 1;
+                Estimate::of((compared_addresses() + masked).saturating_add(parsed_address(call, other)))
+            }
+            ("validate", _, [text]) => Estimate::of(scaled(text.size().cost(PER_CHARACTER), FORMAT_PATTERN)),
+            ("_==_", None, [left, right]) => Estimate::of(self.equality(left, right)?),
+            _ => return None,
+        };
+        Some(estimate)
+    }
+
+    /// Comparing two values of one library type. That is said of `==` only: `!=` compares two values of unknown size,
+    /// and is too dear for any selector.
+    fn equality(&self, left: &Operand<'_>, right: &Operand<'_>) -> Option<u64> {
+        let found = self.checked.type_of(left.id);
+        if found != self.checked.type_of(right.id) {
+            return None;
+        }
+        match found {
+            Type::Named(types::FORMAT) => Some(scaled(MAX_FORMAT, PER_CHARACTER)),
+            Type::Named(types::URL) => Some(right.known.unwrap_or(Size::exactly(1)).cost(PER_CHARACTER)),
+            Type::Named(name) if is_library_type(name) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Reading a list's elements once, or a string's characters.
+    fn traversal(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
+        match self.checked.type_of(target.id).parameter() {
+            Some(Type::String | Type::Bytes) => {
+                let each = item_size(target).cost(PER_CHARACTER).saturating_add(1);
+                target.size().max.saturating_mul(each)
+            }
+            Some(_) => target.size().max,
+            None if is_includes => target.size().max,
+            None => target.size().cost(PER_CHARACTER),
+        }
+    }
+
+    fn joined(&self, list: &Operand<'_>, separator: Option<&Operand<'_>>) -> Size {
+        let pieces = list.size();
+        let is_list = self.checked.type_of(list.id).parameter().is_some();
+        // Of what may be a list nothing is counted but the separators.
+        let text = if is_list { pieces.times(item_size(list)) } else { Size::exactly(0) };
+        let Some(separator) = separator else { return text };
+        let gaps = Size { min: pieces.min.saturating_sub(1), max: pieces.max.saturating_sub(1) };
+        text.plus(separator.size().times(gaps))
+    }
+
+    /// The limit of `split`; a negative one is a huge number to the server.
+    fn literal_limit(&self, id: NodeId) -> Option<u64> {
+        match self.tree.kind(id) {
+            ExprKind::Literal(Literal::Int(value)) => Some(value.cast_unsigned()),
+            _ => None,
+        }
+    }
+}
+
+/// The size of a list's elements, which only a path into the device tells: not even those of a literal are known.
+/// upstream v1.36 `listElementNode`
+fn item_size(list: &Operand<'_>) -> Size {
+    list.path.item_size().unwrap_or(Size::UNKNOWN)
+}
+
+fn is_library_type(name: &str) -> bool {
+    matches!(name, types::QUANTITY | types::SEMVER | types::IP | types::CIDR)
+        || name.starts_with("kubernetes.authorization.")
+}
+
+fn compared_addresses() -> u64 {
+    ADDRESS.plus(ADDRESS).cost(PER_CHARACTER)
+}
+
+/// What it costs to read an address that is given as a string.
+fn parsed_address(call: &Call<'_, '_>, other: &Operand<'_>) -> u64 {
+    let is_text = call.second() == Some(Decl::Str);
+    if is_text { other.size().cost(PER_CHARACTER) } else { 0 }
+}
+
+/// Parsed, and a requirement, a list and an object, for every second character.
+fn selector_cost(text: Size) -> u64 {
+    let requirements = scaled(text.cost(0.5), 50.0);
+    text.cost(PER_CHARACTER).saturating_add(10).saturating_add(requirements)
+}

@@ -1,0 +1,68 @@
+//! What calls of the list and set libraries cost. cel-go `ext/lists.go` and `ext/sets.go`, cost estimators.
+
+use super::Estimator;
+use super::call::{Call, Estimate};
+use crate::overload::Decl;
+use crate::size::Size;
+use crate::tree::{ExprKind, Literal, NodeId};
+
+/// One for the call, ten for the list.
+const ALLOCATED_LIST: u64 = 11;
+
+impl Estimator<'_> {
+    pub(super) fn lists_and_sets(&self, call: &Call<'_, '_>) -> Option<Estimate> {
+        let estimate = match (call.function, call.target, call.args) {
+            ("sets.contains" | "sets.intersects", None, [left, right]) => {
+                Estimate::of(left.size().times(right.size()).cost(1.0).saturating_add(1))
+            }
+            ("sets.equivalent", None, [left, right]) => {
+                Estimate::of(left.size().times(right.size()).cost(2.0).saturating_add(1))
+            }
+            ("slice", Some(list), [start, end]) => {
+                let end = self.literal_count(end.id).unwrap_or(list.size().max);
+                let start = self.literal_count(start.id).unwrap_or(0);
+                // Wraps around where a slice ends before it starts.
+                allocating(1.0, Size::exactly(end.wrapping_sub(start)))
+            }
+            ("flatten" | "reverse", Some(list), []) => allocating(1.0, list.size()),
+            ("flatten", Some(list), [depth]) => {
+                allocating(as_factor(self.literal_count(depth.id).unwrap_or(u64::MAX)), list.size())
+            }
+            ("lists.range", None, [count]) => {
+                allocating(1.0, Size::exactly(self.literal_count(count.id).unwrap_or(u64::MAX)))
+            }
+            ("distinct", Some(list), []) => allocating(2.0, list.size().times(list.size())),
+            ("sort", Some(list), []) => allocating(sort_factor(call), list.size().times(list.size())),
+            ("@sortByAssociatedKeys", Some(_), [keys]) => {
+                allocating(sort_factor(call), keys.size().times(keys.size()))
+            }
+            _ => return None,
+        };
+        Some(estimate)
+    }
+
+    /// A literal number that counts something; a negative one counts nothing.
+    fn literal_count(&self, id: NodeId) -> Option<u64> {
+        match self.tree.kind(id) {
+            ExprKind::Literal(Literal::Int(value)) => Some(u64::try_from(*value).unwrap_or(0)),
+            _ => None,
+        }
+    }
+}
+
+fn allocating(factor: f64, list: Size) -> Estimate {
+    Estimate::sized(list.cost(factor).saturating_add(ALLOCATED_LIST), list)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "the server computes in float64")]
+fn as_factor(count: u64) -> f64 {
+    count as f64
+}
+
+/// Comparing strings costs a little more than comparing numbers.
+fn sort_factor(call: &Call<'_, '_>) -> f64 {
+    match call.overload.params.last() {
+        Some(Decl::List(Decl::Str | Decl::Bytes)) => 2.1,
+        _ => 2.0,
+    }
+}

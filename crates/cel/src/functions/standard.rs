@@ -1,0 +1,192 @@
+//! Operators, conversions and functions of the CEL standard library, and optional values.
+
+use crate::overload::Decl::{
+    A, B, Bool, Bytes, Double, Duration, Dyn, Int, List, Map, Meta, Opt, Str, Timestamp, Uint,
+};
+use crate::overload::{Overload, Since, global, member};
+
+macro_rules! comparisons {
+    ($name:literal) => {
+        [
+            global($name, &[Bool, Bool], Bool),
+            global($name, &[Int, Int], Bool),
+            global($name, &[Int, Double], Bool),
+            global($name, &[Int, Uint], Bool),
+            global($name, &[Uint, Uint], Bool),
+            global($name, &[Uint, Double], Bool),
+            global($name, &[Uint, Int], Bool),
+            global($name, &[Double, Double], Bool),
+            global($name, &[Double, Int], Bool),
+            global($name, &[Double, Uint], Bool),
+            global($name, &[Str, Str], Bool),
+            global($name, &[Bytes, Bytes], Bool),
+            global($name, &[Timestamp, Timestamp], Bool),
+            global($name, &[Duration, Duration], Bool),
+        ]
+    };
+}
+
+const LESS: [Overload; 14] = comparisons!("_<_");
+const LESS_EQUALS: [Overload; 14] = comparisons!("_<=_");
+const GREATER: [Overload; 14] = comparisons!("_>_");
+const GREATER_EQUALS: [Overload; 14] = comparisons!("_>=_");
+
+pub(super) const OVERLOADS: &[&[Overload]] = &[
+    OPERATORS,
+    &LESS,
+    &LESS_EQUALS,
+    &GREATER,
+    &GREATER_EQUALS,
+    STRINGS_AND_SIZES,
+    CONVERSIONS,
+    TIMES,
+    OPTIONALS,
+];
+
+const LIST_A: crate::overload::Decl = List(&A);
+const MAP_AB: crate::overload::Decl = Map(&A, &B);
+const OPT_A: crate::overload::Decl = Opt(&A);
+
+const OPERATORS: &[Overload] = &[
+    global("_?_:_", &[Bool, A, A], A),
+    global("_&&_", &[Bool, Bool], Bool),
+    global("_||_", &[Bool, Bool], Bool),
+    global("!_", &[Bool], Bool),
+    global("@not_strictly_false", &[Bool], Bool),
+    global("_==_", &[A, A], Bool),
+    global("_!=_", &[A, A], Bool),
+    global("_+_", &[Bytes, Bytes], Bytes),
+    global("_+_", &[Double, Double], Double),
+    global("_+_", &[Duration, Duration], Duration),
+    global("_+_", &[Duration, Timestamp], Timestamp),
+    global("_+_", &[Timestamp, Duration], Timestamp),
+    global("_+_", &[Int, Int], Int),
+    global("_+_", &[LIST_A, LIST_A], LIST_A),
+    global("_+_", &[Str, Str], Str),
+    global("_+_", &[Uint, Uint], Uint),
+    global("_-_", &[Double, Double], Double),
+    global("_-_", &[Duration, Duration], Duration),
+    global("_-_", &[Int, Int], Int),
+    global("_-_", &[Timestamp, Duration], Timestamp),
+    global("_-_", &[Timestamp, Timestamp], Duration),
+    global("_-_", &[Uint, Uint], Uint),
+    global("_*_", &[Double, Double], Double),
+    global("_*_", &[Int, Int], Int),
+    global("_*_", &[Uint, Uint], Uint),
+    global("_/_", &[Double, Double], Double),
+    global("_/_", &[Int, Int], Int),
+    global("_/_", &[Uint, Uint], Uint),
+    global("_%_", &[Int, Int], Int),
+    global("_%_", &[Uint, Uint], Uint),
+    global("-_", &[Double], Double),
+    global("-_", &[Int], Int),
+    global("_[_]", &[LIST_A, Int], A),
+    global("_[_]", &[MAP_AB, A], B),
+    global("_[_]", &[Opt(&LIST_A), Int], OPT_A),
+    global("_[_]", &[Opt(&MAP_AB), A], Opt(&B)),
+    global("_[?_]", &[LIST_A, Int], OPT_A),
+    global("_[?_]", &[Opt(&LIST_A), Int], OPT_A),
+    global("_[?_]", &[MAP_AB, A], Opt(&B)),
+    global("_[?_]", &[Opt(&MAP_AB), A], Opt(&B)),
+    // What `.?field` expands to; the checker does not look at these types.
+    global("_?._", &[Dyn, Str], Dyn),
+    global("@in", &[A, LIST_A], Bool),
+    global("@in", &[A, MAP_AB], Bool),
+    // What the two-variable transformations into maps expand to.
+    global("cel.@mapInsert", &[MAP_AB, A, B], MAP_AB),
+    global("cel.@mapInsert", &[MAP_AB, MAP_AB], MAP_AB),
+];
+
+const STRINGS_AND_SIZES: &[Overload] = &[
+    global("size", &[Bytes], Int),
+    global("size", &[LIST_A], Int),
+    global("size", &[MAP_AB], Int),
+    global("size", &[Str], Int),
+    member("size", &[Bytes], Int),
+    member("size", &[LIST_A], Int),
+    member("size", &[MAP_AB], Int),
+    member("size", &[Str], Int),
+    member("contains", &[Str, Str], Bool),
+    member("endsWith", &[Str, Str], Bool),
+    member("startsWith", &[Str, Str], Bool),
+    member("matches", &[Str, Str], Bool),
+    global("matches", &[Str, Str], Bool),
+];
+
+const CONVERSIONS: &[Overload] = &[
+    global("type", &[A], Meta(&A)),
+    global("dyn", &[A], Dyn),
+    global("bool", &[Bool], Bool),
+    global("bool", &[Str], Bool),
+    global("bytes", &[Bytes], Bytes),
+    global("bytes", &[Str], Bytes),
+    global("double", &[Double], Double),
+    global("double", &[Int], Double),
+    global("double", &[Str], Double),
+    global("double", &[Uint], Double),
+    global("duration", &[Duration], Duration),
+    global("duration", &[Int], Duration).since(Since::DurationOfInt),
+    global("duration", &[Str], Duration),
+    global("int", &[Int], Int),
+    global("int", &[Double], Int),
+    global("int", &[Duration], Int),
+    global("int", &[Str], Int),
+    global("int", &[Timestamp], Int),
+    global("int", &[Uint], Int),
+    global("string", &[Str], Str),
+    global("string", &[Bool], Str),
+    global("string", &[Bytes], Str),
+    global("string", &[Double], Str),
+    global("string", &[Duration], Str),
+    global("string", &[Int], Str),
+    global("string", &[Timestamp], Str),
+    global("string", &[Uint], Str),
+    global("timestamp", &[Timestamp], Timestamp),
+    global("timestamp", &[Int], Timestamp),
+    global("timestamp", &[Str], Timestamp),
+    global("uint", &[Uint], Uint),
+    global("uint", &[Double], Uint),
+    global("uint", &[Int], Uint),
+    global("uint", &[Str], Uint),
+];
+
+const TIMES: &[Overload] = &[
+    member("getFullYear", &[Timestamp], Int),
+    member("getFullYear", &[Timestamp, Str], Int),
+    member("getMonth", &[Timestamp], Int),
+    member("getMonth", &[Timestamp, Str], Int),
+    member("getDayOfYear", &[Timestamp], Int),
+    member("getDayOfYear", &[Timestamp, Str], Int),
+    member("getDayOfMonth", &[Timestamp], Int),
+    member("getDayOfMonth", &[Timestamp, Str], Int),
+    member("getDate", &[Timestamp], Int),
+    member("getDate", &[Timestamp, Str], Int),
+    member("getDayOfWeek", &[Timestamp], Int),
+    member("getDayOfWeek", &[Timestamp, Str], Int),
+    member("getHours", &[Timestamp], Int),
+    member("getHours", &[Timestamp, Str], Int),
+    member("getHours", &[Duration], Int),
+    member("getMinutes", &[Timestamp], Int),
+    member("getMinutes", &[Timestamp, Str], Int),
+    member("getMinutes", &[Duration], Int),
+    member("getSeconds", &[Timestamp], Int),
+    member("getSeconds", &[Timestamp, Str], Int),
+    member("getSeconds", &[Duration], Int),
+    member("getMilliseconds", &[Timestamp], Int),
+    member("getMilliseconds", &[Timestamp, Str], Int),
+    member("getMilliseconds", &[Duration], Int),
+];
+
+const OPTIONALS: &[Overload] = &[
+    global("optional.of", &[A], OPT_A),
+    global("optional.ofNonZeroValue", &[A], OPT_A),
+    global("optional.none", &[], OPT_A),
+    global("optional.unwrap", &[List(&OPT_A)], LIST_A),
+    member("unwrapOpt", &[List(&OPT_A)], LIST_A),
+    member("value", &[OPT_A], A),
+    member("hasValue", &[OPT_A], Bool),
+    member("or", &[OPT_A, OPT_A], OPT_A),
+    member("orValue", &[OPT_A, A], A),
+    member("first", &[LIST_A], OPT_A),
+    member("last", &[LIST_A], OPT_A),
+];

@@ -1,0 +1,128 @@
+//! What the server checks after types: that literal durations, timestamps, patterns and format
+//! strings make sense, and that the elements of a list or map literal have one type.
+//!
+//! cel-go calls these AST validators. They look at literals only; the same mistake in a computed
+//! value shows when the expression runs.
+
+use super::check::Checked;
+use super::fold;
+use super::issue::Issues;
+use super::outcome::CelEnv;
+use super::regex;
+use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
+use super::types::Type;
+
+mod format;
+
+/// Call only on a tree whose types are right.
+pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut Issues<'_>) {
+    let in_format = inside_format_calls(tree);
+    let is_exempt = |id: NodeId| in_format.get(id.index()).is_some_and(|inside| *inside);
+    for id in tree.ids().filter(|id| checked.is_typed(*id)) {
+        match tree.kind(id) {
+            ExprKind::Call { function, args, .. } => {
+                if let Some((at, message)) = bad_argument(tree, function, args, env) {
+                    issues.report(at, message);
+                }
+            }
+            ExprKind::List { elements } if !is_exempt(id) => one_type(tree, checked, elements, issues),
+            ExprKind::Map { entries } if !is_exempt(id) => one_type_each(tree, checked, entries, issues),
+            _ => {}
+        }
+    }
+    // After the others, as issues at one place stay in this order.
+    for id in tree.ids().filter(|id| checked.is_typed(*id)) {
+        if let ExprKind::Call { function, target: Some(target), args } = tree.kind(id)
+            && let ("format", [list]) = (function.as_str(), args.as_slice())
+        {
+            format::validate(tree, checked, [id, *target, *list], issues);
+        }
+    }
+}
+
+/// The first argument of `matches` is taken for the pattern, also where it is the text: `matches(text, pattern)`.
+fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Option<(usize, String)> {
+    let function = function.strip_prefix('.').unwrap_or(function);
+    let first = *args.first()?;
+    let ExprKind::Literal(literal) = tree.kind(first) else { return None };
+    let is_bad = match (function, literal) {
+        ("duration" | "timestamp", _) => fold::conversion_fails(function, literal, env),
+        ("matches", Literal::String(pattern)) => !regex::is_valid(pattern),
+        _ => false,
+    };
+    is_bad.then(|| (tree.at(first), format!("invalid {function} argument")))
+}
+
+/// The first element of another type than the first is the one reported.
+fn one_type(tree: &Tree, checked: &Checked, elements: &[Element], issues: &mut Issues<'_>) {
+    let types = elements
+        .iter()
+        .map(|element| (element.value, unwrapped(checked.type_of(element.value), element.optional)));
+    let mut types = types.peekable();
+    let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
+    if let Some((id, found)) = types.find(|(_, found)| !is_equivalent(expected, found)) {
+        issues.report(tree.at(id), mismatch(expected, found));
+    }
+}
+
+/// Every key and every value of another type than the first is reported.
+fn one_type_each(tree: &Tree, checked: &Checked, entries: &[MapEntry], issues: &mut Issues<'_>) {
+    let types = |entry: &MapEntry| {
+        (checked.type_of(entry.key), unwrapped(checked.type_of(entry.value), entry.optional))
+    };
+    let Some((key, value)) = entries.first().map(types) else { return };
+    for entry in entries {
+        let (found_key, found_value) = types(entry);
+        if !is_equivalent(key, found_key) {
+            issues.report(tree.at(entry.key), mismatch(key, found_key));
+        }
+        if !is_equivalent(value, found_value) {
+            issues.report(tree.at(entry.value), mismatch(value, found_value));
+        }
+    }
+}
+
+fn unwrapped(found: &Type, is_optional: bool) -> &Type {
+    match found {
+        Type::Optional(inner) if is_optional => inner,
+        other => other,
+    }
+}
+
+/// True if the types are equal; that a scalar may be null does not count.
+fn is_equivalent(left: &Type, right: &Type) -> bool {
+    // A type can be exponentially larger than its expression, and then it shares its parts.
+    if std::ptr::eq(left, right) {
+        return true;
+    }
+    match (left.unwrapped(), right.unwrapped()) {
+        (Type::List(left), Type::List(right))
+        | (Type::Optional(left), Type::Optional(right))
+        | (Type::Meta(left), Type::Meta(right)) => is_equivalent(left, right),
+        (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
+            is_equivalent(left_key, right_key) && is_equivalent(left_value, right_value)
+        }
+        (left, right) => left == right,
+    }
+}
+
+fn mismatch(expected: &Type, found: &Type) -> String {
+    format!("expected type '{}' but found '{}'", expected.shown(), found.shown())
+}
+
+/// Arguments of `format` may differ in type. Indexed by node.
+fn inside_format_calls(tree: &Tree) -> Vec<bool> {
+    let mut inside = vec![false; tree.len()];
+    let mut pending: Vec<NodeId> = tree
+        .ids()
+        .filter(|id| matches!(tree.kind(*id), ExprKind::Call { function, .. } if function == "format"))
+        .flat_map(|id| tree.children(id))
+        .collect();
+    while let Some(id) = pending.pop() {
+        if let Some(seen @ false) = inside.get_mut(id.index()) {
+            *seen = true;
+            pending.extend(tree.children(id));
+        }
+    }
+    inside
+}

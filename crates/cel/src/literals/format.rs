@@ -1,0 +1,143 @@
+//! Literal format strings: `"%s has %d".format([name, count])`.
+//!
+//! Checks the clauses against the number and types of the arguments when both are written out, and stops at the first
+//! that is wrong. cel-go `ext/formatting.go`, `stringFormatValidator`
+
+use crate::check::Checked;
+use crate::issue::Issues;
+use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
+use crate::types::Type;
+
+pub(super) fn validate(
+    tree: &Tree,
+    checked: &Checked,
+    [call, target, list]: [NodeId; 3],
+    issues: &mut Issues<'_>,
+) {
+    let (ExprKind::Literal(Literal::String(text)), ExprKind::List { elements }) =
+        (tree.kind(target), tree.kind(list))
+    else {
+        return;
+    };
+    match (Clauses { tree, checked, args: elements }).check(text) {
+        Err((culprit, message)) => issues.report(tree.at(culprit.unwrap_or(call)), message),
+        Ok(used) if elements.len() > used => {
+            let message = format!(
+                "too many arguments supplied to string.format (expected {used}, got {})",
+                elements.len()
+            );
+            issues.report(tree.at(call), message);
+        }
+        Ok(_) => {}
+    }
+}
+
+/// The argument at fault, if it is one, and why.
+type Complaint = (Option<NodeId>, String);
+
+struct Clauses<'t> {
+    tree: &'t Tree,
+    checked: &'t Checked,
+    args: &'t [Element],
+}
+
+impl Clauses<'_> {
+    /// How many arguments the clauses use.
+    fn check(&self, text: &str) -> Result<usize, Complaint> {
+        let mut used = 0;
+        let mut rest = text;
+        while let Some((_, after)) = rest.split_once('%') {
+            if let Some(literal) = after.strip_prefix('%') {
+                rest = literal;
+                continue;
+            }
+            if after.is_empty() {
+                return Err((None, "unexpected end of string".to_owned()));
+            }
+            let Some(arg) = self.args.get(used) else {
+                return Err((None, format!("index {used} out of range")));
+            };
+            let clause = skip_precision(after).map_err(|problem| {
+                (None, format!("could not parse formatting clause: error while parsing precision: {problem}"))
+            })?;
+            self.check_clause(clause, arg.value)?;
+            used += 1;
+            let mut behind = clause.chars();
+            behind.next();
+            rest = behind.as_str();
+        }
+        Ok(used)
+    }
+
+    fn check_clause(&self, clause: &str, arg: NodeId) -> Result<(), Complaint> {
+        let found = self.checked.type_of(arg).unwrapped();
+        // The server reads a byte for a character.
+        let verb = clause.bytes().next().map_or('\0', char::from);
+        let (fits, rule) = match verb {
+            's' => return self.check_text(arg),
+            'd' => (matches!(found, Type::Int | Type::Uint), "decimal clause can only be used on integers"),
+            'o' => (matches!(found, Type::Int | Type::Uint), "octal clause can only be used on integers"),
+            'f' => (
+                matches!(found, Type::Double | Type::String),
+                "fixed-point clause can only be used on doubles",
+            ),
+            'e' => (
+                matches!(found, Type::Double | Type::String),
+                "scientific clause can only be used on doubles",
+            ),
+            'b' => (
+                matches!(found, Type::Int | Type::Uint | Type::Bool),
+                "only integers and bools can be formatted as binary",
+            ),
+            'x' | 'X' => (
+                matches!(found, Type::Int | Type::Uint | Type::String | Type::Bytes),
+                "only integers, byte buffers, and strings can be formatted as hex",
+            ),
+            other => {
+                let message =
+                    format!("could not parse formatting clause: unrecognized formatting clause \"{other}\"");
+                return Err((None, message));
+            }
+        };
+        if fits || *found == Type::Dyn { Ok(()) } else { Err(self.misfit(arg, rule)) }
+    }
+
+    /// `%s` takes nearly everything, also inside of lists and maps that are written out.
+    fn check_text(&self, arg: NodeId) -> Result<(), Complaint> {
+        let found = self.checked.type_of(arg);
+        if matches!(found, Type::Named(_) | Type::Optional(_) | Type::Any) {
+            return Err(self.misfit(
+                arg,
+                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
+                 durations, and timestamps",
+            ));
+        }
+        match self.tree.kind(arg) {
+            ExprKind::List { .. } | ExprKind::Map { .. } => {
+                self.tree.children(arg).into_iter().try_for_each(|child| self.check_text(child))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn misfit(&self, arg: NodeId, rule: &str) -> Complaint {
+        let found = self.checked.type_of(arg).unwrapped().bare_name();
+        (Some(arg), format!("error during formatting: {rule}, was given {found}"))
+    }
+}
+
+/// What follows a precision.
+fn skip_precision(clause: &str) -> Result<&str, String> {
+    let Some(precision) = clause.strip_prefix('.') else { return Ok(clause) };
+    let rest = precision.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.is_empty() {
+        return Err("could not find end of precision specifier".to_owned());
+    }
+    let digits = precision.get(..precision.len() - rest.len()).unwrap_or("");
+    let problem = match digits.parse::<i64>() {
+        Ok(_) => return Ok(rest),
+        Err(_) if digits.is_empty() => "invalid syntax",
+        Err(_) => "value out of range",
+    };
+    Err(format!("error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {problem}"))
+}

@@ -1,0 +1,145 @@
+//! What a check is asked (`Target`, [`CelEnv`]) and what it answers ([`Outcome`]), with the rule
+//! for result types.
+//!
+//! An environment is what one release offers to a *new* expression: the libraries introduced at or
+//! before the release it must stay compatible with, normally the previous one. Expressions already
+//! stored see more; the caller does not re-check those.
+
+use super::types::Type;
+
+/// What differs between releases. Each constant is a difference from the one before.
+#[allow(clippy::struct_excessive_bools, reason = "each is one library or option a release has or lacks")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CelEnv {
+    /// Attribute values are `dyn` and may be lists; before that they are `any`.
+    pub list_attributes: bool,
+    /// `sort`, `slice`, `distinct`, `lists.range`, …
+    pub ext_lists: bool,
+    /// `includes` on lists and attributes.
+    pub includes: bool,
+    /// `device.allowMultipleAllocations`.
+    pub allow_multiple_allocations: bool,
+    /// `semver(s, normalize)` and `isSemver(s, normalize)`.
+    pub semver_normalize: bool,
+    /// Names of fields in backticks.
+    pub escaped_identifiers: bool,
+    /// A leading dot passes over variables, and only names of types make messages.
+    pub scoped_names: bool,
+    /// `duration(1)` is declared, though no number can be converted.
+    pub duration_of_int: bool,
+    /// A selector may evaluate to `google.protobuf.Any` even where attribute values are `dyn`.
+    pub any_is_unknown: bool,
+    /// `matches(text, pattern)` costs as much as `text.matches(pattern)`.
+    pub matches_function_has_cost: bool,
+    /// `includes` costs as much as its list is long; before that, as much as the longest attribute.
+    pub includes_is_traversal: bool,
+}
+
+/// Kubernetes 1.33.
+pub const V1_33: CelEnv = CelEnv {
+    list_attributes: false,
+    ext_lists: false,
+    includes: false,
+    allow_multiple_allocations: false,
+    semver_normalize: false,
+    escaped_identifiers: false,
+    scoped_names: false,
+    duration_of_int: true,
+    any_is_unknown: true,
+    matches_function_has_cost: false,
+    includes_is_traversal: false,
+};
+/// Kubernetes 1.34.
+pub const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
+/// Kubernetes 1.35.
+pub const V1_35: CelEnv = CelEnv { ext_lists: true, ..V1_34 };
+/// Kubernetes 1.36.
+pub const V1_36: CelEnv = CelEnv { list_attributes: true, includes: true, ..V1_35 };
+/// Kubernetes 1.37.
+pub const V1_37: CelEnv = CelEnv {
+    scoped_names: true,
+    duration_of_int: false,
+    any_is_unknown: false,
+    matches_function_has_cost: true,
+    includes_is_traversal: true,
+    escaped_identifiers: true,
+    ..V1_36
+};
+
+/// What the expression is for; decides which result types are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// A device selector: bool, or a value whose type is not known before it runs.
+    Selector,
+    /// A derived attribute: a scalar an attribute can hold, or a list of them.
+    DerivedAttribute,
+}
+
+/// The server's answer, as far as it can be known without one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Compiles, has the right type, and its worst case is cheap enough.
+    Accepted {
+        /// The server's estimate of the worst case.
+        cost: u64,
+    },
+    /// The detail text, `compilation failed: ERROR: <input>:1:1: …`.
+    CompileError(String),
+    /// The detail text, `must evaluate to …, not …`.
+    WrongType(String),
+    /// The detail text, `program instantiation failed: …`: an internal error to the server.
+    ProgramError(String),
+    /// The worst case costs more than the server allows.
+    TooComplex {
+        /// The server's estimate.
+        cost: u64,
+    },
+    /// Over our own safety limits; the reason. Not a verdict on the expression.
+    Unchecked(&'static str),
+}
+
+/// The detail text if a result of this type is wrong for the target.
+pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<String> {
+    match target {
+        Target::Selector => selector_type_is_wrong(result, env)
+            .then(|| format!("must evaluate to bool or the unknown type, not {}", result.declared())),
+        Target::DerivedAttribute => derived_type_is_wrong(result, env).then(|| {
+            let lists = if env.list_attributes { " or a list of these scalars" } else { "" };
+            format!(
+                "must evaluate to a primitive scalar (string, integer, boolean, semver){lists}, not {}",
+                result.declared()
+            )
+        }),
+    }
+}
+
+/// The unknown type is the type of an attribute value: `dyn(1)` is wrong where attribute values are `any`.
+fn selector_type_is_wrong(result: &Type, env: CelEnv) -> bool {
+    match result {
+        Type::Bool => false,
+        Type::Dyn => !env.list_attributes,
+        Type::Any => env.list_attributes && !env.any_is_unknown,
+        Type::Wrapper(of) => env.any_is_unknown || **of != Type::Bool,
+        _ => true,
+    }
+}
+
+fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
+    match result {
+        Type::List(element) if env.list_attributes => !is_attribute_scalar(element),
+        other => !is_attribute_scalar(other),
+    }
+}
+
+fn is_attribute_scalar(value: &Type) -> bool {
+    matches!(
+        value.unwrapped(),
+        Type::String
+            | Type::Int
+            | Type::Bool
+            | Type::Named(super::types::SEMVER)
+            | Type::Dyn
+            | Type::Any
+            | Type::Error
+    )
+}

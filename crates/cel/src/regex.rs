@@ -1,0 +1,294 @@
+//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text.
+//!
+//! Not an engine: nothing is matched or compiled. What is counted is what Go limits: repetitions, nesting and the
+//! size of the program. Go `regexp/syntax`, `parse`
+
+mod class;
+mod node;
+mod unicode;
+
+use std::fmt;
+
+use node::{Group, Node};
+
+/// The largest repetition count, also of nested repetitions together. Go `repeat`, `repeatIsValid`
+const MAX_REPEAT: u64 = 1000;
+
+/// Why a pattern is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    problem: &'static str,
+    /// The part of the pattern that is at fault.
+    part: String,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error parsing regexp: {}: `{}`", self.problem, self.part)
+    }
+}
+
+fn error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
+    Err(PatternError { problem, part: part.to_owned() })
+}
+
+/// What `from` has and `rest`, its end, has not.
+fn between<'p>(from: &'p str, rest: &str) -> &'p str {
+    from.get(..from.len().saturating_sub(rest.len())).unwrap_or(from)
+}
+
+pub fn is_valid(pattern: &str) -> bool {
+    parse(pattern).is_ok()
+}
+
+/// Parses a pattern; returns the instructions of the program that Go makes of it.
+pub fn parse(pattern: &str) -> Result<u64, PatternError> {
+    let mut parser =
+        Parser { whole: pattern, rest: pattern, group: Group::default(), outer: Vec::new(), folds: false };
+    let mut last_repeat = None;
+    while !parser.rest.is_empty() {
+        last_repeat = parser.step(last_repeat)?;
+    }
+    if parser.outer.is_empty() {
+        Ok(parser.group.into_node().size())
+    } else {
+        error("missing closing )", pattern)
+    }
+}
+
+struct Parser<'p> {
+    whole: &'p str,
+    rest: &'p str,
+    group: Group,
+    /// The groups around it, the innermost last, each with the flag it restores.
+    outer: Vec<(Group, bool)>,
+    /// Whether letters match in either case.
+    folds: bool,
+}
+
+impl<'p> Parser<'p> {
+    /// Reads one element. Returns the pattern from a repetition on, if that was one.
+    fn step(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
+        let before = self.rest;
+        match before.chars().next() {
+            Some('(') if before.starts_with("(?") => self.flags_or_group()?,
+            Some('(') => {
+                self.skip(1);
+                self.open(true);
+            }
+            Some(')') => {
+                self.skip(1);
+                self.close()?;
+            }
+            Some('|') => {
+                self.skip(1);
+                self.group.next_alternative();
+            }
+            Some('[') => {
+                self.rest = class::bracketed(before)?;
+                self.push(Node::class())?;
+            }
+            Some(operator @ ('*' | '+' | '?')) => {
+                self.skip(1);
+                self.repeat(before, last_repeat, |node| node.starred(operator))?;
+                return Ok(Some(before));
+            }
+            Some('{') => match counts(before) {
+                Some((low, high, after)) => {
+                    self.rest = after;
+                    self.repeat_counted(before, last_repeat, low, high)?;
+                    return Ok(Some(before));
+                }
+                None => self.literals(1)?,
+            },
+            Some('\\') => self.escape()?,
+            Some('^' | '$') => {
+                self.skip(1);
+                self.push(Node::leaf())?;
+            }
+            Some('.') => {
+                self.skip(1);
+                self.push(Node::class())?;
+            }
+            _ => self.literals(1)?,
+        }
+        Ok(None)
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or("");
+    }
+
+    /// The next characters stand for themselves.
+    fn literals(&mut self, count: usize) -> Result<(), PatternError> {
+        for _ in 0..count {
+            let length = self.rest.chars().next().map_or(0, char::len_utf8);
+            self.skip(length);
+            self.push(Node::literal(self.folds))?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, node: Node) -> Result<(), PatternError> {
+        self.group.push(node);
+        self.check_limits(node)
+    }
+
+    fn check_limits(&self, node: Node) -> Result<(), PatternError> {
+        if node.is_too_high() {
+            return error("expression nests too deeply", self.whole);
+        }
+        if node.is_too_large() {
+            return error("expression too large", self.whole);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, is_capture: bool) {
+        let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
+        self.outer.push((outer, self.folds));
+    }
+
+    fn close(&mut self) -> Result<(), PatternError> {
+        let Some((outer, folds)) = self.outer.pop() else { return error("unexpected )", self.whole) };
+        let inner = std::mem::replace(&mut self.group, outer);
+        self.folds = folds;
+        self.push(inner.into_node())
+    }
+
+    /// After a repetition operator, which starts at `before`: there must be something to repeat, and `a**` is not
+    /// allowed.
+    fn repeat(
+        &mut self,
+        before: &'p str,
+        last_repeat: Option<&'p str>,
+        repeated: impl FnOnce(Node) -> Node,
+    ) -> Result<Node, PatternError> {
+        if self.rest.starts_with('?') {
+            self.skip(1);
+        }
+        if let Some(last) = last_repeat {
+            return error("invalid nested repetition operator", between(last, self.rest));
+        }
+        let Some(node) = self.group.take_last() else {
+            return error("missing argument to repetition operator", between(before, self.rest));
+        };
+        let node = repeated(node);
+        self.push(node)?;
+        Ok(node)
+    }
+
+    fn repeat_counted(
+        &mut self,
+        before: &'p str,
+        last_repeat: Option<&'p str>,
+        low: Option<u64>,
+        high: Bound,
+    ) -> Result<(), PatternError> {
+        let (low, high) = match (low, high) {
+            (Some(low), Bound::None) if low <= MAX_REPEAT => (low, None),
+            (Some(low), Bound::At(high)) if low <= high && high <= MAX_REPEAT => (low, Some(high)),
+            _ => return error("invalid repeat count", between(before, self.rest)),
+        };
+        let node = self.repeat(before, last_repeat, |node| node.repeated(low, high))?;
+        if (low >= 2 || high.is_some_and(|high| high >= 2)) && node.copies() > MAX_REPEAT {
+            return error("invalid repeat count", between(before, self.rest));
+        }
+        Ok(())
+    }
+
+    /// `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`; a group that only sets flags opens nothing.
+    fn flags_or_group(&mut self) -> Result<(), PatternError> {
+        let start = self.rest;
+        let is_python = start.len() > 4 && start.starts_with("(?P<");
+        if is_python || (start.len() > 3 && start.starts_with("(?<")) {
+            let Some(end) = start.find('>') else { return error("invalid named capture", start) };
+            let name = start.get(if is_python { 4 } else { 3 }..end).unwrap_or("");
+            if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
+                return error("invalid named capture", start.get(..=end).unwrap_or(start));
+            }
+            self.skip(end + 1);
+            self.open(true);
+            return Ok(());
+        }
+        self.skip(2);
+        let (mut folds, mut is_negated, mut has_flag) = (self.folds, false, false);
+        while let Some(c) = self.rest.chars().next() {
+            self.skip(c.len_utf8());
+            match c {
+                'i' => (folds, has_flag) = (!is_negated, true),
+                'm' | 's' | 'U' => has_flag = true,
+                '-' if !is_negated => (is_negated, has_flag) = (true, false),
+                ':' | ')' if !is_negated || has_flag => {
+                    if c == ':' {
+                        self.open(false);
+                    }
+                    self.folds = folds;
+                    return Ok(());
+                }
+                _ => break,
+            }
+        }
+        error("invalid or unsupported Perl syntax", between(start, self.rest))
+    }
+
+    fn escape(&mut self) -> Result<(), PatternError> {
+        let start = self.rest;
+        match start.as_bytes().get(1) {
+            Some(b'A' | b'b' | b'B' | b'z') => {
+                self.skip(2);
+                self.push(Node::leaf())
+            }
+            Some(b'C') => error("invalid escape sequence", "\\C"),
+            Some(b'Q') => {
+                let quoted = start.get(2..).unwrap_or("");
+                let (literal, rest) = quoted.split_once("\\E").unwrap_or((quoted, ""));
+                self.rest = quoted;
+                self.literals(literal.chars().count())?;
+                self.rest = rest;
+                Ok(())
+            }
+            _ => {
+                let (node, rest) = match class::escaped_class(start)? {
+                    Some(rest) => (Node::class(), rest),
+                    None => (Node::literal(self.folds), class::escaped_character(start)?.1),
+                };
+                self.rest = rest;
+                self.push(node)
+            }
+        }
+    }
+}
+
+/// The upper count of a repetition.
+enum Bound {
+    At(u64),
+    /// `{2,}`
+    None,
+    TooLarge,
+}
+
+/// `{2}`, `{2,}`, `{2,5}`, with what follows; anything else beginning with `{` is literal. A count that is too large to
+/// be read is `None`.
+fn counts(text: &str) -> Option<(Option<u64>, Bound, &str)> {
+    let (low, rest) = count(text.get(1..)?)?;
+    if let Some(rest) = rest.strip_prefix('}') {
+        let high = low.map_or(Bound::TooLarge, Bound::At);
+        return Some((low, high, rest));
+    }
+    let rest = rest.strip_prefix(',')?;
+    if let Some(rest) = rest.strip_prefix('}') {
+        return Some((low, Bound::None, rest));
+    }
+    let (high, rest) = count(rest)?;
+    Some((low, high.map_or(Bound::TooLarge, Bound::At), rest.strip_prefix('}')?))
+}
+
+fn count(text: &str) -> Option<(Option<u64>, &str)> {
+    let length = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, rest) = text.split_at_checked(length)?;
+    if digits.is_empty() || (digits.len() > 1 && digits.starts_with('0')) {
+        return None;
+    }
+    Some((digits.parse().ok(), rest))
+}

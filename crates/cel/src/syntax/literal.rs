@@ -1,0 +1,106 @@
+//! The values of literals: numbers that may be out of range, strings with escapes that name no character.
+//!
+//! The lexer has read them, so their form is right: escapes are complete and quotes are closed.
+
+use super::token::Kind;
+use crate::tree::Literal;
+
+/// The value of a literal, or what the server says of it. A minus before it is not part of its text.
+pub(super) fn read(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'static str> {
+    match kind {
+        Kind::Int => int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
+        Kind::Uint => {
+            let digits = text.get(..text.len().saturating_sub(1)).unwrap_or("");
+            let value = match digits.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => digits.parse().ok(),
+            };
+            value.map(Literal::Uint).ok_or("invalid uint literal")
+        }
+        Kind::Float => {
+            let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+            let value = value.map(|value| if negative { -value } else { value });
+            value.map(Literal::Double).ok_or("invalid double literal")
+        }
+        Kind::String => {
+            let bytes = unescape(text, false)?;
+            // Escapes of a string are characters, so this is one.
+            String::from_utf8(bytes).ok().map(Literal::String).ok_or("unable to unescape string")
+        }
+        Kind::Bytes => unescape(text.get(1..).unwrap_or(""), true).map(Literal::Bytes),
+        Kind::True => Ok(Literal::Bool(true)),
+        Kind::False => Ok(Literal::Bool(false)),
+        _ => Ok(Literal::Null),
+    }
+}
+
+fn int(text: &str, negative: bool) -> Option<i64> {
+    let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
+    if !negative {
+        return i64::from_str_radix(digits, radix).ok();
+    }
+    // The smallest number has no positive counterpart.
+    let magnitude = u64::from_str_radix(digits, radix).ok()?;
+    0i64.checked_sub_unsigned(magnitude)
+}
+
+/// What a quoted string, without a prefix for bytes, stands for. cel-go `unescape`
+fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
+    let (is_raw, quoted) = match literal.strip_prefix(['r', 'R']) {
+        Some(quoted) => (true, quoted),
+        None => (false, literal),
+    };
+    let quotes = if quoted.starts_with("\"\"\"") || quoted.starts_with("'''") { 3 } else { 1 };
+    let inner = quoted.get(quotes..quoted.len().saturating_sub(quotes)).unwrap_or("");
+    // All line ends count as one character.
+    let inner = inner.replace("\r\n", "\n").replace('\r', "\n");
+    if is_raw {
+        return Ok(inner.into_bytes());
+    }
+    let mut out = Vec::with_capacity(inner.len());
+    let mut rest = inner.as_str();
+    while let Some((before, escape)) = rest.split_once('\\') {
+        out.extend_from_slice(before.as_bytes());
+        rest = push_escape(&mut out, escape, is_bytes)?;
+    }
+    out.extend_from_slice(rest.as_bytes());
+    Ok(out)
+}
+
+/// Adds what an escape stands for and returns what follows it. In bytes a number is a byte, else a character.
+fn push_escape<'t>(out: &mut Vec<u8>, escape: &'t str, is_bytes: bool) -> Result<&'t str, &'static str> {
+    let mut chars = escape.chars();
+    let letter = chars.next().unwrap_or('\\');
+    let (digits, radix) = match letter {
+        'u' | 'U' if is_bytes => return Err("unable to unescape string"),
+        'x' | 'X' => (chars.as_str().get(..2), 16),
+        'u' => (chars.as_str().get(..4), 16),
+        'U' => (chars.as_str().get(..8), 16),
+        '0'..='3' => (escape.get(..3), 8),
+        plain => {
+            out.push(match plain {
+                'a' => 0x07,
+                'b' => 0x08,
+                'f' => 0x0c,
+                'n' => b'\n',
+                'r' => b'\r',
+                't' => b'\t',
+                'v' => 0x0b,
+                // A quote, a backslash, a question mark: itself.
+                plain => u8::try_from(plain).unwrap_or(b'?'),
+            });
+            return Ok(chars.as_str());
+        }
+    };
+    let digits = digits.unwrap_or("");
+    let rest = if radix == 8 { escape } else { chars.as_str() };
+    let rest = rest.get(digits.len()..).unwrap_or("");
+    let code = u32::from_str_radix(digits, radix).ok();
+    if is_bytes {
+        out.push(code.and_then(|code| u8::try_from(code).ok()).ok_or("unable to unescape string")?);
+    } else {
+        let letter = code.and_then(char::from_u32).ok_or("invalid unicode code point")?;
+        out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    Ok(rest)
+}

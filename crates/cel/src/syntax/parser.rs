@@ -1,0 +1,334 @@
+//! The parser's position in the text and in the grammar, and what the rules in `operators` and `operands` are made of.
+//!
+//! Invariant: nesting and recoveries are limited to the server's numbers, and lookahead is two tokens or a chain of names
+//! that is then consumed, so time is linear in the text.
+
+use super::lexer::{Lexed, Lexer};
+use super::token::{Kind, Token, TokenSet};
+use super::tree::{Node, NodeIndex};
+use crate::issue::Issues;
+
+/// cel-go `errorReportingLimit`
+const MAX_REPORTS: usize = 100;
+/// cel-go `maxRecursionDepth`, counted for each rule
+const MAX_DEPTH: u32 = 250;
+
+/// The rules of the grammar.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule {
+    Start,
+    Expr,
+    Or,
+    And,
+    Relation,
+    Calc,
+    Unary,
+    Member,
+    Primary,
+    ExprList,
+    ListInit,
+    FieldList,
+    OptField,
+    MapList,
+    EscapeIdent,
+    OptExpr,
+    Literal,
+}
+
+/// Places of the grammar at which an error can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    EndOfText,
+    ConditionalColon,
+    Unary,
+    AfterMinus,
+    MemberOperator,
+    MemberArguments,
+    MemberClose,
+    IndexStart,
+    IndexClose,
+    Primary,
+    Arguments,
+    ArgumentsClose,
+    NestedClose,
+    ListStart,
+    ListEnd,
+    ListClose,
+    MapStart,
+    MapEnd,
+    MapClose,
+    MessageStart,
+    MessageEnd,
+    MessageClose,
+    FirstFieldColon,
+    FieldColon,
+    FirstKeyColon,
+    KeyColon,
+    FieldName,
+    Literal,
+}
+
+/// The server stops reading: a limit is reached, and said.
+#[derive(Debug)]
+pub(super) struct Stop;
+
+/// An error that ends the rule it is found in.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) place: Place,
+    pub(super) kind: FaultKind,
+}
+
+#[derive(Debug)]
+pub(super) enum FaultKind {
+    /// The current token is none of these.
+    Mismatch(TokenSet),
+    /// No alternative begins with the tokens from the current one up to this many further.
+    NoAlternative { further: usize },
+}
+
+/// Why a rule ends early.
+#[derive(Debug)]
+pub(super) enum Halt {
+    Fault(Fault),
+    Stop,
+}
+
+impl From<Stop> for Halt {
+    fn from(_: Stop) -> Self {
+        Halt::Stop
+    }
+}
+
+pub(super) struct Parser<'t> {
+    text: &'t str,
+    lexer: Lexer<'t>,
+    /// All tokens read so far, with hidden ones.
+    pub(super) tokens: Vec<Token>,
+    /// Those that are not hidden, as positions in `tokens`.
+    pub(super) visible: Vec<usize>,
+    /// The current token, as a position in `visible`.
+    pub(super) cursor: usize,
+    /// What follows the rules being read, each as seen by its caller; the innermost is last.
+    pub(super) follows: Vec<TokenSet>,
+    depths: [u32; 17],
+    pub(super) recovering: bool,
+    /// Where the last recovery began, and at which places since a token matched.
+    pub(super) last_fault: Option<(usize, Vec<Place>)>,
+    pub(super) recoveries: usize,
+    reports: usize,
+    pub(super) issues: Issues<'t>,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Parser {
+            text,
+            lexer: Lexer::new(text),
+            tokens: Vec::with_capacity(text.len() / 2),
+            visible: Vec::with_capacity(text.len() / 2),
+            cursor: 0,
+            follows: Vec::with_capacity(32),
+            depths: [0; 17],
+            recovering: false,
+            last_fault: None,
+            recoveries: 0,
+            reports: 0,
+            issues: Issues::new(text),
+            nodes: Vec::with_capacity(text.len() / 4),
+        }
+    }
+
+    pub(super) fn add(&mut self, node: Node) -> NodeIndex {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    // — tokens —
+
+    /// The token `distance` after the current one; past the end, the end.
+    pub(super) fn peek(&mut self, distance: usize) -> Result<Token, Stop> {
+        match self.visible.get(self.cursor + distance).and_then(|at| self.tokens.get(*at)) {
+            Some(token) => Ok(*token),
+            None => self.read_up_to(distance),
+        }
+    }
+
+    fn read_up_to(&mut self, distance: usize) -> Result<Token, Stop> {
+        while self.visible.len() <= self.cursor + distance {
+            if let Some(last) = self.visible.last().and_then(|at| self.tokens.get(*at))
+                && last.kind == Kind::Eof
+            {
+                return Ok(*last);
+            }
+            self.read_token()?;
+        }
+        let at = self.visible.get(self.cursor + distance).copied().unwrap_or(0);
+        let end = self.text.len();
+        Ok(self.tokens.get(at).copied().unwrap_or(Token { kind: Kind::Eof, start: end, end }))
+    }
+
+    fn read_token(&mut self) -> Result<(), Stop> {
+        match self.lexer.step() {
+            Lexed::Token(token) => {
+                if token.kind != Kind::Hidden {
+                    self.visible.push(self.tokens.len());
+                }
+                self.tokens.push(token);
+                Ok(())
+            }
+            Lexed::Unknown { start, end } => {
+                let text = self.text.get(start..end).unwrap_or("");
+                self.syntax_error(start, &format!("token recognition error at: '{text}'"))
+            }
+        }
+    }
+
+    pub(super) fn current(&mut self) -> Result<Kind, Stop> {
+        Ok(self.peek(0)?.kind)
+    }
+
+    pub(super) fn start(&mut self) -> Result<usize, Stop> {
+        Ok(self.peek(0)?.start)
+    }
+
+    /// Takes the current token, which is known to fit.
+    pub(super) fn take(&mut self) -> Result<Token, Stop> {
+        self.end_recovery();
+        self.advance()
+    }
+
+    pub(super) fn advance(&mut self) -> Result<Token, Stop> {
+        let token = self.peek(0)?;
+        if token.kind != Kind::Eof {
+            self.cursor += 1;
+            self.peek(0)?;
+        }
+        Ok(token)
+    }
+
+    /// Takes the current token if it is of this kind.
+    pub(super) fn take_if(&mut self, kind: Kind) -> Result<Option<Token>, Stop> {
+        if self.current()? == kind { self.take().map(Some) } else { Ok(None) }
+    }
+
+    // — rules —
+
+    /// Reads a rule into `found`; `follow` is what its caller can go on with. After an error the rule has what was found.
+    pub(super) fn rule<T>(
+        &mut self,
+        rule: Rule,
+        follow: TokenSet,
+        mut found: T,
+        body: impl FnOnce(&mut Self, &mut T) -> Result<(), Halt>,
+    ) -> Result<T, Stop> {
+        self.peek(0)?;
+        self.follows.push(follow);
+        self.count_in(rule)?;
+        match body(self, &mut found) {
+            Ok(()) => {}
+            Err(Halt::Stop) => return Err(Stop),
+            Err(Halt::Fault(fault)) => {
+                self.report(&fault)?;
+                self.recover(fault.place)?;
+            }
+        }
+        self.count_out(rule);
+        self.follows.pop();
+        Ok(found)
+    }
+
+    /// Reads a rule that is one node.
+    pub(super) fn node(
+        &mut self,
+        rule: Rule,
+        follow: TokenSet,
+        body: impl FnOnce(&mut Self, &mut Option<NodeIndex>) -> Result<(), Halt>,
+    ) -> Result<NodeIndex, Stop> {
+        let found = self.rule(rule, follow, None, body)?;
+        Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
+    }
+
+    /// A rule is entered, or goes round once more.
+    pub(super) fn count_in(&mut self, rule: Rule) -> Result<(), Stop> {
+        let Some(depth) = self.depths.get_mut(rule as usize) else { return Ok(()) };
+        *depth += 1;
+        if *depth > MAX_DEPTH {
+            self.issues.internal(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+            return Err(Stop);
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_out(&mut self, rule: Rule) {
+        if let Some(depth) = self.depths.get_mut(rule as usize) {
+            *depth = depth.saturating_sub(1);
+        }
+    }
+
+    /// Nothing fits the tokens up to `further` after the current one.
+    pub(super) fn no_alternative(place: Place, further: usize) -> Halt {
+        Halt::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
+    }
+
+    /// Takes a token of this kind, after which `then` can come. One token too many or too few is passed over.
+    pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), Halt> {
+        if self.current()? == kind {
+            self.take()?;
+            return Ok(());
+        }
+        self.count_recovery()?;
+        let expected = TokenSet::of(&[kind]);
+        if self.delete_token(expected)? {
+            self.advance()?;
+            return Ok(());
+        }
+        let current = self.current()?;
+        if self.in_context(then).has(current) {
+            self.report_missing(expected)?;
+            return Ok(());
+        }
+        Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
+    }
+
+    /// Before a choice between alternatives: the current token begins one of them, or the one after it does.
+    pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), Halt> {
+        if self.recovering || expected.has(self.current()?) || self.delete_token(expected)? {
+            return Ok(());
+        }
+        Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
+    }
+
+    /// Before another round of a loop: skips what neither continues nor follows it.
+    pub(super) fn sync_loop(&mut self, expected: TokenSet) -> Result<(), Stop> {
+        if self.recovering || expected.has(self.current()?) {
+            return Ok(());
+        }
+        self.report_unwanted(expected)?;
+        let wanted = expected.or(self.recovery_set());
+        loop {
+            let current = self.current()?;
+            if current == Kind::Eof || wanted.has(current) {
+                return Ok(());
+            }
+            self.advance()?;
+        }
+    }
+
+    // — texts —
+
+    pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Result<(), Stop> {
+        if self.reports == MAX_REPORTS {
+            self.issues.report(at, format!("Syntax error: More than {MAX_REPORTS} syntax errors"));
+            return Err(Stop);
+        }
+        self.reports += 1;
+        self.issues.report(at, format!("Syntax error: {message}"));
+        Ok(())
+    }
+
+    pub(super) fn text_of(&self, token: Token) -> &'t str {
+        self.text.get(token.start..token.end).unwrap_or("")
+    }
+}

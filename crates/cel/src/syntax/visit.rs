@@ -1,0 +1,256 @@
+//! From what was recognised to the tree that is checked, as the server makes it: macros expanded, chains of `&&` and
+//! `||` balanced, literals read. Reports reserved words, literals out of range and wrong arguments of macros.
+//!
+//! What was not recognised is `Missing` in the tree: it has been reported, and nobody reads a tree with errors.
+//!
+//! Invariant: the recursion is no deeper than the server's own limit allows.
+
+use super::parser::Stop;
+use super::token::{Kind, Token};
+use super::tree::{Field, Name, Node, NodeIndex};
+use super::{literal, tree};
+use crate::draft::Draft;
+use crate::issue::BEFORE_START;
+use crate::macros;
+use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField};
+
+/// cel-go `checkAndIncrementRecursionDepth`
+const MAX_DEPTH: u32 = 250;
+
+const RED_ZONE: usize = 128 << 10;
+const MORE_STACK: usize = 4 << 20;
+
+/// Words that name nothing. `in`, `true`, `false` and `null` are tokens of their own and never come here.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Operators with two sides and their functions; one that begins another one stands after it.
+const BINARY: [(&str, &str); 12] = [
+    ("==", "_==_"),
+    ("!=", "_!=_"),
+    ("<=", "_<=_"),
+    (">=", "_>=_"),
+    ("<", "_<_"),
+    (">", "_>_"),
+    ("in", "@in"),
+    ("+", "_+_"),
+    ("-", "_-_"),
+    ("*", "_*_"),
+    ("/", "_/_"),
+    ("%", "_%_"),
+];
+
+pub(super) struct Visitor<'p, 't> {
+    pub(super) text: &'t str,
+    pub(super) nodes: &'p [Node],
+    pub(super) draft: Draft<'t>,
+    pub(super) depth: u32,
+}
+
+impl<'t> Visitor<'_, 't> {
+    pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
+        stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.visit_here(node))
+    }
+
+    fn visit_all<const N: usize>(&mut self, nodes: [Option<NodeIndex>; N]) -> Result<Vec<NodeId>, Stop> {
+        nodes.into_iter().map(|node| self.visit(node)).collect()
+    }
+
+    fn visit_here(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
+        let nodes = self.nodes;
+        let Some(node) = node.and_then(|node| nodes.get(node)) else { return Ok(self.missing(BEFORE_START)) };
+        let counted = matches!(
+            node,
+            Node::Conditional { .. }
+                | Node::Binary { .. }
+                | Node::Select { .. }
+                | Node::MemberCall { .. }
+                | Node::Index { .. }
+        );
+        self.depth += u32::from(counted);
+        if self.depth > MAX_DEPTH {
+            self.draft.issues.internal("max recursion depth exceeded");
+            return Err(Stop);
+        }
+        let visited = self.visit_kind(node);
+        self.depth -= u32::from(counted);
+        visited
+    }
+
+    fn visit_kind(&mut self, node: &Node) -> Result<NodeId, Stop> {
+        match node {
+            Node::Broken { at } => Ok(self.missing(at.unwrap_or(BEFORE_START))),
+            Node::Conditional { op, parts } => {
+                let args = self.visit_all(*parts)?;
+                Ok(self.operator(*op, "_?_:_", args))
+            }
+            Node::Logic { terms, ops } => {
+                let terms =
+                    terms.iter().map(|term| self.visit(Some(*term))).collect::<Result<Vec<_>, _>>()?;
+                let function = if self.is_at(ops.first(), '&') { "_&&_" } else { "_||_" };
+                Ok(self.balanced(function, &terms, ops))
+            }
+            Node::Binary { op, sides: [left, right] } => {
+                let args = self.visit_all([Some(*left), Some(*right)])?;
+                Ok(self.operator(*op, self.binary_operator(*op), args))
+            }
+            Node::Prefix { op, count, operand } => {
+                let operand = self.visit(*operand)?;
+                let function = if self.is_at(Some(op), '!') { "!_" } else { "-_" };
+                Ok(if count % 2 == 0 { operand } else { self.operator(*op, function, vec![operand]) })
+            }
+            Node::Select { op, operand, optional, field } => {
+                let operand = self.visit(Some(*operand))?;
+                let field = self.field(*field, None).unwrap_or_default().to_owned();
+                if *optional {
+                    let field = self.draft.tree.add(*op, ExprKind::Literal(Literal::String(field)));
+                    return Ok(self.operator(*op, "_?._", vec![operand, field]));
+                }
+                Ok(self.draft.tree.add(*op, ExprKind::Select { operand, field, presence_test: false }))
+            }
+            Node::MemberCall { open, target, name, args } => {
+                let target = self.visit(Some(*target))?;
+                self.call(*open, self.text_of(*name).to_owned(), Some(target), args)
+            }
+            Node::Index { op, operand, optional, index } => {
+                let args = self.visit_all([Some(*operand), *index])?;
+                Ok(self.operator(*op, if *optional { "_[?_]" } else { "_[_]" }, args))
+            }
+            Node::Ident(name) => Ok(match self.name(*name) {
+                Some(text) => self.draft.tree.add(name.token.start, ExprKind::Ident(text)),
+                None => self.missing(name.start),
+            }),
+            Node::Call { open, name, args } => match self.name(*name) {
+                Some(function) => self.call(*open, function, None, args),
+                None => Ok(self.missing(name.start)),
+            },
+            Node::List { open, elements } => {
+                let elements = elements.iter().map(|element| self.element(*element));
+                let elements = elements.collect::<Result<Vec<_>, _>>()?;
+                Ok(self.draft.tree.add(*open, ExprKind::List { elements }))
+            }
+            Node::Map { open, entries } => {
+                let mut read = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    let Element { value: key, optional } = self.element(entry.key)?;
+                    read.push(MapEntry { key, value: self.visit(Some(entry.value))?, optional });
+                }
+                Ok(self.draft.tree.add(*open, ExprKind::Map { entries: read }))
+            }
+            Node::Message { name, open, start, fields } => {
+                let mut read = Vec::with_capacity(fields.len());
+                for field in fields {
+                    if let Some(name) = self.field(field.name, Some(*start)) {
+                        let value = self.visit(Some(field.value))?;
+                        let (at, optional) = (field.colon, field.optional);
+                        read.push(StructField { at, name: name.to_owned(), value, optional });
+                    }
+                }
+                let name: String = name.iter().map(|token| self.text_of(*token)).collect();
+                Ok(self.draft.tree.add(*open, ExprKind::Struct { name, fields: read }))
+            }
+            Node::Literal { start, token } => {
+                let read = literal::read(token.kind, self.text_of(*token), start != &token.start);
+                Ok(match read {
+                    Ok(literal) => self.draft.tree.add(*start, ExprKind::Literal(literal)),
+                    Err(complaint) => {
+                        self.draft.issues.report(*start, complaint);
+                        self.missing(*start)
+                    }
+                })
+            }
+        }
+    }
+
+    fn element(&mut self, element: tree::Element) -> Result<Element, Stop> {
+        Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
+    }
+
+    /// Stands for what has been reported.
+    fn missing(&mut self, at: usize) -> NodeId {
+        self.draft.tree.add(at, ExprKind::Missing)
+    }
+
+    /// The call that an operator stands for.
+    fn operator(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
+        self.draft.tree.add(at, ExprKind::Call { function: function.to_owned(), target: None, args })
+    }
+
+    /// A chain of one operator, halved until each half is a term: the tree is as deep as the logarithm of its length.
+    fn balanced(&mut self, function: &str, terms: &[NodeId], ops: &[usize]) -> NodeId {
+        let middle = ops.len() / 2;
+        let (Some(op), true) = (ops.get(middle), terms.len() > 1) else {
+            return terms.first().copied().unwrap_or_else(|| self.missing(BEFORE_START));
+        };
+        let ((left, right), (before, after)) = (terms.split_at(middle + 1), ops.split_at(middle));
+        let left = self.balanced(function, left, before);
+        let right = self.balanced(function, right, after.get(1..).unwrap_or_default());
+        self.operator(*op, function, vec![left, right])
+    }
+
+    fn is_at(&self, at: Option<&usize>, letter: char) -> bool {
+        at.and_then(|at| self.text.get(*at..)).is_some_and(|rest| rest.starts_with(letter))
+    }
+
+    /// The function of the operator that begins there.
+    fn binary_operator(&self, op: usize) -> &'static str {
+        let rest = self.text.get(op..).unwrap_or("");
+        let is_operator = |(written, _): &&(&str, &str)| rest.starts_with(written);
+        BINARY.iter().find(is_operator).map_or("", |(_, function)| function)
+    }
+
+    fn text_of(&self, token: Token) -> &'t str {
+        self.text.get(token.start..token.end).unwrap_or("")
+    }
+
+    fn name(&mut self, name: Name) -> Option<String> {
+        let word = self.text_of(name.token);
+        if RESERVED.contains(&word) {
+            self.draft.issues.report(name.start, format!("reserved identifier: {word}"));
+            return None;
+        }
+        Some(if name.start == name.token.start { word.to_owned() } else { format!(".{word}") })
+    }
+
+    /// The name of a field. What is wrong with it is reported where it is, or at `list`, the first of several.
+    fn field(&mut self, field: Field, list: Option<usize>) -> Option<&'t str> {
+        let complaint = match field.token {
+            Some(token) if token.kind == Kind::Identifier || self.draft.env.escaped_identifiers => {
+                return Some(self.text_of(token).trim_matches('`'));
+            }
+            Some(_) => "unsupported syntax: '`'",
+            None => "unsupported ident kind",
+        };
+        self.draft.issues.report(list.unwrap_or(field.start), complaint);
+        None
+    }
+
+    fn call(
+        &mut self,
+        open: usize,
+        function: String,
+        target: Option<NodeId>,
+        args: &[NodeIndex],
+    ) -> Result<NodeId, Stop> {
+        let args = args.iter().map(|arg| self.visit(Some(*arg))).collect::<Result<Vec<_>, _>>()?;
+        let expansion = macros::expand(&mut self.draft, open, &function, target, &args);
+        Ok(expansion.unwrap_or_else(|| self.draft.tree.add(open, ExprKind::Call { function, target, args })))
+    }
+}

@@ -1,0 +1,434 @@
+//! One document, flat and borrowed: what JSON and YAML are read into, and what every view points into.
+//!
+//! A [`Doc`] is a tape: one `Vec` of small nodes in document order, each with the bytes it came from. A [`Value`] is
+//! a cursor into it, `Copy` and two words wide. Nothing is copied out of the text except strings with escapes.
+//!
+//! It is not a schema (that is `api::schema`) and it converts nothing: numbers keep their literal text, because Go's
+//! decoder decides by the literal and prints it.
+//!
+//! Invariant: a container's children follow it directly and `next` is one past its last descendant, so a subtree is
+//! a range, skipping is one step and no walk needs recursion.
+
+mod build;
+mod edit;
+mod index;
+mod json;
+mod matched_run;
+mod name;
+mod node;
+mod owned;
+mod parts;
+mod render;
+mod repeat_template;
+mod tape;
+
+pub use build::Builder;
+pub use edit::{Change, New, apply};
+pub use index::Index;
+pub use json::{Envelope, Keep, Part, parse_kept};
+pub use json::{SyntaxError, parse};
+pub use json::{parse_prefix, parse_within};
+pub use name::{Name, NameSet};
+pub use parts::{FieldSlots, Items, Key, Members};
+
+use node::{Marks, Node, Text, Word};
+use owned::OwnedTexts;
+use tape::Tape;
+
+/// Deeper documents are refused, as Go's decoder does.
+pub const MAX_DEPTH: usize = 10_000;
+
+/// What a node is, in JSON's words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueKind {
+    /// `null`, and anything that is not there.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number; [`Value::text`] is its literal.
+    Number,
+    /// A string; [`Value::text`] is its value.
+    String,
+    /// A list.
+    Array,
+    /// An object: key, value, key, value…
+    Object,
+}
+
+/// Bytes of the source a node came from; the end is exclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    fn len(self) -> u32 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Without its first and its last byte.
+    fn inside(self) -> Span {
+        Span { start: self.start + 1, end: self.end.saturating_sub(1) }
+    }
+}
+
+/// Whether two texts of one length are the same. Names are short, and a call costs more than comparing them.
+#[inline]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() > 16 {
+        // Attributes of one device share a long prefix: their last bytes tell them apart.
+        return one.last() == other.last() && one == other;
+    }
+    let ends = |text: &[u8]| Some((text.first_chunk::<8>().copied()?, text.last_chunk::<8>().copied()?));
+    let short = |text: &[u8]| Some((text.first_chunk::<4>().copied()?, text.last_chunk::<4>().copied()?));
+    match (ends(one), ends(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => match (short(one), short(other)) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.iter().eq(other),
+        },
+    }
+}
+
+/// Which reader made the document: raw JSON can be quoted from the source only if the source is JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Syntax {
+    /// The source is JSON text.
+    Json,
+    /// The source is YAML text.
+    Yaml,
+}
+
+/// A parsed document. Node 0 is the root.
+#[derive(Debug)]
+pub struct Doc<'a> {
+    source: &'a str,
+    syntax: Syntax,
+    nodes: Tape,
+    /// Texts that are not in the source as they are.
+    owned: OwnedTexts,
+    /// As a JSON reader left it: every value is what its bytes say.
+    verbatim: bool,
+}
+
+static NOTHING: Doc<'static> =
+    Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: OwnedTexts::NONE, verbatim: false };
+
+impl<'a> Doc<'a> {
+    /// The root value.
+    pub fn root(&self) -> Value<'_> {
+        Value { doc: self, at: 0 }
+    }
+
+    /// The value at a position of the tape, as [`Value::index`] gave it.
+    pub fn value(&self, index: u32) -> Value<'_> {
+        Value { doc: self, at: index }
+    }
+
+    /// Bytes that it takes in memory, without its source.
+    pub fn bytes_kept(&self) -> usize {
+        size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
+    }
+
+    /// The text it was read from.
+    pub fn source(&self) -> &'a str {
+        self.source
+    }
+
+    /// What the source is written in.
+    pub fn syntax(&self) -> Syntax {
+        self.syntax
+    }
+
+    /// True if the text of the node at that index is `expected`. Keys are compared more than anything else.
+    #[inline]
+    fn text_is(&self, at: u32, node: &Node, expected: &str) -> bool {
+        match node.text {
+            Text::Inside => {
+                let span = node.span.inside();
+                span.len() as usize == expected.len() && same(self.bytes(span), expected.as_bytes())
+            }
+            _ => self.text_of(at, node) == expected,
+        }
+    }
+
+    #[inline]
+    fn bytes(&self, span: Span) -> &[u8] {
+        let bytes = self.source.as_bytes().get(span.start as usize..span.end as usize);
+        debug_assert!(bytes.is_some(), "a span outside of the source");
+        bytes.unwrap_or_default()
+    }
+
+    #[inline]
+    fn text_at(&self, span: Span) -> &str {
+        let text = self.source.get(span.start as usize..span.end as usize);
+        debug_assert!(text.is_some(), "a span outside of the source");
+        text.unwrap_or_default()
+    }
+
+    fn text_of(&self, at: u32, node: &Node) -> &str {
+        match node.text {
+            Text::Span => self.text_at(node.span),
+            Text::Inside => self.text_at(node.span.inside()),
+            Text::Owned => self.owned_text(at),
+            Text::Word(word) => word.text(),
+        }
+    }
+
+    fn owned_text(&self, at: u32) -> &str {
+        self.owned.text(at)
+    }
+}
+
+/// A cursor: one value of a document. A value that is absent reads as [`ValueKind::Null`] everywhere.
+#[derive(Clone, Copy)]
+pub struct Value<'d> {
+    doc: &'d Doc<'d>,
+    at: u32,
+}
+
+impl std::fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+impl<'d> Value<'d> {
+    /// The value of a field that is not there.
+    pub const fn absent() -> Value<'d> {
+        Value { doc: &NOTHING, at: 0 }
+    }
+
+    #[inline]
+    fn node(self) -> Option<&'d Node> {
+        self.doc.nodes.get(self.at as usize)
+    }
+
+    /// True if the document has this value, even as `null`.
+    pub fn exists(self) -> bool {
+        self.node().is_some()
+    }
+
+    /// The document this is part of.
+    pub fn doc(self) -> &'d Doc<'d> {
+        self.doc
+    }
+
+    /// Position of the node on the tape; equal for the same node of one document.
+    pub fn index(self) -> u32 {
+        self.at
+    }
+
+    /// What it is; absent is [`ValueKind::Null`].
+    pub fn kind(self) -> ValueKind {
+        self.node().map_or(ValueKind::Null, |node| node.kind)
+    }
+
+    /// `null` or absent.
+    pub fn is_null(self) -> bool {
+        self.kind() == ValueKind::Null
+    }
+
+    /// Bytes it came from.
+    pub fn span(self) -> Span {
+        self.node().map_or(Span::default(), |node| node.span)
+    }
+
+    /// The string's value, the number's literal, `true`, `false`, `null`; empty for containers.
+    #[inline]
+    pub fn text(self) -> &'d str {
+        let Some(node) = self.node() else { return "" };
+        match node.text {
+            Text::Inside => self.doc.text_at(node.span.inside()),
+            _ => self.doc.text_of(self.at, node),
+        }
+    }
+
+    /// The bytes of [`Value::text`]; cheaper where only they matter.
+    #[inline]
+    pub fn bytes(self) -> &'d [u8] {
+        let Some(node) = self.node() else { return &[] };
+        match node.text {
+            Text::Inside => self.doc.bytes(node.span.inside()),
+            _ => self.doc.text_of(self.at, node).as_bytes(),
+        }
+    }
+
+    /// True if [`Value::text`] is that; cheaper than comparing it.
+    #[inline]
+    pub fn text_is(self, expected: &str) -> bool {
+        self.node().is_some_and(|node| self.doc.text_is(self.at, node, expected))
+    }
+
+    /// True if both are in one JSON text and have the same bytes there: then they are the same value. False says
+    /// nothing: the same value can be written in other words, and a changed copy is not what its text says.
+    #[inline]
+    pub fn is_written_as(self, other: Value<'_>) -> bool {
+        let (Some(mine), Some(others)) = (self.node(), other.node()) else { return false };
+        std::ptr::eq(self.doc.source, other.doc.source)
+            && self.doc.verbatim
+            && other.doc.verbatim
+            && mine.span.len() == others.span.len()
+            && same(self.doc.bytes(mine.span), other.doc.bytes(others.span))
+    }
+
+    /// True if its text is the same, to the byte, as that of the value at the same path in an earlier item of a list that
+    /// both are in. What a schema says of the one, it says of the other. False says nothing.
+    #[inline]
+    pub fn is_copied(self) -> bool {
+        self.node().is_some_and(|node| node.marks.has(Marks::COPIED))
+    }
+
+    /// True if it is, however deep, in a list.
+    pub fn is_in_list(self) -> bool {
+        let mut at = 0;
+        while at < self.at
+            && let Some(node) = self.doc.nodes.get(at as usize)
+        {
+            if node.next <= self.at {
+                at = node.next;
+            } else if node.kind == ValueKind::Array {
+                return true;
+            } else {
+                at += 1;
+            }
+        }
+        false
+    }
+
+    /// The bytes it was read from, quotes and all; empty for what is not as a JSON reader left it.
+    pub fn written(self) -> &'d [u8] {
+        self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.bytes(node.span))
+    }
+
+    /// The string's value; anything else reads as empty, as Go leaves a string field it could not fill.
+    pub fn str(self) -> &'d str {
+        if self.kind() == ValueKind::String { self.text() } else { "" }
+    }
+
+    /// The bool, if it is one.
+    pub fn bool(self) -> Option<bool> {
+        (self.kind() == ValueKind::Bool).then(|| self.text() == "true")
+    }
+
+    /// The integer, if the literal is one that Go's int64 takes.
+    pub fn int(self) -> Option<i64> {
+        let node = self.node().filter(|node| node.kind == ValueKind::Number)?;
+        let digits = if node.text == Text::Span { self.doc.bytes(node.span) } else { self.bytes() };
+        // Most are short and have no sign.
+        if digits.len() <= 18 && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+            return Some(digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')));
+        }
+        self.text().parse().ok()
+    }
+
+    /// Number of items or members.
+    pub fn len(self) -> usize {
+        match self.kind() {
+            ValueKind::Array => self.items().count(),
+            ValueKind::Object => self.members().count(),
+            _ => 0,
+        }
+    }
+
+    /// No items, no members, or no container at all.
+    pub fn is_empty(self) -> bool {
+        self.node().is_none_or(|node| node.next <= self.at + 1)
+    }
+
+    /// The items of a list; none for anything else.
+    pub fn items(self) -> Items<'d> {
+        let end = match self.node() {
+            Some(node) if node.kind == ValueKind::Array => node.next,
+            _ => self.at + 1,
+        };
+        Items::new(self.doc, self.at + 1, end)
+    }
+
+    /// The members of an object, in document order, duplicates included; none for anything else.
+    pub fn members(self) -> Members<'d> {
+        let end = match self.node() {
+            Some(node) if node.kind == ValueKind::Object => node.next,
+            _ => self.at + 1,
+        };
+        Members::new(self.doc, self.at + 1, end)
+    }
+
+    /// The member's key and value. The last of duplicates counts.
+    pub fn member(self, key: &str) -> Option<(Value<'d>, Value<'d>)> {
+        self.members().filter(|(name, _)| name.text_is(key)).last()
+    }
+
+    /// The member's value, absent if there is none.
+    pub fn get(self, key: &str) -> Value<'d> {
+        let mut members = self.members();
+        members.find(|(name, _)| name.text_is(key)).map_or(Value::absent(), |(_, value)| value)
+    }
+
+    /// The value of the member of that name, absent if there is none; faster than [`Value::get`], because the name is
+    /// a constant.
+    #[expect(clippy::inline_always, reason = "the name is a constant where it is asked for")]
+    #[inline(always)]
+    pub fn field(self, name: Name) -> Value<'d> {
+        if name.number == 0 {
+            return self.get(name.text);
+        }
+        let mut at = self.at + 1;
+        let end = match self.node() {
+            Some(node) if node.kind == ValueKind::Object => node.next,
+            _ => at,
+        };
+        // A key is one node, its value the next.
+        while at < end
+            && let Some([key, value]) = self.doc.nodes.get(at as usize..at as usize + 2)
+        {
+            if key.name == name.number {
+                return Value { doc: self.doc, at: at + 1 };
+            }
+            if key.name == 0 {
+                return self.field_from(at, end, name);
+            }
+            at = value.next;
+        }
+        Value::absent()
+    }
+
+    /// [`Value::field`] among the members from `at` on, by text: a key that was not recognised may have that name.
+    #[cold]
+    #[inline(never)]
+    fn field_from(self, at: u32, end: u32, name: Name) -> Value<'d> {
+        let mut rest = Members::new(self.doc, at, end);
+        rest.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
+    }
+
+    /// True if this is a key of that name.
+    #[inline]
+    pub fn is_named(self, name: Name) -> bool {
+        self.as_key().is(name)
+    }
+
+    /// This key, to be held against many names.
+    #[inline]
+    pub fn as_key(self) -> Key<'d> {
+        Key::new(self, self.node().map_or(0, |node| node.name))
+    }
+
+    /// Nodes of this value and everything in it.
+    pub fn size(self) -> usize {
+        self.node().map_or(0, |node| (node.next - self.at) as usize)
+    }
+
+    /// This value and everything in it, keys included, in document order.
+    pub fn descendants(self) -> impl Iterator<Item = Value<'d>> {
+        let end = self.node().map_or(self.at, |node| node.next);
+        (self.at..end).map(move |at| Value { doc: self.doc, at })
+    }
+
+    /// The item's value, absent if there is none.
+    pub fn at(self, index: usize) -> Value<'d> {
+        self.items().nth(index).unwrap_or(Value::absent())
+    }
+}

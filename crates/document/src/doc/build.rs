@@ -1,0 +1,245 @@
+//! Writes a tape: used by both readers and by everything that makes a changed copy of a document.
+//!
+//! Invariant: every `open` is closed before `finish`; inside an object, keys and values alternate. The readers keep
+//! it by construction; [`Builder::finish`] closes what is left so that a half-built tape is still well formed.
+
+use super::name;
+use super::repeat_template::RepeatTemplate;
+use super::tape::Tape;
+use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, Word};
+
+/// A document being written.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    pub(super) doc: Doc<'a>,
+    pub(super) open: Vec<Open>,
+    /// What was written is the template of what comes next.
+    pub(super) copies_repeats: bool,
+}
+
+/// A container that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) node: u32,
+    pub(super) kind: ValueKind,
+    /// What it is compared with.
+    pub(super) template: RepeatTemplate,
+}
+
+impl<'a> Builder<'a> {
+    /// An empty document over `source`.
+    pub fn new(source: &'a str, syntax: Syntax) -> Builder<'a> {
+        // One node per eight bytes is what API objects have; a tape that fits at once is one allocation.
+        Builder::with_capacity(source, syntax, (source.len() / 8).clamp(4, 1 << 20))
+    }
+
+    /// An empty document over `source` with capacity for that many nodes: for parts of a document.
+    pub fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+        Builder::on(Tape::with_capacity(nodes), source, syntax)
+    }
+
+    /// [`Builder::with_capacity`] for a document that is kept: it takes no more memory than that many nodes need.
+    pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
+        Builder::on(Tape::to_keep(nodes), source, syntax)
+    }
+
+    fn on(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
+        Builder {
+            doc: Doc { source, syntax, nodes, owned: OwnedTexts::NONE, verbatim: false },
+            open: Vec::with_capacity(16),
+            copies_repeats: false,
+        }
+    }
+
+    /// Number of nodes so far.
+    pub fn len(&self) -> usize {
+        self.doc.nodes.len()
+    }
+
+    /// Containers open now.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The kind of the innermost open container.
+    pub fn inside(&self) -> Option<ValueKind> {
+        self.open.last().map(|open| open.kind)
+    }
+
+    #[inline]
+    fn push(&mut self, kind: ValueKind, span: Span, text: Text) -> u32 {
+        self.push_named(kind, span, text, 0)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    fn push_named(&mut self, kind: ValueKind, span: Span, text: Text, name: u8) -> u32 {
+        let at = self.doc.nodes.len() as u32;
+        self.doc.nodes.push(Node { span, next: at + 1, kind, text, name, marks: Marks::default() });
+        at
+    }
+
+    /// Starts a list or an object.
+    #[inline]
+    pub fn open(&mut self, kind: ValueKind, span: Span) {
+        let at = self.push(kind, span, Text::Word(Word::Nothing));
+        self.open.push(Open { node: at, kind, template: RepeatTemplate::default() });
+    }
+
+    /// Ends the innermost container; `end` is one past its last byte in the source.
+    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    pub fn close(&mut self, end: u32) {
+        self.close_before(self.doc.nodes.len() as u32, end);
+    }
+
+    /// [`Builder::close`], where `next` is the index of the node that will be written next.
+    #[inline]
+    pub(super) fn close_before(&mut self, next: u32, end: u32) {
+        if let Some(open) = self.open.pop()
+            && let Some(node) = self.doc.nodes.get_mut(open.node as usize)
+        {
+            node.next = next;
+            node.span.end = end.max(node.span.start);
+        }
+    }
+
+    /// A scalar whose text lies in the source: usually all of the span, or all but a quote at each end.
+    pub fn slice(&mut self, kind: ValueKind, span: Span, text: Span) {
+        if text == span {
+            self.push(kind, span, Text::Span);
+        } else if text.start == span.start + 1 && text.end + 1 == span.end {
+            self.quoted(kind, span);
+        } else {
+            let source = self.doc.source;
+            let text = source.get(text.start as usize..text.end as usize);
+            debug_assert!(text.is_some(), "a span outside of the source");
+            self.owned(kind, span, text.unwrap_or_default());
+        }
+    }
+
+    /// A key whose text lies in the source, as in [`Builder::slice`].
+    pub fn key_slice(&mut self, span: Span, text: Span) {
+        let at = self.len();
+        self.slice(ValueKind::String, span, text);
+        let source = self.doc.source;
+        let key = source.get(text.start as usize..text.end as usize).unwrap_or_default();
+        if let Some(node) = self.doc.nodes.get_mut(at) {
+            node.name = name::recognise_text(key);
+        }
+    }
+
+    /// A scalar whose text is all of the span but a quote at each end; the span is at least those two long.
+    #[inline]
+    pub(super) fn quoted(&mut self, kind: ValueKind, span: Span) {
+        self.push(kind, span, Text::Inside);
+    }
+
+    /// A key like [`Builder::quoted`], with the number of its name.
+    #[inline]
+    pub(super) fn key(&mut self, span: Span, name: u8) {
+        self.push_named(ValueKind::String, span, Text::Inside, name);
+    }
+
+    /// A scalar whose text is not in the source as it is.
+    pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
+        let at = self.push(kind, span, Text::Owned);
+        self.doc.owned.push(at, text.as_ref());
+    }
+
+    /// A scalar with a text known to the program.
+    pub fn fixed(&mut self, kind: ValueKind, span: Span, text: &'static str) {
+        let word = match text {
+            "" => Word::Nothing,
+            "null" => Word::Null,
+            "true" => Word::True,
+            "false" => Word::False,
+            _ => return self.owned(kind, span, text),
+        };
+        self.push(kind, span, Text::Word(word));
+    }
+
+    /// Copies a whole value of another document over the same source, spans included.
+    pub fn copy(&mut self, value: Value<'_>) {
+        match value.kind() {
+            ValueKind::Array | ValueKind::Object => {
+                self.open(value.kind(), value.span());
+                // A container's descendants are one range of the tape; re-open and close by `next`.
+                self.copy_children(value);
+                self.close(value.span().end);
+            }
+            _ => self.copy_scalar(value),
+        }
+    }
+
+    fn copy_children(&mut self, value: Value<'_>) {
+        let first = value.at + 1;
+        let end = value.node().map_or(first, |node| node.next);
+        let mut ends: Vec<u32> = Vec::new();
+        let mut at = first;
+        while at < end {
+            while ends.last().is_some_and(|&close| close <= at) {
+                ends.pop();
+                self.close_copied();
+            }
+            let child = Value { doc: value.doc, at };
+            match child.node() {
+                Some(node) if matches!(node.kind, ValueKind::Array | ValueKind::Object) => {
+                    self.open(node.kind, node.span);
+                    ends.push(node.next);
+                }
+                _ => self.copy_scalar(child),
+            }
+            at += 1;
+        }
+        for _ in ends {
+            self.close_copied();
+        }
+    }
+
+    /// Closes a copied container; its span was copied whole when it was opened.
+    pub(super) fn close_copied(&mut self) {
+        let end = self
+            .open
+            .last()
+            .and_then(|open| self.doc.nodes.get(open.node as usize))
+            .map_or(0, |n| n.span.end);
+        self.close(end);
+    }
+
+    fn copy_scalar(&mut self, value: Value<'_>) {
+        let same_source = std::ptr::eq(self.doc.source, value.doc.source);
+        let Some(node) = value.node() else { return self.fixed(ValueKind::Null, Span::default(), "null") };
+        match node.text {
+            Text::Span | Text::Inside if !same_source => self.owned(node.kind, node.span, value.text()),
+            Text::Owned => self.owned(node.kind, node.span, value.text()),
+            Text::Span | Text::Inside | Text::Word(_) => {
+                self.push_named(node.kind, node.span, node.text, node.name);
+            }
+        }
+    }
+
+    /// Removes the node written last and all after `len`; for readers that must take back a value.
+    pub fn truncate(&mut self, len: usize) {
+        self.doc.nodes.truncate(len);
+        self.doc.owned.truncate(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+
+    /// A cursor to a node already written.
+    #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
+    pub fn value(&self, at: usize) -> Value<'_> {
+        Value { doc: &self.doc, at: at as u32 }
+    }
+
+    /// The finished document of a JSON reader: nothing was left out and nothing put in.
+    pub(super) fn finish_verbatim(self) -> Doc<'a> {
+        Doc { verbatim: true, ..self.finish() }
+    }
+
+    /// The finished document.
+    pub fn finish(mut self) -> Doc<'a> {
+        while !self.open.is_empty() {
+            self.close_copied();
+        }
+        self.doc
+    }
+}

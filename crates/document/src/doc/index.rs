@@ -1,0 +1,51 @@
+//! Items and members by number and name, found again and again: large containers are indexed when first searched.
+//!
+//! A document with a hundred thousand faults has a hundred thousand paths, and each is looked up from the root.
+//! Invariant: the answer is that of [`Value::at`] and [`Value::member`]; an index is of one document.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::{Value, ValueKind};
+
+/// The large containers of a document that were searched before.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// By container: its items, or its keys in the order of their texts, equal ones in that of the document.
+    known: RefCell<HashMap<u32, Vec<u32>>>,
+}
+
+impl Index {
+    /// The item of that number, absent if there is none.
+    pub fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
+        if is_small(list) || list.kind() != ValueKind::Array {
+            return list.at(index);
+        }
+        let mut known = self.known.borrow_mut();
+        let items = known.entry(list.index()).or_insert_with(|| list.items().map(Value::index).collect());
+        items.get(index).map_or(Value::absent(), |&item| list.doc().value(item))
+    }
+
+    /// The last member of that name and its key.
+    pub fn member<'d>(&self, object: Value<'d>, name: &str) -> Option<(Value<'d>, Value<'d>)> {
+        if is_small(object) || object.kind() != ValueKind::Object {
+            return object.member(name);
+        }
+        let doc = object.doc();
+        let mut known = self.known.borrow_mut();
+        let keys = known.entry(object.index()).or_insert_with(|| {
+            let mut keys: Vec<u32> = object.members().map(|(key, _)| key.index()).collect();
+            keys.sort_by_key(|&key| doc.value(key).text());
+            keys
+        });
+        let after = keys.partition_point(|&key| doc.value(key).text() <= name);
+        let key = doc.value(*keys.get(after.checked_sub(1)?)?);
+        // A key is one node, its value the next.
+        key.text_is(name).then(|| (key, doc.value(key.index() + 1)))
+    }
+}
+
+/// Containers of fewer nodes are searched anew each time.
+fn is_small(container: Value<'_>) -> bool {
+    container.size() < 100
+}

@@ -1,0 +1,461 @@
+//! Reads JSON text onto a tape, by Go's grammar and with Go's error texts.
+//!
+//! Not serde: the literal of a number, the raw bytes of a quantity, duplicate keys and lone surrogates must survive,
+//! because the API server decides by them. One loop and an explicit stack; depth is a limit, not a crash.
+
+mod kept;
+mod strings;
+
+pub use kept::{Envelope, Keep, Part, parse_kept};
+
+use super::matched_run::{self, MatchedRun, NextToken, RunStart};
+use super::{Builder, Doc, MAX_DEPTH, Span, Syntax, ValueKind, name, repeat_template};
+
+/// Text that is not JSON: where, and what Go's decoder says about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SyntaxError {
+    /// Byte at which reading stopped.
+    pub at: usize,
+    /// Go's words.
+    pub detail: String,
+    /// The text may be JSON, but has more keys and values than are read.
+    pub is_too_dense: bool,
+}
+
+impl std::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+/// Reads one JSON document; anything but white space after it is an error.
+pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
+    parse_within(source, usize::MAX)
+}
+
+/// [`parse`] with at most so many nodes: keys and values, about one for eight bytes of an API object. A text written
+/// to be dense has one for two.
+pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
+    let mut reader = Reader { most: nodes, ..Reader::of(source) };
+    let mut out = Builder::new(source, Syntax::Json).with_repeat_copying();
+    reader.document(&mut out).map_err(|fault| *fault)?;
+    reader.skip_space();
+    match reader.peek() {
+        None => Ok(out.finish_verbatim()),
+        Some(_) => Err(*reader.unexpected("after top-level value")),
+    }
+}
+
+/// Reads the JSON value at the start of a text that may go on after it; returns it and the byte after it.
+pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
+    let mut reader = Reader::of(source);
+    // How much of the text the value takes is not known, and a stream has a million small ones.
+    let mut out =
+        Builder::with_capacity(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).with_repeat_copying();
+    reader.document(&mut out).map_err(|fault| *fault)?;
+    Ok((out.finish_verbatim(), reader.at))
+}
+
+/// Boxed, so that the rare error does not enlarge every `Result`.
+type Fault = Box<SyntaxError>;
+
+/// What is read next.
+enum Next {
+    Key,
+    /// A value, whose template is known.
+    Value,
+    /// A value without a template, or one that is not written as its template.
+    Other,
+    /// What follows a value.
+    After,
+}
+
+pub(super) struct Reader<'a> {
+    source: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// Nodes that may be written.
+    most: usize,
+    /// Containers that were open before the value that is read.
+    base: usize,
+    /// What the value that is read next is compared with.
+    template: u32,
+    /// The value of the string read last, when it has escapes.
+    escaped: String,
+    /// Bytes that were compared with a template.
+    #[cfg(test)]
+    pub(super) compared: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn of(source: &'a str) -> Reader<'a> {
+        Reader {
+            source,
+            bytes: source.as_bytes(),
+            at: 0,
+            most: usize::MAX,
+            base: 0,
+            template: repeat_template::NONE,
+            escaped: String::new(),
+            #[cfg(test)]
+            compared: 0,
+        }
+    }
+
+    pub(super) fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+        let mut next = Next::Value;
+        // In the order in which one comes after the other: most steps fall through to the next.
+        loop {
+            if matches!(next, Next::Key) {
+                next = self.key(out)?;
+            }
+            if matches!(next, Next::Value) {
+                next = self.value(out);
+            }
+            if matches!(next, Next::Other) {
+                next = self.other_value(out)?;
+            }
+            if matches!(next, Next::After) {
+                let Some(after) = self.after(out)? else { return Ok(()) };
+                next = after;
+            }
+        }
+    }
+
+    /// After a value: the next one, or the end of what it is in. `None` after the last.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn after(&mut self, out: &mut Builder<'_>) -> Result<Option<Next>, Fault> {
+        loop {
+            let Some(inside) = out.inside().filter(|_| out.depth() > self.base) else { return Ok(None) };
+            if out.len() > self.most {
+                return Err(Box::new(self.too_dense()));
+            }
+            self.skip_space();
+            match (inside, self.peek()) {
+                (ValueKind::Object, Some(b',')) => {
+                    self.at += 1;
+                    return Ok(Some(Next::Key));
+                }
+                (ValueKind::Array, Some(b',')) => {
+                    self.at += 1;
+                    self.template = out.item_template();
+                    return Ok(Some(Next::Value));
+                }
+                (ValueKind::Array, Some(b']')) | (ValueKind::Object, Some(b'}')) => self.close(out),
+                (ValueKind::Array, _) => return Err(self.unexpected("after array element")),
+                _ => return Err(self.unexpected("after object key:value pair")),
+            }
+        }
+    }
+
+    #[cold]
+    fn too_dense(&self) -> SyntaxError {
+        let detail = format!("it has more than {} keys and values, too many for its length", self.most);
+        SyntaxError { at: self.at, detail, is_too_dense: true }
+    }
+
+    /// A value, and what comes after it, as far as it is written as its template.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn value(&mut self, out: &mut Builder<'_>) -> Next {
+        self.skip_space();
+        if self.template == repeat_template::NONE {
+            return Next::Other;
+        }
+        self.copy_run(out, out.before_value(self.template)).unwrap_or(Next::Other)
+    }
+
+    /// One scalar, an empty container, or the opening of another container.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn other_value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+        self.skip_space();
+        let start = self.at;
+        match self.peek() {
+            Some(b'"') => self.string(out)?,
+            Some(byte @ (b'{' | b'[')) => {
+                let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
+                self.open(out, kind)?;
+                return Ok(self.inside(out, kind));
+            }
+            Some(b'-' | b'0'..=b'9') => {
+                self.number()?;
+                let span = span(start, self.at);
+                out.slice(ValueKind::Number, span, span);
+            }
+            Some(b't') => self.literal(out, ValueKind::Bool, "true")?,
+            Some(b'f') => self.literal(out, ValueKind::Bool, "false")?,
+            Some(b'n') => self.literal(out, ValueKind::Null, "null")?,
+            _ => return Err(self.unexpected("looking for beginning of value")),
+        }
+        if self.template == repeat_template::NONE {
+            return Ok(Next::After);
+        }
+        Ok(self.copy_run(out, out.after_value(self.template)).unwrap_or(Next::After))
+    }
+
+    /// Copies what is written from here on as it is from that start on; `None` if nothing is.
+    #[inline(never)]
+    fn copy_run(&mut self, out: &mut Builder<'_>, start: Option<RunStart>) -> Option<Next> {
+        let start = start?;
+        let known = self.bytes.get(start.from as usize..start.reach as usize)?;
+        let equal = matched_run::common_prefix(known, self.bytes.get(self.at..)?);
+        #[cfg(test)]
+        {
+            self.compared += equal + 1;
+        }
+        if equal == 0 {
+            return None;
+        }
+        let from = start.from as usize;
+        let (end, offset) = (span(0, from + equal).end, span(0, self.at - from).end);
+        let resume = out.copy_run(start.first, MatchedRun { end, offset })?;
+        self.at = (resume.at + offset) as usize;
+        Some(match resume.next {
+            NextToken::After => Next::After,
+            NextToken::Inside(kind) => self.inside(out, kind),
+            NextToken::Value(template) => {
+                self.template = template;
+                Next::Other
+            }
+        })
+    }
+
+    fn open(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Result<(), Fault> {
+        if out.depth() >= MAX_DEPTH {
+            return Err(Box::new(SyntaxError {
+                at: self.at,
+                detail: "exceeded max depth".to_owned(),
+                is_too_dense: false,
+            }));
+        }
+        out.open_with_template(kind, span(self.at, self.at + 1), self.template);
+        self.at += 1;
+        Ok(())
+    }
+
+    /// What comes in the container just opened.
+    #[inline]
+    fn inside(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Next {
+        self.skip_space();
+        match (kind, self.peek()) {
+            (ValueKind::Object, Some(b'}')) | (ValueKind::Array, Some(b']')) => {
+                self.close(out);
+                Next::After
+            }
+            (ValueKind::Object, _) => Next::Key,
+            _ => {
+                self.template = out.item_template();
+                Next::Value
+            }
+        }
+    }
+
+    fn close(&mut self, out: &mut Builder<'_>) {
+        self.at += 1;
+        out.close(span(0, self.at).end);
+    }
+
+    /// A key and the colon after it, and what comes after them, as far as it is written as its template.
+    #[expect(clippy::inline_always, reason = "called in one place, for every value")]
+    #[inline(always)]
+    fn key(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+        self.skip_space();
+        let template = out.key_template();
+        if template != repeat_template::NONE {
+            let next = self.copy_run(out, out.before_key(template));
+            let next = next.or_else(|| match out.key_after(template) {
+                repeat_template::NONE => None,
+                after => self.copy_run(out, out.before_key(after)),
+            });
+            if let Some(next) = next {
+                return Ok(next);
+            }
+        }
+        self.template = repeat_template::NONE;
+        if !self.short_key(out) && !self.long_key(out) {
+            self.other_key(out)?;
+        }
+        Ok(Next::Other)
+    }
+
+    /// A key that may have a number and the colon right after it: what nearly all keys are. False if it is another,
+    /// or too close to the end of the text for the look ahead; then nothing was read.
+    #[inline]
+    fn short_key(&mut self, out: &mut Builder<'_>) -> bool {
+        let ahead = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<{ name::LONGEST + 3 }>());
+        let Some([b'"', ahead @ ..]) = ahead else { return false };
+        let Some((length, letters)) = strings::short_plain(ahead) else { return false };
+        if ahead.get(length) != Some(&b'"') || ahead.get(length + 1) != Some(&b':') {
+            return false;
+        }
+        let end = self.at + length + 2;
+        out.key(span(self.at, end), name::recognise(letters));
+        self.at = end + 1;
+        true
+    }
+
+    /// Reads a plain key that [`Self::short_key`] does not, such as a longer one. False if there is none; then
+    /// nothing was read.
+    #[inline(never)]
+    fn long_key(&mut self, out: &mut Builder<'_>) -> bool {
+        let (start, end) = (self.at, self.plain_end());
+        let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
+        let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
+        out.key(span(start, end + 1), if key.len() > name::LONGEST { name::recognise_long(key) } else { 0 });
+        self.at = end + 2;
+        true
+    }
+
+    #[cold]
+    fn other_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        self.string(out)?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("after object key"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn literal(&mut self, out: &mut Builder<'_>, kind: ValueKind, word: &'static str) -> Result<(), Fault> {
+        let start = self.at;
+        for expected in word.bytes() {
+            if self.peek() != Some(expected) {
+                let context = format!("in literal {word} (expecting '{}')", char::from(expected));
+                return Err(self.unexpected(&context));
+            }
+            self.at += 1;
+        }
+        out.fixed(kind, span(start, self.at), word);
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return Err(self.unexpected("in numeric literal")),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return Err(self.unexpected("after decimal point in numeric literal"));
+            }
+            self.digits();
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return Err(self.unexpected("in exponent of numeric literal"));
+            }
+            self.digits();
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) {
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "every caller passes it on as it is")]
+    fn unexpected(&self, context: &str) -> Fault {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let character = std::str::from_utf8(rest).ok().and_then(|text| text.chars().next());
+        let detail = match character {
+            None => "unexpected end of JSON input".to_owned(),
+            Some('\'') => format!("invalid character '\\'' {context}"),
+            Some('"') => format!("invalid character '\"' {context}"),
+            Some(other) => {
+                let quoted = tollgate_formats::gofmt::quote(other.encode_utf8(&mut [0; 4]));
+                format!("invalid character '{}' {context}", quoted.trim_matches('"'))
+            }
+        };
+        Box::new(SyntaxError { at: self.at, detail, is_too_dense: false })
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+fn span(start: usize, end: usize) -> Span {
+    Span { start: start as u32, end: end as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn values_survive_as_written() {
+        let table = [
+            (
+                r#"{"a":[1,-0,1e2,1.50],"b":{"c":null,"d":true}}"#,
+                r#"{"a":[1,-0,1e2,1.50],"b":{"c":null,"d":true}}"#,
+            ),
+            (r#" [ "a\u0041\ud83d\ude00\ud800x" ] "#, "[\"aA😀\u{fffd}x\"]"),
+            (r#"{"k":1,"k":2}"#, r#"{"k":2}"#),
+            (r#""\ud800A""#, "\"\u{fffd}A\""),
+        ];
+        for (input, expected) in table {
+            let doc = parse(input).unwrap();
+            assert_eq!(doc.root().to_json(), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn faults_have_gos_words_and_the_place() {
+        let table = [
+            ("", 0, "unexpected end of JSON input"),
+            ("x", 0, "invalid character 'x' looking for beginning of value"),
+            (r#"{"a":1,}"#, 7, "invalid character '}' looking for beginning of object key string"),
+            (r#"{"a" 1}"#, 5, "invalid character '1' after object key"),
+            ("[1 2]", 3, "invalid character '2' after array element"),
+            ("{} x", 3, "invalid character 'x' after top-level value"),
+            ("\"a\nb\"", 2, "invalid character '\\n' in string literal"),
+            ("{\"a\":\"\\txxx\n", 11, "invalid character '\\n' in string literal"),
+            ("{\"a\":\"\\txxxxxxxxxxxxxxxxxxxx \n\n", 29, "invalid character '\\n' in string literal"),
+            ("{\"abcdefgh\n", 10, "invalid character '\\n' in string literal"),
+            ("{\"a-key-of-more-than-sixteen-bytes \r\n", 35, "invalid character '\\r' in string literal"),
+            ("\"a\\nb ", 6, "unexpected end of JSON input"),
+            ("tru", 3, "unexpected end of JSON input"),
+            ("trux", 3, "invalid character 'x' in literal true (expecting 'e')"),
+            ("01", 1, "invalid character '1' after top-level value"),
+        ];
+        for (input, at, detail) in table {
+            let error = parse(input).unwrap_err();
+            assert_eq!((error.at, error.detail.as_str()), (at, detail), "{input}");
+        }
+    }
+
+    #[test]
+    fn depth_is_a_limit_and_not_a_crash() {
+        let deep = "[".repeat(200_000);
+        assert_eq!(parse(&deep).unwrap_err().detail, "exceeded max depth");
+        let fine = format!("{}{}", "[".repeat(9_999), "]".repeat(9_999));
+        assert_eq!(parse(&fine).unwrap().root().to_json(), fine);
+    }
+}

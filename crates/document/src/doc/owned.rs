@@ -1,0 +1,77 @@
+//! Texts of a document that are not in its source as they are: strings with escapes, folded YAML, what was filled in.
+//!
+//! One text for all of them: a list of a million escaped letters is a million of these, and a box for each would take
+//! ten times the bytes of the source. Invariant: in the order of the nodes they belong to.
+
+/// The texts, one behind the other.
+#[derive(Debug)]
+pub(super) struct OwnedTexts {
+    /// The node of each, and where its text ends.
+    ends: Vec<(u32, u32)>,
+    texts: String,
+}
+
+impl OwnedTexts {
+    pub(super) const NONE: OwnedTexts = OwnedTexts { ends: Vec::new(), texts: String::new() };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes that they take in memory.
+    pub(super) fn bytes_kept(&self) -> usize {
+        self.ends.capacity() * size_of::<(u32, u32)>() + self.texts.capacity()
+    }
+
+    /// The text of a node, which is the last one so far.
+    #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
+    pub(super) fn push(&mut self, node: u32, text: &str) {
+        self.texts.push_str(text);
+        self.ends.push((node, self.texts.len() as u32));
+    }
+
+    /// The text of a node; empty if it has none here.
+    pub(super) fn text(&self, node: u32) -> &str {
+        let found = self.ends.binary_search_by_key(&node, |(owner, _)| *owner);
+        found.ok().map_or("", |index| self.texts.get(self.start(index)..self.end(index)).unwrap_or_default())
+    }
+
+    /// The first node from that one on that has a text here.
+    pub(super) fn first_from(&self, node: u32) -> Option<u32> {
+        let index = self.ends.partition_point(|(owner, _)| *owner < node);
+        self.ends.get(index).map(|(owner, _)| *owner)
+    }
+
+    /// Forgets the texts of that node and of all after it.
+    pub(super) fn truncate(&mut self, node: u32) {
+        let kept = self.ends.partition_point(|(owner, _)| *owner < node);
+        self.texts.truncate(self.start(kept));
+        self.ends.truncate(kept);
+    }
+
+    fn start(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.end(before))
+    }
+
+    fn end(&self, index: usize) -> usize {
+        self.ends.get(index).map_or(self.texts.len(), |(_, end)| *end as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OwnedTexts;
+
+    #[test]
+    fn each_node_has_its_own_text() {
+        let mut owned = OwnedTexts::NONE;
+        for (node, text) in [(1, "a"), (4, ""), (9, "ö\n")] {
+            owned.push(node, text);
+        }
+        assert_eq!([1, 2, 4, 9].map(|node| owned.text(node)), ["a", "", "", "ö\n"]);
+        assert_eq!([0, 2, 9, 10].map(|node| owned.first_from(node)), [Some(1), Some(4), Some(9), None]);
+        owned.truncate(4);
+        owned.push(5, "b");
+        assert_eq!([1, 4, 5, 9].map(|node| owned.text(node)), ["a", "", "b", ""]);
+    }
+}

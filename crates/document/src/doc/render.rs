@@ -1,0 +1,144 @@
+//! Values as compact JSON text.
+//!
+//! Sizes are those of what an API server receives, so layout and syntax do not count. For a file this is the JSON that
+//! kubectl makes of it: compact, keys sorted, Go's numbers and escapes. For a review it is the text as received, in the
+//! shortest form that a client can have sent. No recursion, so nesting cannot exhaust the stack.
+
+use std::borrow::Cow;
+
+use super::{Items, Syntax, Value, ValueKind};
+use tollgate_formats::gofmt::{head, json_number, json_string};
+
+impl<'d> Value<'d> {
+    /// The JSON text of this value: as received, or as kubectl would send it.
+    pub fn raw_json(self) -> Cow<'d, str> {
+        if self.doc.syntax == Syntax::Json {
+            let span = self.span();
+            let whole = self.doc.source.get(span.start as usize..span.end as usize);
+            if let Some(text) = whole
+                && !text.is_empty()
+            {
+                return Cow::Borrowed(text);
+            }
+        }
+        Cow::Owned(self.to_json())
+    }
+
+    /// Whether kubectl sends more than `limit` bytes for this value of a file: it decodes JSON and YAML alike, and
+    /// encodes the result with Go's `encoding/json`.
+    pub fn is_sent_longer_than(self, limit: usize) -> bool {
+        // One byte of JSON becomes at most six: `<` is escaped, and `1e20` has 21 digits.
+        if self.doc.syntax == Syntax::Json && self.span().len() as usize <= limit / 6 {
+            return false;
+        }
+        // A string may be cut up to three bytes early, before a character that does not fit.
+        self.encode(limit + 8, json_number).len() > limit
+    }
+
+    /// Bytes of [`Value::raw_json`] of a review without blanks, and with `<`, `>`, `&`, U+2028 and U+2029 written as
+    /// themselves. An API server removes the blanks and escapes the others, whatever a client sent.
+    pub fn least_received_len(self) -> usize {
+        let raw = self.raw_json();
+        let (mut length, mut in_string) = (0, false);
+        let mut rest = raw.as_bytes();
+        while let Some(first) = rest.first() {
+            let (read, counted) = match (first, rest.get(..6)) {
+                (b'\\', Some(br"\u003c" | br"\u003e" | br"\u0026")) => (6, 1),
+                (b'\\', Some(br"\u2028" | br"\u2029")) => (6, 3),
+                (b'\\', _) => (2, 2),
+                (b' ' | b'\t' | b'\n' | b'\r', _) if !in_string => (1, 0),
+                _ => (1, 1),
+            };
+            in_string ^= *first == b'"';
+            length += counted;
+            rest = rest.get(read..).unwrap_or_default();
+        }
+        length
+    }
+
+    /// Compact JSON with sorted keys and Go's string escapes (`<`, `>`, `&` too), the last of duplicate keys kept.
+    pub fn to_json(self) -> String {
+        self.json_within(usize::MAX)
+    }
+
+    /// [`Value::to_json`]; the text may end anywhere past `max_bytes` bytes.
+    pub fn json_within(self, max_bytes: usize) -> String {
+        self.encode(max_bytes, |literal| Cow::Borrowed(literal))
+    }
+
+    /// [`Value::to_json`] with numbers written by `number`; the text may end anywhere past `max_bytes` bytes.
+    fn encode(self, max_bytes: usize, number: impl Fn(&str) -> Cow<'_, str>) -> String {
+        let string = |out: &mut String, text| json_string(out, head(text, max_bytes));
+        let mut out = String::new();
+        let mut open: Vec<Rest<'d>> = Vec::new();
+        let mut next = Some(self);
+        while out.len() <= max_bytes {
+            if let Some(value) = next.take() {
+                match value.kind() {
+                    ValueKind::String => string(&mut out, value.text()),
+                    ValueKind::Null => out.push_str("null"),
+                    ValueKind::Bool => out.push_str(value.text()),
+                    ValueKind::Number => out.push_str(head(&number(value.text()), max_bytes)),
+                    ValueKind::Array => {
+                        out.push('[');
+                        open.push(Rest::Items(value.items()));
+                    }
+                    ValueKind::Object => {
+                        out.push('{');
+                        open.push(Rest::Members(sorted_members(value).into_iter()));
+                    }
+                }
+            }
+            match open.last_mut() {
+                None => break,
+                Some(Rest::Items(items)) => {
+                    next = items.next();
+                    separate(&mut out, '[', ']', next.is_some());
+                }
+                Some(Rest::Members(members)) => {
+                    let member = members.next();
+                    separate(&mut out, '{', '}', member.is_some());
+                    if let Some((key, value)) = member {
+                        string(&mut out, key);
+                        out.push(':');
+                        next = Some(value);
+                    }
+                }
+            }
+            if next.is_none() {
+                open.pop();
+            }
+        }
+        out
+    }
+}
+
+/// What of a container is not written yet.
+enum Rest<'d> {
+    Items(Items<'d>),
+    Members(std::vec::IntoIter<(&'d str, Value<'d>)>),
+}
+
+/// A comma before all but the first, or the end.
+fn separate(out: &mut String, start: char, end: char, goes_on: bool) {
+    if !goes_on {
+        out.push(end);
+    } else if !out.ends_with(start) {
+        out.push(',');
+    }
+}
+
+fn sorted_members<'d>(value: Value<'d>) -> Vec<(&'d str, Value<'d>)> {
+    let mut members: Vec<(&'d str, Value<'d>)> =
+        value.members().map(|(key, member)| (key.text(), member)).collect();
+    members.sort_by_key(|(key, _)| *key);
+    // The sort is stable: of equal keys the last one written comes last and is kept.
+    let mut kept: Vec<(&'d str, Value<'d>)> = Vec::with_capacity(members.len());
+    for member in members {
+        match kept.last_mut() {
+            Some(last) if last.0 == member.0 => *last = member,
+            _ => kept.push(member),
+        }
+    }
+    kept
+}

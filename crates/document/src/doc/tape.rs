@@ -1,0 +1,97 @@
+//! The nodes of a document. A thread keeps the capacity of its last tape for the next: memory that goes back to the
+//! system for every request costs more than reading it.
+//!
+//! Bounded: one vector per thread, the larger of two, and none above a size. It holds no data, so it changes no answer.
+
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+
+use super::Node;
+
+/// Nodes of the largest tape that is kept: those of an object as large as a cluster stores them.
+const LARGEST: usize = 128 << 10;
+
+thread_local! {
+    static POOL: Cell<Vec<Node>> = const { Cell::new(Vec::new()) };
+}
+
+/// A vector of nodes that leaves its capacity to the next one.
+#[derive(Debug)]
+pub(super) struct Tape(Vec<Node>);
+
+impl Tape {
+    /// No nodes and no capacity.
+    pub(super) const EMPTY: Tape = Tape(Vec::new());
+
+    /// No nodes, and capacity for that many.
+    pub(super) fn with_capacity(nodes: usize) -> Tape {
+        let kept = POOL.try_with(Cell::take).unwrap_or_default();
+        Tape(if kept.capacity() < nodes { Vec::with_capacity(nodes) } else { kept })
+    }
+
+    /// No nodes, and capacity for just that many in an allocation of its own: for documents that are kept.
+    pub(super) fn to_keep(nodes: usize) -> Tape {
+        Tape(Vec::with_capacity(nodes))
+    }
+}
+
+impl Drop for Tape {
+    fn drop(&mut self) {
+        let mut nodes = std::mem::take(&mut self.0);
+        nodes.clear();
+        // A thread that ends keeps nothing.
+        let _ = POOL.try_with(|pool| {
+            let other = pool.take();
+            let is_better = (other.capacity()..=LARGEST).contains(&nodes.capacity());
+            pool.set(if is_better { nodes } else { other });
+        });
+    }
+}
+
+impl Deref for Tape {
+    type Target = Vec<Node>;
+
+    fn deref(&self) -> &Vec<Node> {
+        &self.0
+    }
+}
+
+impl DerefMut for Tape {
+    fn deref_mut(&mut self) -> &mut Vec<Node> {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LARGEST, POOL, Tape};
+    use crate::doc::parse;
+
+    fn pooled() -> usize {
+        let tape = POOL.take();
+        assert!(tape.is_empty(), "capacity, and nothing in it");
+        let capacity = tape.capacity();
+        POOL.set(tape);
+        capacity
+    }
+
+    #[test]
+    fn a_document_gets_the_capacity_of_the_one_before_and_nothing_else() {
+        let large = format!("[{}0]", "{\"a\":[1,2,3]},".repeat(100));
+        drop(parse(&large).unwrap());
+        assert!(pooled() > 100);
+        for text in ["{}", r#"{"b":null}"#, "[[[]]]"] {
+            assert_eq!(parse(text).unwrap().root().to_json(), text);
+        }
+    }
+
+    #[test]
+    fn the_larger_capacity_is_kept_and_no_enormous_one() {
+        drop(Tape::with_capacity(LARGEST + 1));
+        assert_eq!(pooled(), 0);
+        let (large, small) = (Tape::with_capacity(5_000), Tape::with_capacity(10));
+        drop(large);
+        drop(small);
+        assert_eq!(pooled(), 5_000);
+    }
+}

@@ -1,0 +1,365 @@
+//! Where something is in an object: [`Path`] on the stack while walking, [`FieldPath`] owned in a finding.
+//!
+//! A path prints in three ways. The user's path leads through the file as written. The API server validates the internal
+//! *hub* version, so its paths differ: they lack `basic` of v1beta1 and have `exactly`. Declarative validation prints the
+//! *native* path of the request's version. Each segment knows where it appears; no strings are rewritten.
+//!
+//! Invariant: walking costs no allocation; [`Path::owned`] is the only place that copies.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// One step of a path that is still being walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment<'a> {
+    /// The start of the object.
+    Root,
+    /// `.name`, in every printing.
+    Field(&'a str),
+    /// `.name` in the file and in native paths, not in hub paths: `basic`.
+    WireField(&'a str),
+    /// `.name` in hub paths only: `exactly` for a v1beta1 request.
+    HubField(&'a str),
+    /// `.name` only for the user: what the server's path leaves out.
+    UserField(&'a str),
+    /// `[i]`, in every printing.
+    Index(usize),
+    /// `[i]` only for the user.
+    UserIndex(usize),
+    /// `[from]` for the user, `[to]` for the server, which has removed what was before.
+    Moved {
+        /// The index in the file.
+        from: usize,
+        /// The index that is left.
+        to: usize,
+    },
+    /// `[key]`; the server shortens keys longer than the limit (0: never).
+    Key(&'a str, usize),
+    /// `[key]` only for the user.
+    UserKey(&'a str),
+}
+
+/// A path being walked: 40 bytes on the stack, parents borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    seg: Segment<'a>,
+}
+
+impl<'a> Path<'a> {
+    /// The object itself.
+    pub const ROOT: Path<'static> = Path { parent: None, seg: Segment::Root };
+
+    /// One step further.
+    pub const fn then(&'a self, seg: Segment<'a>) -> Path<'a> {
+        Path { parent: Some(self), seg }
+    }
+
+    /// `.name`
+    pub const fn field(&'a self, name: &'a str) -> Path<'a> {
+        self.then(Segment::Field(name))
+    }
+
+    /// Descends through fields and calls `visit` at the end.
+    pub fn descend(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
+        match fields.split_first() {
+            Some((step, rest)) => self.field(step).descend(rest, visit),
+            None => visit(self),
+        }
+    }
+
+    /// `[i]`
+    pub const fn index(&'a self, index: usize) -> Path<'a> {
+        self.then(Segment::Index(index))
+    }
+
+    /// `[key]`, printed whole everywhere.
+    pub const fn key(&'a self, key: &'a str) -> Path<'a> {
+        self.then(Segment::Key(key, 0))
+    }
+
+    /// `[key]`, shortened by the server beyond `limit` bytes.
+    pub const fn short_key(&'a self, key: &'a str, limit: usize) -> Path<'a> {
+        self.then(Segment::Key(key, limit))
+    }
+
+    /// `[key]` that only the user's printing shows.
+    pub const fn own_key(&'a self, key: &'a str) -> Path<'a> {
+        self.then(Segment::UserKey(key))
+    }
+
+    /// `[i]` that only the user's printing shows.
+    pub const fn own_index(&'a self, index: usize) -> Path<'a> {
+        self.then(Segment::UserIndex(index))
+    }
+
+    /// Calls `visit` with each step of the user's path, without copying it.
+    pub fn visit_user_steps(&self, visit: &mut dyn FnMut(StepName<'_>)) {
+        if let Some(parent) = self.parent {
+            parent.visit_user_steps(visit);
+        }
+        match self.seg {
+            Segment::Root | Segment::HubField(_) => {}
+            Segment::Field(name) | Segment::WireField(name) | Segment::UserField(name) => {
+                visit(StepName::Field(&truncated(name)));
+            }
+            Segment::Index(index) | Segment::UserIndex(index) | Segment::Moved { from: index, .. } => {
+                visit(StepName::Index(index));
+            }
+            Segment::Key(key, _) | Segment::UserKey(key) => visit(StepName::Key(&truncated(key))),
+        }
+    }
+
+    /// A copy that outlives the walk.
+    pub fn owned(&self) -> FieldPath {
+        let depth = std::iter::successors(Some(self), |path| path.parent).count();
+        let mut steps = Vec::with_capacity(depth);
+        let mut at = Some(self);
+        while let Some(path) = at {
+            if let Some(step) = Step::of(path.seg) {
+                steps.push(step);
+            }
+            at = path.parent;
+        }
+        steps.reverse();
+        FieldPath { steps }
+    }
+}
+
+/// One step of an owned path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    /// What the step is.
+    pub name: Name,
+    visibility: Visibility,
+}
+
+/// The name of a step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// A list index.
+    Index(usize),
+    /// A field of a struct.
+    Field(Box<str>),
+    /// A key of a map.
+    Key(Box<str>),
+}
+
+/// [`Name`], borrowed.
+#[derive(Clone, Copy, Debug)]
+pub enum StepName<'a> {
+    Index(usize),
+    Field(&'a str),
+    Key(&'a str),
+}
+
+/// For which audiences a step is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Visibility {
+    Everywhere { limit: usize },
+    Wire,
+    Hub,
+    User,
+    Moved { to: usize },
+}
+
+/// Who a path is printed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathStyle {
+    /// The user: the way through the file.
+    User,
+    /// The API server's hand-written validation.
+    Hub,
+    /// The API server's declarative validation.
+    Native,
+}
+
+impl Step {
+    fn of(seg: Segment<'_>) -> Option<Step> {
+        let (name, visibility) = match seg {
+            Segment::Root => return None,
+            Segment::Field(name) => {
+                (Name::Field(truncated(name).into()), Visibility::Everywhere { limit: 0 })
+            }
+            Segment::WireField(name) => (Name::Field(truncated(name).into()), Visibility::Wire),
+            Segment::HubField(name) => (Name::Field(truncated(name).into()), Visibility::Hub),
+            Segment::UserField(name) => (Name::Field(truncated(name).into()), Visibility::User),
+            Segment::Index(index) => (Name::Index(index), Visibility::Everywhere { limit: 0 }),
+            Segment::UserIndex(index) => (Name::Index(index), Visibility::User),
+            Segment::Moved { from, to } => (Name::Index(from), Visibility::Moved { to }),
+            Segment::Key(key, limit) => (Name::Key(truncated(key).into()), Visibility::Everywhere { limit }),
+            Segment::UserKey(key) => (Name::Key(truncated(key).into()), Visibility::User),
+        };
+        Some(Step { name, visibility })
+    }
+
+    fn is_visible_to(&self, audience: PathStyle) -> bool {
+        match self.visibility {
+            Visibility::Everywhere { .. } | Visibility::Moved { .. } => true,
+            Visibility::Wire => audience != PathStyle::Hub,
+            Visibility::Hub => audience == PathStyle::Hub,
+            Visibility::User => audience == PathStyle::User,
+        }
+    }
+}
+
+/// Bytes of a key that are kept: a key of megabytes could otherwise be copied into thousands of findings.
+const MAX_KEY_BYTES: usize = 16 << 10;
+/// Bytes kept of the end of a longer key, because servers print some.
+const KEY_TAIL_BYTES: usize = 256;
+
+/// A name or key; only the beginning and the end of a very long one.
+fn truncated(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_KEY_BYTES {
+        return Cow::Borrowed(name);
+    }
+    let whole = |at: &usize| name.is_char_boundary(*at);
+    let head = (0..=MAX_KEY_BYTES).rev().find(whole).unwrap_or_default();
+    let tail = (name.len() - KEY_TAIL_BYTES..name.len()).find(whole).unwrap_or(name.len());
+    Cow::Owned([name.get(..head).unwrap_or_default(), "…", name.get(tail..).unwrap_or_default()].concat())
+}
+
+/// A path that outlives the walk. Ordered as it prints: fields by name, indexes by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldPath {
+    steps: Vec<Step>,
+}
+
+impl FieldPath {
+    /// The steps of the user's path.
+    pub fn user_steps(&self) -> impl Iterator<Item = &Name> {
+        self.steps.iter().filter(|step| step.is_visible_to(PathStyle::User)).map(|step| &step.name)
+    }
+
+    /// Calls `visit` with each step of the user's path.
+    pub fn visit_user_steps(&self, visit: &mut dyn FnMut(StepName<'_>)) {
+        for name in self.user_steps() {
+            visit(match name {
+                Name::Index(index) => StepName::Index(*index),
+                Name::Field(name) => StepName::Field(name),
+                Name::Key(key) => StepName::Key(key),
+            });
+        }
+    }
+
+    /// About as many bytes as it prints.
+    pub fn bytes(&self) -> usize {
+        let step = |step: &Step| match &step.name {
+            Name::Index(_) => 4,
+            Name::Field(name) | Name::Key(name) => name.len() + 1,
+        };
+        self.steps.iter().map(step).sum()
+    }
+
+    /// The dotted path for a reader: `spec.devices[0].attributes[a.b/c]`.
+    pub fn print(&self, audience: PathStyle) -> String {
+        let mut out = String::new();
+        for step in self.steps.iter().filter(|step| step.is_visible_to(audience)) {
+            match &step.name {
+                Name::Index(index) => match step.visibility {
+                    Visibility::Moved { to } if audience != PathStyle::User => _ = write!(out, "[{to}]"),
+                    _ => _ = write!(out, "[{index}]"),
+                },
+                Name::Field(name) if out.is_empty() => out.push_str(name),
+                Name::Field(name) => _ = write!(out, ".{name}"),
+                Name::Key(key) => match step.visibility {
+                    Visibility::Everywhere { limit } if audience != PathStyle::User && limit > 0 => {
+                        _ = write!(out, "[{}]", server_shortened(key, limit));
+                    }
+                    _ => _ = write!(out, "[{key}]"),
+                },
+            }
+        }
+        out
+    }
+
+    /// RFC 6901 pointer of the user's path.
+    pub fn pointer(&self) -> String {
+        let mut out = String::new();
+        for name in self.user_steps() {
+            out.push('/');
+            match name {
+                Name::Index(index) => _ = write!(out, "{index}"),
+                Name::Field(name) | Name::Key(name) => {
+                    out.push_str(&name.replace('~', "~0").replace('/', "~1"))
+                }
+            }
+        }
+        out
+    }
+
+    /// The user's path without the field that comes after `prefix`; none if another step does.
+    pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
+        let visible = |(_, step): &(usize, &Step)| step.is_visible_to(PathStyle::User);
+        let mut steps = self.steps.iter().enumerate().filter(visible);
+        for name in prefix.user_steps() {
+            steps.next().filter(|(_, step)| step.name == *name)?;
+        }
+        let (at, _) = steps.next().filter(|(_, step)| step.name == Name::Field(field.into()))?;
+        let mut rest = self.clone();
+        rest.steps.remove(at);
+        Some(rest)
+    }
+
+    /// This path with `prefix` (a list's `items[i]`) before it, for the user only.
+    #[must_use]
+    pub fn within(mut self, prefix: &Path<'_>) -> FieldPath {
+        let mut steps = prefix.owned().steps;
+        steps.append(&mut self.steps);
+        FieldPath { steps }
+    }
+}
+
+/// Long map keys as the API server prints them in paths.
+// upstream v1.36 truncateIfTooLong
+fn server_shortened(key: &str, limit: usize) -> String {
+    if key.len() <= limit {
+        return key.to_owned();
+    }
+    let keep = limit.max(16) - 3;
+    let (head, tail) = (keep.div_ceil(2), keep / 2);
+    let bytes = key.as_bytes();
+    let cut =
+        [bytes.get(..head).unwrap_or(bytes), b"...", bytes.get(bytes.len() - tail..).unwrap_or(b"")].concat();
+    String::from_utf8_lossy(&cut).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Path, PathStyle, Segment};
+
+    #[test]
+    fn each_reader_sees_its_own_path() {
+        let spec = Path::ROOT.field("spec");
+        let devices = spec.field("devices");
+        let device = devices.index(3);
+        let basic = device.then(Segment::WireField("basic"));
+        let taints = basic.field("taints");
+        let path = taints.owned();
+        assert_eq!(path.print(PathStyle::User), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(PathStyle::Native), "spec.devices[3].basic.taints");
+        assert_eq!(path.print(PathStyle::Hub), "spec.devices[3].taints");
+        assert_eq!(path.pointer(), "/spec/devices/3/basic/taints");
+        let exactly = device.then(Segment::HubField("exactly"));
+        assert_eq!(exactly.field("count").owned().print(PathStyle::User), "spec.devices[3].count");
+        assert_eq!(exactly.field("count").owned().print(PathStyle::Hub), "spec.devices[3].exactly.count");
+        let key = "k".repeat(100);
+        let long = device.short_key(&key, 96);
+        assert_eq!(long.owned().print(PathStyle::Hub).len(), "spec.devices[3][]".len() + 96);
+        assert_eq!(long.owned().print(PathStyle::User).len(), "spec.devices[3][]".len() + 100);
+    }
+
+    #[test]
+    fn a_key_of_megabytes_keeps_its_beginning_and_its_end() {
+        let key = format!("a{}é", "ü".repeat(20_000));
+        let path = Path::ROOT.key(&key).owned();
+        assert!(path.bytes() < 17 << 10, "{}", path.bytes());
+        let printed = path.print(PathStyle::User);
+        assert!(printed.starts_with("[aü") && printed.contains('…') && printed.ends_with("üé]"));
+    }
+
+    #[test]
+    fn a_pointer_escapes_slashes_and_tildes() {
+        assert_eq!(Path::ROOT.key("a/b~c").owned().pointer(), "/a~1b~0c");
+    }
+}

@@ -1,0 +1,263 @@
+//! The one way to say that something is wrong with an object.
+//!
+//! A finding states a fact: which rule, where, what kind of fault, which value, and what would be accepted. It has no
+//! level (policy's word), no position (a function of document and path, asked only when there is something to
+//! print), no file, and it does not serialise.
+//!
+//! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
+
+mod budget;
+mod fix;
+mod message;
+
+pub use budget::{FindingBudget, Findings, LEFT_OUT};
+pub use fix::is_taint;
+pub use fix::{Applicability, Edit, Fix, NewValue};
+pub use message::MessageStyle;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::field::FieldPath;
+
+/// A rule's stable name: `taint-effect`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct RuleId(pub &'static str);
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Kinds of fault, those of the Kubernetes API.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ErrorType {
+    /// A value must be there.
+    Required,
+    /// The value is malformed.
+    Invalid,
+    /// Not one of the known values.
+    NotSupported,
+    /// Given before.
+    Duplicate,
+    /// May not be set here.
+    Forbidden,
+    /// Names something that is not there.
+    NotFound,
+    /// Too many bytes or characters.
+    TooLong,
+    /// Too few characters.
+    TooShort,
+    /// Too many items.
+    TooMany,
+    /// Too few items.
+    TooFew,
+    /// Of the wrong JSON type.
+    TypeInvalid,
+    /// The server could not decide.
+    Internal,
+    /// Not a fault: so many more were found, and left out.
+    LeftOut,
+}
+
+impl ErrorType {
+    /// The API's word in `status.details.causes[].reason`.
+    pub fn cause(self) -> &'static str {
+        match self {
+            ErrorType::Required => "FieldValueRequired",
+            ErrorType::Invalid => "FieldValueInvalid",
+            ErrorType::NotSupported => "FieldValueNotSupported",
+            ErrorType::Duplicate => "FieldValueDuplicate",
+            ErrorType::Forbidden => "FieldValueForbidden",
+            ErrorType::NotFound => "FieldValueNotFound",
+            ErrorType::TooLong => "FieldValueTooLong",
+            ErrorType::TooShort => "FieldValueTooShort",
+            ErrorType::TooMany | ErrorType::LeftOut => "FieldValueTooMany",
+            ErrorType::TooFew => "FieldValueTooFew",
+            ErrorType::TypeInvalid => "FieldValueTypeInvalid",
+            ErrorType::Internal => "InternalError",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            ErrorType::Required => "Required value",
+            ErrorType::Invalid | ErrorType::TypeInvalid => "Invalid value",
+            ErrorType::NotSupported => "Unsupported value",
+            ErrorType::Duplicate => "Duplicate value",
+            ErrorType::Forbidden => "Forbidden",
+            ErrorType::NotFound => "Not found",
+            ErrorType::TooLong => "Too long",
+            ErrorType::TooShort => "Too short",
+            ErrorType::TooMany | ErrorType::LeftOut => "Too many",
+            ErrorType::TooFew => "Too few",
+            ErrorType::Internal => "Internal error",
+        }
+    }
+
+    /// Whether the server prints the value.
+    pub fn shows_value(self) -> bool {
+        !matches!(
+            self,
+            ErrorType::Required
+                | ErrorType::Forbidden
+                | ErrorType::TooLong
+                | ErrorType::TooShort
+                | ErrorType::Internal
+                | ErrorType::LeftOut
+        )
+    }
+}
+
+/// The offending value, kept as the server would print it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum BadValue {
+    /// Not shown.
+    Omitted,
+    /// `null`
+    Null,
+    /// A plain Go string, printed with `%q`.
+    Str(Box<str>),
+    /// Anything Go prints through `encoding/json`; already JSON text.
+    Json(Box<str>),
+    /// A number.
+    Int(i64),
+    /// How many there are of what may be there `limit` times. Only the count is printed.
+    Excess {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A bool.
+    Bool(bool),
+}
+
+impl BadValue {
+    /// A plain Go string.
+    pub fn str(text: &str) -> BadValue {
+        BadValue::Str(text.into())
+    }
+
+    /// A named Go string type: printed as a JSON string.
+    pub fn named(text: &str) -> BadValue {
+        let mut json = String::new();
+        tollgate_formats::gofmt::json_string(&mut json, text);
+        BadValue::Json(json.into())
+    }
+
+    /// A count of items.
+    pub fn count(n: usize) -> BadValue {
+        BadValue::Int(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadValue::Omitted => f.write_str("\"<value omitted>\""),
+            BadValue::Null => f.write_str("null"),
+            BadValue::Str(text) => f.write_str(&tollgate_formats::gofmt::quote(text)),
+            BadValue::Json(json) => f.write_str(json),
+            BadValue::Int(number) => write!(f, "{number}"),
+            BadValue::Excess { count, .. } => write!(f, "{count}"),
+            BadValue::Bool(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// Something wrong with an object. Ordered by path, then rule: the order of the fields is the order of reports.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Finding {
+    /// Where, as the user wrote it.
+    pub at: FieldPath,
+    /// Which rule says so.
+    pub rule: RuleId,
+    /// What kind of fault.
+    pub kind: ErrorType,
+    /// The value.
+    pub value: BadValue,
+    /// What would be accepted.
+    pub detail: Cow<'static, str>,
+    /// The path the API server prints, where it is another.
+    pub server_at: Option<String>,
+    /// Related paths: "first defined here".
+    pub also: Vec<FieldPath>,
+    /// Whether it is about the field's key and not its value (unknown fields, duplicate keys).
+    pub on_key: bool,
+    /// A hint for people beyond the server's words: "did you mean …".
+    pub help: Option<Cow<'static, str>>,
+    /// The detail in fewer words, for warnings of the webhook.
+    pub short: Option<Cow<'static, str>>,
+    /// Why a policy says so and whom to ask, for a second warning of the webhook.
+    pub advice: Option<Cow<'static, str>>,
+    /// How to mend it, where there is exactly one right answer.
+    pub fix: Option<Box<Fix>>,
+}
+
+impl Finding {
+    /// A finding with nothing optional: no related paths, no help, and a server that prints the user's path.
+    pub fn new(
+        rule: RuleId,
+        at: FieldPath,
+        kind: ErrorType,
+        value: BadValue,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Finding {
+        let detail = detail.into();
+        Finding {
+            at,
+            rule,
+            kind,
+            value,
+            detail,
+            server_at: None,
+            also: Vec::new(),
+            on_key: false,
+            help: None,
+            short: None,
+            advice: None,
+            fix: None,
+        }
+    }
+
+    /// True if both state one fact, whatever path the server prints: then they are merged into one.
+    pub fn same(&self, other: &Finding) -> bool {
+        (&self.at, self.rule, self.kind, &self.value, &self.detail)
+            == (&other.at, other.rule, other.kind, &other.value, &other.detail)
+    }
+
+    /// What the API server prints after the path: `Unsupported value: "X": supported values: …`. Messages for people are
+    /// those of the engine's `Diagnostic`, which knows whose words they are in.
+    pub fn body(&self) -> String {
+        use fmt::Write as _;
+        if self.kind == ErrorType::LeftOut {
+            return self.detail.to_string();
+        }
+        let mut out = self.kind.words().to_owned();
+        if self.kind.shows_value() {
+            _ = write!(out, ": {}", self.value);
+        }
+        if !self.detail.is_empty() {
+            _ = write!(out, ": {}", self.detail);
+        }
+        out
+    }
+
+    /// The path as the user wrote it.
+    pub fn field(&self) -> String {
+        self.at.print(crate::field::PathStyle::User)
+    }
+
+    /// The path the API server prints.
+    pub fn server_field(&self) -> String {
+        self.server_at.clone().unwrap_or_else(|| self.field())
+    }
+}
+
+impl AsRef<Finding> for Finding {
+    fn as_ref(&self) -> &Finding {
+        self
+    }
+}

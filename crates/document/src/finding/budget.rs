@@ -1,0 +1,324 @@
+//! How much is said about one object: texts are shortened, and past a number of bytes findings are only counted.
+//!
+//! A hostile object of a hundred kilobytes can be wrong in a million ways, each with the whole of it as its value. What
+//! is left out still counts for the verdict, under the name of its rule. [`FindingBudget::exact`] is for comparing with a server:
+//! it shortens nothing.
+//!
+//! Invariant: the same findings in the same order are kept and left out alike.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::{BadValue, ErrorType, Finding, RuleId};
+
+/// Bytes of a value or a detail that are kept; longer ones are shortened.
+const TEXT: usize = 16 << 10;
+/// Bytes of the texts of all findings about one object.
+const TEXTS: usize = 1 << 20;
+/// Bytes of a response that a finding takes beside its texts.
+const FRAME: usize = 100;
+/// More findings than this about one object help nobody.
+const MAX_FINDINGS: usize = 10_000;
+/// [`TEXTS`] for a response of the webhook: many are computed at once, and whoever sends requests decides how wrong
+/// they are. In memory a finding takes several times the bytes of its texts.
+const RESPONSE_TEXTS: usize = 160 << 10;
+/// [`MAX_FINDINGS`] for a response of the webhook.
+const RESPONSE_FINDINGS: usize = 800;
+
+/// The name of the finding that counts those that were left out.
+pub const LEFT_OUT: RuleId = RuleId("findings-left-out");
+
+/// What follows a text that was shortened.
+const CUT: &str = "… (shortened)";
+
+/// What may still be said about an object.
+#[derive(Clone, Copy, Debug)]
+pub struct FindingBudget {
+    text: usize,
+    bytes: usize,
+    findings: usize,
+}
+
+impl Default for FindingBudget {
+    fn default() -> FindingBudget {
+        FindingBudget { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
+    }
+}
+
+impl FindingBudget {
+    /// No text is shortened.
+    pub fn exact() -> FindingBudget {
+        FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
+    }
+
+    /// What is said about an object: exactly, in a response of the webhook, or otherwise.
+    pub fn of(is_exact: bool, is_response: bool) -> FindingBudget {
+        match (is_exact, is_response) {
+            (true, _) => FindingBudget::exact(),
+            (false, true) => FindingBudget { text: TEXT, bytes: RESPONSE_TEXTS, findings: RESPONSE_FINDINGS },
+            (false, false) => FindingBudget::default(),
+        }
+    }
+
+    /// Any number of findings, with the beginnings of their texts: for those who do not keep them.
+    pub fn endless(text: usize) -> FindingBudget {
+        FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
+    }
+
+    /// Nothing is shortened.
+    pub fn is_exact(&self) -> bool {
+        self.text == usize::MAX
+    }
+
+    /// Nothing more is kept.
+    pub fn is_full(&self) -> bool {
+        self.findings == 0 || self.bytes == 0
+    }
+
+    /// Bytes of a text of the next finding that are worth writing. One that is longer may end anywhere past them.
+    pub fn for_text(&self) -> usize {
+        if self.is_full() { 0 } else { self.text }
+    }
+
+    /// Shortens a finding's texts. False if the budget does not allow for it, nor for any after it.
+    pub fn take(&mut self, finding: &mut Finding) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        finding.shorten(self.text);
+        let Some(left) = self.bytes.checked_sub(finding.texts()) else {
+            self.bytes = 0;
+            return false;
+        };
+        if self.bytes < usize::MAX {
+            self.bytes = left;
+        }
+        self.findings = self.findings.saturating_sub(1);
+        true
+    }
+}
+
+impl Finding {
+    /// How many more findings there were.
+    pub fn left_out(count: usize) -> Finding {
+        let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
+        let detail = format!("… and {count} more {noun} {verb} left out");
+        let (at, value) = (crate::field::FieldPath::default(), BadValue::count(count));
+        Finding::new(LEFT_OUT, at, ErrorType::LeftOut, value, detail)
+    }
+
+    /// How many findings this one stands for that were left out.
+    pub fn counts(&self) -> usize {
+        match (self.kind, &self.value) {
+            (ErrorType::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
+    fn shorten(&mut self, limit: usize) {
+        if let BadValue::Str(text) | BadValue::Json(text) = &mut self.value
+            && let Some(shorter) = shortened(text, limit)
+        {
+            *text = shorter.into();
+        }
+        let others = [&mut self.help, &mut self.short, &mut self.advice];
+        for text in others.into_iter().flatten().chain([&mut self.detail]) {
+            if let Some(shorter) = shortened(text, limit) {
+                *text = Cow::Owned(shorter);
+            }
+        }
+    }
+
+    /// Bytes of its texts, about as often as they are printed.
+    fn texts(&self) -> usize {
+        let value = match &self.value {
+            BadValue::Str(text) | BadValue::Json(text) => text.len(),
+            _ => 8,
+        };
+        let also: usize = self.also.iter().map(crate::field::FieldPath::bytes).sum();
+        let help: usize =
+            [&self.help, &self.short, &self.advice].into_iter().flatten().map(|text| text.len()).sum();
+        let server_at = self.server_at.as_ref().map_or(0, String::len);
+        // A fix repeats paths that are counted here, and is not part of an answer.
+        FRAME + value + self.detail.len() + self.at.bytes() + also + help + server_at
+    }
+}
+
+fn shortened(text: &str, limit: usize) -> Option<String> {
+    (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), CUT].concat())
+}
+
+/// The findings about one object.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    kept: Vec<Finding>,
+    /// How many of which rule, in the order they came: a few rules, and a million findings.
+    left_out: Vec<(RuleId, usize)>,
+    budget: FindingBudget,
+    found: usize,
+}
+
+impl Findings {
+    /// None yet.
+    pub fn within(budget: FindingBudget) -> Findings {
+        Findings { budget, ..Findings::default() }
+    }
+
+    /// How many there were, those that are left out included.
+    #[inline]
+    pub fn found(&self) -> usize {
+        self.found
+    }
+
+    /// What may still be said.
+    pub fn budget(&self) -> FindingBudget {
+        self.budget
+    }
+
+    /// Those that are kept.
+    pub fn kept(&self) -> &[Finding] {
+        &self.kept
+    }
+
+    /// Some were left out.
+    #[cfg(test)]
+    pub fn is_cut(&self) -> bool {
+        !self.left_out.is_empty()
+    }
+
+    /// Some of such a rule were left out.
+    pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
+        self.left_out.iter().any(|(rule, _)| such(*rule))
+    }
+
+    /// Adds one. True if it is kept.
+    pub fn push(&mut self, mut finding: Finding) -> bool {
+        let is_kept = self.budget.take(&mut finding);
+        if is_kept {
+            self.found += 1;
+            self.kept.push(finding);
+        } else {
+            self.leave_out(finding.rule, 1);
+        }
+        is_kept
+    }
+
+    /// The last one that is kept.
+    pub fn last(&mut self) -> Option<&mut Finding> {
+        self.kept.last_mut()
+    }
+
+    /// One was found that need not be told.
+    pub fn pass(&mut self) {
+        self.found += 1;
+    }
+
+    /// Counts so many of a rule that nobody has written.
+    pub fn leave_out(&mut self, rule: RuleId, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.found += count;
+        match self.left_out.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, counted)) => *counted += count,
+            None => self.left_out.push((rule, count)),
+        }
+    }
+
+    /// Where it is now, to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            kept: self.kept.len(),
+            left_out: self.left_out.clone(),
+            budget: self.budget,
+            found: self.found,
+        }
+    }
+
+    /// Forgets all since then.
+    pub fn reset(&mut self, mark: Mark) {
+        self.kept.truncate(mark.kept);
+        *self = Findings {
+            kept: std::mem::take(&mut self.kept),
+            left_out: mark.left_out,
+            budget: mark.budget,
+            found: mark.found,
+        };
+    }
+
+    /// Takes out those, from the given one on, that `excused` says of.
+    pub fn excuse(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
+        let mut index = 0;
+        self.kept.retain(|finding| {
+            index += 1;
+            index <= first || !excused(finding)
+        });
+    }
+
+    /// All of them: what is kept, and how many of which rule are not.
+    pub fn into_parts(self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
+        (self.kept, self.left_out.into_iter().collect())
+    }
+}
+
+/// A moment of [`Findings`].
+#[derive(Clone, Debug)]
+pub struct Mark {
+    kept: usize,
+    left_out: Vec<(RuleId, usize)>,
+    budget: FindingBudget,
+    found: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FindingBudget, Findings, TEXT, TEXTS};
+    use crate::field::Path;
+    use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+
+    fn finding(value: &str) -> Finding {
+        Finding {
+            value: BadValue::str(value),
+            kind: ErrorType::Invalid,
+            rule: RuleId("a"),
+            ..Finding::left_out(0)
+        }
+    }
+
+    #[test]
+    fn values_are_shortened_above_a_length_and_findings_counted_past_another() {
+        for (length, kept) in [(TEXT, TEXT), (TEXT + 1, TEXT + "… (shortened)".len())] {
+            let mut budget = FindingBudget::default();
+            let mut one = finding(&"x".repeat(length));
+            assert!(budget.take(&mut one));
+            let BadValue::Str(text) = &one.value else { panic!("{one:?}") };
+            assert_eq!(text.len(), kept);
+        }
+        let mut findings = Findings::default();
+        for _ in 0..1_000 {
+            findings.push(finding(&"ö".repeat(TEXT)));
+        }
+        let count = findings.kept().len();
+        assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
+        assert_eq!(findings.found(), 1_000);
+        assert!(findings.is_cut() && findings.budget().is_full());
+        assert_eq!(findings.into_parts().1, [(RuleId("a"), 1_000 - count)].into());
+    }
+
+    #[test]
+    fn what_is_exact_is_not_shortened() {
+        let mut budget = FindingBudget::exact();
+        let long = "x".repeat(2 * TEXTS);
+        let mut one = finding(&long);
+        one.at = Path::ROOT.field("spec").owned();
+        assert!(budget.take(&mut one) && budget.take(&mut one.clone()));
+        assert_eq!(one.value, BadValue::str(&long));
+    }
+
+    #[test]
+    fn what_was_left_out_is_counted_in_words() {
+        assert_eq!(Finding::left_out(1).body(), "… and 1 more finding was left out");
+        assert_eq!(Finding::left_out(12).body(), "… and 12 more findings were left out");
+        assert_eq!(Finding::left_out(12).counts(), 12);
+    }
+}

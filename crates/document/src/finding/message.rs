@@ -1,0 +1,111 @@
+//! What a finding says after its path.
+//!
+//! The API server's verdicts keep its words, byte for byte. Everything else is written by Tollgate: a lint finds nothing
+//! invalid or missing, so its message is its detail alone.
+
+use std::fmt::Write as _;
+
+use super::{BadValue, ErrorType, Finding};
+
+/// Whose words a message is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageStyle {
+    /// The API server's: `Unsupported value: "X": supported values: …`.
+    ApiServer,
+    /// Plain words for the type of error and the value, then the detail: `"X" is not supported; supported values: …`.
+    Documented,
+    /// The detail, which stands on its own.
+    Plain,
+}
+
+impl Finding {
+    /// What stands after the path.
+    pub fn body_in(&self, style: MessageStyle) -> String {
+        match style {
+            // Nothing to print but the type of error.
+            _ if self.detail.is_empty() && style != MessageStyle::Documented => self.body(),
+            MessageStyle::ApiServer => self.body(),
+            MessageStyle::Plain => self.detail.to_string(),
+            MessageStyle::Documented => self.documented_body(),
+        }
+    }
+
+    /// The path as the user wrote it, and what stands after it.
+    pub fn message_in(&self, style: MessageStyle) -> String {
+        let (field, body) = (self.field(), self.body_in(style));
+        if field.is_empty() { body } else { format!("{field}: {body}") }
+    }
+
+    fn documented_body(&self) -> String {
+        let value = &self.value;
+        let mut text = match self.kind {
+            ErrorType::Required => "this field is required".to_owned(),
+            ErrorType::NotSupported => format!("{value} is not supported"),
+            ErrorType::Duplicate => format!("{value} is already listed"),
+            ErrorType::NotFound => format!("{value} was not found"),
+            ErrorType::TooLong => "is too long".to_owned(),
+            ErrorType::TooShort => "is too short".to_owned(),
+            ErrorType::TooMany | ErrorType::TooFew => format!("has {value} items"),
+            ErrorType::Invalid | ErrorType::TypeInvalid if self.detail.is_empty() => {
+                format!("{value} is invalid")
+            }
+            ErrorType::Invalid | ErrorType::TypeInvalid if value.is_short() => format!("{value} is invalid"),
+            _ => String::new(),
+        };
+        if !self.detail.is_empty() {
+            let separator = match self.kind {
+                _ if text.is_empty() => "",
+                // Its detail lists the values that are.
+                ErrorType::NotSupported => "; ",
+                _ => ": ",
+            };
+            _ = write!(text, "{separator}{}", self.detail);
+        }
+        text
+    }
+}
+
+impl BadValue {
+    /// One word or number that reads well in a sentence.
+    fn is_short(&self) -> bool {
+        match self {
+            BadValue::Omitted | BadValue::Null => false,
+            BadValue::Str(text) => !text.is_empty(),
+            BadValue::Json(json) => json.len() > 2 && !json.starts_with(['{', '[']),
+            BadValue::Int(_) | BadValue::Excess { .. } | BadValue::Bool(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MessageStyle::{ApiServer, Documented, Plain};
+    use crate::field::Path;
+    use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+
+    fn finding(kind: ErrorType, value: BadValue, detail: &'static str) -> Finding {
+        Finding::new(RuleId("a"), Path::ROOT.field("spec").owned(), kind, value, detail)
+    }
+
+    #[test]
+    fn only_verdicts_of_the_api_server_begin_with_its_words() {
+        let missing = finding(ErrorType::Required, BadValue::Omitted, "set it");
+        assert_eq!(missing.message_in(ApiServer), "spec: Required value: set it");
+        assert_eq!(missing.message_in(Documented), "spec: this field is required: set it");
+        assert_eq!(missing.message_in(Plain), "spec: set it");
+        let wrong = finding(ErrorType::Invalid, BadValue::Int(0), "must be greater than 0");
+        assert_eq!(wrong.message_in(Documented), "spec: 0 is invalid: must be greater than 0");
+        let object = finding(ErrorType::Invalid, BadValue::Json("{\"a\":1}".into()), "field is immutable");
+        assert_eq!(object.message_in(Documented), "spec: field is immutable");
+        let many = finding(ErrorType::TooMany, BadValue::Int(17), "at most 16 are allowed");
+        assert_eq!(many.message_in(Documented), "spec: has 17 items: at most 16 are allowed");
+    }
+
+    #[test]
+    fn a_finding_without_a_detail_still_says_something() {
+        let twice = finding(ErrorType::Duplicate, BadValue::str("b"), "");
+        assert_eq!(twice.message_in(ApiServer), "spec: Duplicate value: \"b\"");
+        assert_eq!(twice.message_in(Plain), "spec: Duplicate value: \"b\"");
+        assert_eq!(twice.message_in(Documented), "spec: \"b\" is already listed");
+    }
+}

@@ -1,0 +1,69 @@
+//! Manifests: YAML and JSON → documents, and from a field path back to line and column.
+//!
+//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the objects of
+//! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
+//! what can is a [`Document`].
+//!
+//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and the
+//! line index is built on first use.
+
+mod alias;
+mod comments;
+mod dialect;
+mod documents;
+mod find;
+mod fix;
+pub mod list;
+pub mod markdown;
+mod merge;
+mod quoted;
+mod scalar;
+pub mod shape;
+pub mod span;
+#[cfg(test)]
+mod tests;
+mod text;
+mod writer;
+mod yaml;
+
+pub use comments::comments;
+pub use documents::MAX_DOCUMENT;
+pub use documents::RefusedBy;
+pub use documents::{Document, DocumentError, Documents, documents};
+pub use fix::{TextEdit, TextFix, apply};
+pub use span::{Lines, SourceLocation};
+pub use text::decode;
+
+/// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no position.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InputError {
+    /// The file as the user named it.
+    pub file: String,
+    /// Line of the fault.
+    pub line: usize,
+    /// Column of the fault, in characters.
+    pub column: usize,
+    /// Byte offset of the fault in the file's text.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl InputError {
+    /// An error about the whole file.
+    pub fn of_file(file: &str, message: impl Into<String>) -> InputError {
+        InputError { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
+    }
+}
+
+/// For people: the name of the file is one line, whatever it is.
+impl std::fmt::Display for InputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = tollgate_formats::sanitize::line(&self.file);
+        if self.line == 0 {
+            write!(f, "{file}: {}", self.message)
+        } else {
+            write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Comments of a YAML text, as its parser finds them: a `#` inside of a string or a block scalar is none.
+//!
+//! A second pass over the text, for callers who know that there is something to find. A part that cannot be parsed to its
+//! end has the comments before the fault.
+
+use std::ops::Range;
+
+use granit_parser::{Event, Parser};
+
+use super::yaml;
+
+/// Containers inside containers at most, as for documents.
+const MAX_NESTING: usize = 1_000;
+
+/// The comments of a text in order, as ranges of its bytes, from the `#` to the end of the line.
+pub fn comments(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let (mut part, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let next = at + line.len();
+        if let Some(after) = line.strip_prefix("---") {
+            collect(text, part..at, &mut found);
+            let comment = after.trim();
+            if comment.starts_with('#') {
+                let start = at + line.find('#').unwrap_or_default();
+                found.push(start..start + comment.len());
+            }
+            part = next;
+        }
+        at = next;
+    }
+    collect(text, part..text.len(), &mut found);
+    found
+}
+
+fn collect(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
+    let source = text.get(part.clone()).unwrap_or_default();
+    if !source.contains('#') {
+        return;
+    }
+    let before = found.len();
+    if !collect_from(source, part.start, found)
+        && let Some(parsable) = yaml::parsable(source, &mut { yaml::MAX_PARSED_AGAIN })
+    {
+        found.truncate(before);
+        collect_from(&parsable, part.start, found);
+    }
+}
+
+/// Adds the comments of a text that starts at a byte of the whole one. False if it cannot be parsed to its end.
+fn collect_from(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool {
+    let options = granit_parser::options! {
+        emit_comments: true,
+        flow_nesting_limit: MAX_NESTING,
+        block_nesting_limit: MAX_NESTING,
+    };
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    while let Some(event) = yaml::next_event(&mut parser) {
+        let Ok((event, span)) = event else { return false };
+        if let (Event::Comment(..), Some(bytes)) = (event, span.byte_range()) {
+            let whole = text.get(bytes.clone()).unwrap_or_default();
+            let start = start + bytes.start;
+            found.push(start..start + whole.trim_end().len());
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::comments;
+
+    #[test]
+    fn only_comments_are_comments() {
+        let text = "# head\na: 'x # no' # one\nb: |  # two\n  # no\n  text\nc: \"# no\" \n# three\nd: [1, # four\n 2]\n\
+                    e: a#no\n--- # five\nf: >-\n  folded # no\n\n# six\n---\n{\"a\": \"# no\"}\n# last\n";
+        let found: Vec<&str> = comments(text).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(found, ["# head", "# one", "# two", "# three", "# four", "# five", "# six", "# last"]);
+    }
+
+    #[test]
+    fn a_fault_hides_only_what_follows_it_in_its_part() {
+        let text = "a: 1 # one\r\nb: [ # two\n---\nc: 1 # three\r\n";
+        let found: Vec<&str> = comments(text).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(found, ["# one", "# two", "# three"]);
+        assert!(comments("{\"a\": \"# b\"} {\"c\": 1}").is_empty());
+    }
+}

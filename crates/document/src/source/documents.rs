@@ -1,0 +1,367 @@
+//! Splits the text of a file into documents, as kubectl does.
+//!
+//! A text that begins with `{` is a stream of JSON values; kubectl falls back to YAML when the first or second of
+//! them is not JSON. YAML is split at lines that begin with `---` *before* it is parsed, so one broken
+//! document leaves the others readable. Documents without content are skipped.
+//!
+//! Invariant: each document borrows its own part of the text and can be dropped before the next is read.
+
+use std::cell::OnceCell;
+
+use super::InputError;
+use super::find::PathLocator;
+use super::fix::{self, SharedValues, TextFix};
+use super::list::last;
+use super::span::{Lines, SourceLocation};
+use super::yaml;
+use crate::doc::{self, Doc, Value, ValueKind};
+use crate::field::FieldPath;
+use crate::finding::Fix;
+
+/// Default maximum size of one document in bytes.
+pub const MAX_DOCUMENT: usize = 8 << 20;
+
+/// Characters of a bad separator that a message shows.
+const MAX_SHOWN_CHARS: usize = 64;
+
+/// One document and where it is in its file.
+#[derive(Debug)]
+pub struct Document<'a> {
+    /// Its number in the file, from 0; documents that cannot be read count.
+    pub index: usize,
+    /// The document; its spans count from the start of its own text.
+    pub doc: Doc<'a>,
+    /// Byte of the file's text at which the document's text starts.
+    pub offset: usize,
+    pub(super) locator: PathLocator,
+    shared: OnceCell<SharedValues>,
+}
+
+impl Document<'_> {
+    /// The position of a field, or of its key with `on_key`. `lines` are those of the whole file.
+    pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
+        let span = self.locator.find(&self.doc, path, on_key);
+        lines.locate(self.offset + span.start as usize..self.offset + span.end as usize)
+    }
+
+    /// The value at a path, or at its parent `up` steps higher.
+    pub fn value(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
+        self.locator.value(&self.doc, path, up)
+    }
+
+    /// A fix as edits of the file's text; none if that cannot be done surely. `lines` are those of the whole file.
+    pub fn text_fix(&self, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
+        fix::text_fix(self, lines, fix)
+    }
+
+    /// The values that aliases use; found when first asked for.
+    pub(super) fn shared_values(&self) -> &SharedValues {
+        self.shared.get_or_init(|| SharedValues::of(&self.doc))
+    }
+
+    /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
+    pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
+        let root = self.doc.root();
+        let not_an_object =
+            |what| format!("{what} is not a Kubernetes object; expected a mapping with apiVersion and kind");
+        let (value, message) = match root.kind() {
+            ValueKind::Object => broken_list(root)?,
+            ValueKind::Array => (root, not_an_object("a list")),
+            _ => (root, not_an_object("a plain value")),
+        };
+        let at = self.offset + value.span().start as usize;
+        let (line, column) = lines.position(at);
+        Some(InputError { file: file.to_owned(), line, column, at, message })
+    }
+
+    /// The line its content begins on. `lines` are those of the whole file.
+    pub fn line(&self, lines: &Lines<'_>) -> usize {
+        lines.position(self.offset + self.doc.root().span().start as usize).0
+    }
+}
+
+/// What is wrong with a `List` that has no list of items, and where. Nothing in it would be checked.
+fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
+    if last(root, "kind").str() != "List" || last(root, "apiVersion").str() != "v1" {
+        return None;
+    }
+    match root.member("items") {
+        Some((_, items)) if matches!(items.kind(), ValueKind::Array | ValueKind::Null) => None,
+        Some((_, items)) => Some((items, "`items` of a List must be a list of objects".to_owned())),
+        None => {
+            Some((last(root, "kind"), "a List must have the field `items`, a list of objects".to_owned()))
+        }
+    }
+}
+
+/// A document that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DocumentError {
+    /// Its number in the file, from 0.
+    pub index: usize,
+    /// Byte of the file's text at which reading stopped.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+    pub by: RefusedBy,
+}
+
+/// Who refuses a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefusedBy {
+    /// kubectl too, as far as is known.
+    Kubectl,
+    /// Only Tollgate: kubectl could read it differently, or it is YAML beyond a limit.
+    Tollgate,
+    /// Only Tollgate: it is JSON, and too large.
+    JsonLimit,
+}
+
+impl DocumentError {
+    pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
+        DocumentError { index: 0, at, message: message.into(), by: RefusedBy::Kubectl }
+    }
+
+    /// The refusal of what kubectl may read.
+    pub(super) fn stricter(at: usize, message: impl Into<String>) -> DocumentError {
+        DocumentError { by: RefusedBy::Tollgate, ..DocumentError::new(at, message) }
+    }
+
+    /// This error as an [`InputError`], with file, line and column. `lines` are those of the whole file.
+    pub fn input_error(&self, file: &str, lines: &Lines<'_>) -> InputError {
+        let (line, column) = lines.position(self.at);
+        InputError { file: file.to_owned(), line, column, at: self.at, message: self.message.clone() }
+    }
+}
+
+/// The documents of a text.
+pub fn documents(text: &str) -> Documents<'_> {
+    let start = text.trim_start();
+    // kubectl looks at the first block only.
+    let json = start.starts_with('{') && text.len() - start.len() < 4096;
+    Documents {
+        text,
+        at: 0,
+        index: 0,
+        json,
+        json_error: None,
+        part: None,
+        pending: None,
+        max_size: MAX_DOCUMENT,
+        budget: yaml::MAX_PARSED_AGAIN,
+    }
+}
+
+/// Iterator over the documents of a text.
+pub struct Documents<'a> {
+    text: &'a str,
+    /// What is not read yet starts here.
+    at: usize,
+    index: usize,
+    /// The stream has been JSON so far.
+    json: bool,
+    /// Why the stream is no JSON, until a YAML document was read from it.
+    json_error: Option<DocumentError>,
+    /// The part between two `---` being read, and where it starts.
+    part: Option<(usize, yaml::Reader<'a>)>,
+    /// An error to report after the document before it.
+    pending: Option<DocumentError>,
+    /// Bytes of one document at most.
+    max_size: usize,
+    /// Bytes that may be parsed again.
+    budget: usize,
+}
+
+impl Documents<'_> {
+    /// Sets the maximum size of a document: the dump of a cluster is one list.
+    #[must_use]
+    pub fn with_max_size(self, max_size: usize) -> Self {
+        Documents { max_size, ..self }
+    }
+}
+
+impl<'a> Iterator for Documents<'a> {
+    type Item = Result<Document<'a>, DocumentError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = if self.json { self.next_json() } else { None };
+        let found = match found {
+            Some(found) => found,
+            None if self.json => return None,
+            None => self.next_yaml()?,
+        };
+        let index = self.index;
+        self.index += 1;
+        Some(match found {
+            Ok((offset, doc)) => {
+                Ok(Document { index, doc, offset, locator: PathLocator::default(), shared: OnceCell::new() })
+            }
+            Err(fault) => Err(DocumentError { index, ..fault }),
+        })
+    }
+}
+
+type NextDocument<'a> = Result<(usize, Doc<'a>), DocumentError>;
+
+impl<'a> Documents<'a> {
+    /// The next JSON value. Leaves JSON mode where kubectl does.
+    // upstream v1.36 YAMLOrJSONDecoder.Decode
+    fn next_json(&mut self) -> Option<NextDocument<'a>> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+        let value = self.text.get(start..limit(self.text, start, self.max_size)).unwrap_or_default();
+        if value.is_empty() {
+            return None;
+        }
+        let error = match doc::parse_prefix(value) {
+            Ok((doc, end)) => {
+                self.at = start + end;
+                return Some(Ok((start, doc)));
+            }
+            Err(error) => error,
+        };
+        if error.at >= value.len() && start + value.len() < self.text.len() {
+            self.json = false;
+            self.at = self.text.len();
+            let fault = too_large(start, self.max_size);
+            return Some(Err(DocumentError { by: RefusedBy::JsonLimit, ..fault }));
+        }
+        let fault = DocumentError::new(start + error.at, error.detail);
+        self.json = false;
+        if self.index > 1 {
+            self.at = after_separator(self.text, start);
+            return Some(Err(fault));
+        }
+        // White space up to the first line break belongs to the value before. kubectl looks four bytes ahead, and does
+        // not try YAML if there are fewer.
+        // upstream v1.37 YAMLOrJSONDecoder.consumeWhitespace
+        for (at, letter) in rest.char_indices() {
+            if rest.len() - at < 4 {
+                self.at = self.text.len();
+                return Some(Err(fault));
+            }
+            if !letter.is_whitespace() {
+                self.at += at;
+                break;
+            }
+            if letter == '\n' {
+                self.at += at + 1;
+                break;
+            }
+        }
+        self.json_error = Some(fault);
+        None
+    }
+
+    fn next_yaml(&mut self) -> Option<NextDocument<'a>> {
+        loop {
+            if let Some((offset, reader)) = &mut self.part {
+                let next = reader.next_document();
+                self.budget = reader.budget;
+                match next {
+                    Some(Ok(doc)) => {
+                        self.json_error = None;
+                        if doc.root().is_null() {
+                            continue;
+                        }
+                        return Some(Ok((*offset, doc)));
+                    }
+                    Some(Err(fault)) => {
+                        let fault = DocumentError { at: fault.at + *offset, ..fault };
+                        self.part = None;
+                        // The error about JSON says more; whether kubectl reads the text depends on its YAML.
+                        let by = fault.by;
+                        let fault = self.json_error.take().unwrap_or(fault);
+                        return Some(Err(DocumentError { by, ..fault }));
+                    }
+                    None => self.part = None,
+                }
+            }
+            if let Some(fault) = self.pending.take() {
+                return Some(Err(self.json_error.take().unwrap_or(fault)));
+            }
+            let (start, end) = self.next_part()?;
+            let part = self.text.get(start..end).unwrap_or_default();
+            if part.len() > self.max_size {
+                return Some(Err(too_large(start, self.max_size)));
+            }
+            if let Some((at, letter)) = control_character(part) {
+                let message =
+                    format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
+                return Some(Err(self.json_error.take().unwrap_or(DocumentError::new(start + at, message))));
+            }
+            self.part = Some((start, yaml::Reader::new(part, self.budget)));
+        }
+    }
+
+    /// The next part up to a separator line. A separator before any other line belongs to the part it opens.
+    // upstream v1.36 YAMLReader.Read
+    fn next_part(&mut self) -> Option<(usize, usize)> {
+        let start = self.at;
+        let mut line_start = start;
+        while line_start < self.text.len() {
+            let rest = self.text.get(line_start..).unwrap_or_default();
+            let line_end = rest.find('\n').map_or(self.text.len(), |at| line_start + at + 1);
+            if let Some(after) = rest.strip_prefix("---") {
+                let after = after.get(..(line_end - line_start).saturating_sub(3)).unwrap_or_default().trim();
+                if !after.is_empty() && !after.starts_with('#') {
+                    let after: String = after.chars().take(MAX_SHOWN_CHARS).collect();
+                    let message = format!("invalid Yaml document separator: {after}");
+                    self.pending = Some(DocumentError::new(line_start, message));
+                    self.at = line_end;
+                    return Some((start, line_start));
+                }
+                if line_start > start {
+                    self.at = line_end;
+                    return Some((start, line_start));
+                }
+            }
+            line_start = line_end;
+        }
+        self.at = self.text.len();
+        (start < self.text.len()).then_some((start, self.text.len()))
+    }
+}
+
+/// One past the largest document that may start at `start`, on a character boundary.
+fn limit(text: &str, start: usize, max_size: usize) -> usize {
+    let mut end = text.len().min(start.saturating_add(max_size));
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+fn too_large(start: usize, max_size: usize) -> DocumentError {
+    let limit = max_size >> 20;
+    DocumentError::stricter(
+        start,
+        format!("the document is larger than {limit} MiB, the most that is read as one object"),
+    )
+}
+
+/// The start of the next line that begins with `---`, or the end.
+fn after_separator(text: &str, from: usize) -> usize {
+    text.get(from..).and_then(|rest| rest.find("\n---")).map_or(text.len(), |at| from + at + 1)
+}
+
+/// The first character that YAML does not allow.
+// upstream go-yaml v2 yaml_parser_update_buffer
+fn control_character(text: &str) -> Option<(usize, char)> {
+    let suspicious = |byte: &u8| match byte {
+        b'\t' | b'\n' | b'\r' => false,
+        // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF.
+        0..0x20 | 0x7f | 0xc2 | 0xef => true,
+        _ => false,
+    };
+    let first = text.as_bytes().iter().position(suspicious)?;
+    let rest = text.get(first..)?;
+    let mut letters = rest.char_indices();
+    letters
+        .find(|(_, letter)| match letter {
+            '\t' | '\n' | '\r' | '\u{85}' => false,
+            '\0'..' ' | '\u{7f}'..'\u{a0}' | '\u{fffe}' | '\u{ffff}' => true,
+            _ => false,
+        })
+        .map(|(at, letter)| (first + at, letter))
+}

@@ -1,0 +1,333 @@
+//! What a text is if it is no manifest: a template, a JSON patch, something else altogether.
+//!
+//! Used for files that nobody named, where a guess decides between an error and silence. Pure, and linear in the text.
+//!
+//! Invariant: a text with apiVersion and kind at its top level is never guessed to be something else than a manifest or
+//! a template.
+
+use crate::doc::{Value, ValueKind};
+
+/// The part of a multi-document text around a byte, from the separator before it to the one after it, and its first byte.
+pub fn part_around(text: &str, at: usize) -> (usize, &str) {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let (before, after) = text.split_at(at);
+    let start = before.rfind("\n---").map_or(0, |start| start + 1);
+    let end = after.find("\n---").map_or(text.len(), |end| at + end);
+    (start, text.get(start..end).unwrap_or_default())
+}
+
+/// The text contains actions of a template language: Go's (Helm) or Jinja's.
+pub fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
+/// The text contains shortcodes of Hugo, which builds sites from Markdown: `{{< … >}}`, `{{% … %}}`.
+pub fn has_shortcode(text: &str) -> bool {
+    text.contains("{{<") || text.contains("{{%")
+}
+
+/// The source text of one value leaves open what it will be, as documentation does: `<your-driver>`, `...`.
+pub fn is_left_open(source: &str) -> bool {
+    let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
+    let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
+    is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
+}
+
+/// The source text of one value is, or contains, a placeholder: `"{{ .Values.name }}"`, `${NAME}`.
+pub fn is_placeholder(source: &str) -> bool {
+    let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
+    is_scalar && (source.contains("{{") || source.contains("${"))
+}
+
+/// The text contains a placeholder of a tool that replaces text: `${NAME}`, `{NAME}`, `__NAME__`, `@NAME@`, `%NAME%`, `<% … %>`.
+pub fn has_placeholder(text: &str) -> bool {
+    text.match_indices(['$', '{', '_', '@', '%', '<']).any(|(at, mark)| {
+        let rest = text.get(at + mark.len()..).unwrap_or_default();
+        match mark {
+            "$" => rest.strip_prefix('{').is_some_and(|rest| name_before(rest, &["}", ":", "-"])),
+            // In braces, any word could be a flow mapping; placeholders are in capitals.
+            "{" => rest.starts_with(|first: char| first.is_ascii_uppercase()) && capitals_before(rest, '}'),
+            "_" => rest.strip_prefix('_').is_some_and(|rest| name_before(rest, &["__"])),
+            "@" => name_before(rest, &["@"]),
+            "%" => name_before(rest, &["%"]),
+            _ => rest.starts_with('%'),
+        }
+    })
+}
+
+/// A name, and then one of these ends.
+fn name_before(text: &str, ends: &[&str]) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let length = text.bytes().take_while(|byte| is_part(*byte)).count();
+    let (name, after) = text.split_at(length);
+    // The end may consist of characters that a name can have.
+    let ends_with = |end: &&str| {
+        after.starts_with(*end) && !name.is_empty()
+            || name.find(*end).is_some_and(|at| at > 0 && !name.starts_with('_'))
+    };
+    ends.iter().any(ends_with)
+}
+
+/// Capital letters, digits and underscores, and then the end.
+fn capitals_before(text: &str, end: char) -> bool {
+    let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    text.trim_start_matches(is_part).starts_with(end)
+}
+
+/// The text may say one of these words, in any case, to a reader of YAML: it has it, or means to write it otherwise
+/// (escapes, base64). The words are in lower case.
+pub fn may_say(text: &str, words: &[&str]) -> bool {
+    const OTHERWISE: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
+    let lower = text.to_ascii_lowercase();
+    OTHERWISE.iter().chain(words).any(|word| lower.contains(word))
+}
+
+/// The text has apiVersion and kind at its top level, as far as can be seen without parsing it.
+pub fn looks_like_manifest(text: &str) -> bool {
+    let keys = if text.trim_start().starts_with('{') { json_keys(text) } else { yaml_keys(text) };
+    keys == (true, true)
+}
+
+/// The first line of a YAML text that is no comment and no separator: its indentation, and what follows it.
+pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
+    let mut contents = text.lines().map(|line| {
+        let content = line.trim_start_matches(' ');
+        (line.len() - content.len(), content)
+    });
+    contents.find(|(_, content)| {
+        !content.trim().is_empty() && !content.starts_with('#') && !content.starts_with("---")
+    })
+}
+
+/// Parsing stopped at or behind an action of a template, in a place where kubectl refuses it as well: it is the start of
+/// the text, or a value in a block mapping that is not complete. `at` is a byte of the text.
+pub fn stops_at_action(text: &str, at: usize) -> bool {
+    let Some((margin, content)) = first_content(text) else { return false };
+    let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
+    if is_action(content) {
+        return true;
+    }
+    let Some((before, after)) = text.split_at_checked(at) else { return false };
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |line_break| line_break + 1);
+    let line = text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let is_inside = before.ends_with('{') && after.starts_with(['{', '%']);
+    indent >= margin
+        && !content.starts_with(['{', '[', '"', '\''])
+        && (is_inside || is_action(after) || is_action(value_of_line(line)))
+}
+
+/// The value that begins in a line of a block, behind the marks of list items and a plain key.
+fn value_of_line(line: &str) -> &str {
+    let mut rest = line.trim_start_matches(' ');
+    while let Some(item) = rest.strip_prefix("- ") {
+        rest = item.trim_start_matches(' ');
+    }
+    let is_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
+    let key = rest.bytes().take_while(|byte| is_key(*byte)).count();
+    let value = rest.get(key..).filter(|_| key > 0).and_then(|rest| rest.strip_prefix(": "));
+    value.unwrap_or(rest).trim_start_matches(' ')
+}
+
+/// Whether apiVersion and kind are keys of a YAML mapping at the margin, which is where the first key is. One blank too
+/// many may be the very fault.
+fn yaml_keys(text: &str) -> (bool, bool) {
+    let margin = first_content(text).map_or(0, |(margin, _)| margin);
+    let is_key = |line: &str, key: &str| {
+        let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
+        let line = line.get(indent..).unwrap_or_default();
+        let line = line.strip_prefix([' ', '\t']).unwrap_or(line);
+        let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
+        let rest = line.strip_prefix(key).unwrap_or_default();
+        rest.strip_prefix(['"', '\'']).unwrap_or(rest).trim_start().starts_with(':')
+    };
+    let mut found = (false, false);
+    for line in text.lines() {
+        found.0 |= is_key(line, "apiVersion");
+        found.1 |= is_key(line, "kind");
+    }
+    found
+}
+
+/// Whether apiVersion and kind are keys of the outermost object of a JSON text.
+fn json_keys(text: &str) -> (bool, bool) {
+    let (mut depth, mut found) = (0_usize, (false, false));
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
+        let (mark, after) = rest.split_at(at).1.split_at(1);
+        rest = after;
+        match mark {
+            "{" | "[" => depth += 1,
+            "}" | "]" => depth = depth.saturating_sub(1),
+            _ => {
+                let end = string_end(rest);
+                let (string, after) = rest.split_at(end);
+                rest = after.get(1..).unwrap_or_default();
+                if depth == 1 && rest.trim_start().starts_with(':') {
+                    // An escape can stand for any letter.
+                    found.0 |= string == "apiVersion" || string.contains('\\');
+                    found.1 |= string == "kind" || string.contains('\\');
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The length of a JSON string whose opening quote was read.
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |byte: u8| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    };
+    text.bytes().position(is_end).unwrap_or(text.len())
+}
+
+/// The document is a JSON patch: a list of operations with `op` and `path`.
+pub fn is_json_patch(root: Value<'_>) -> bool {
+    let is_operation = |item: Value<'_>| !item.get("op").str().is_empty() && item.get("path").exists();
+    root.kind() == ValueKind::Array && !root.is_empty() && root.items().all(is_operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        has_placeholder, is_json_patch, is_left_open, is_placeholder, is_template, looks_like_manifest,
+        may_say, part_around, stops_at_action,
+    };
+    use crate::doc;
+
+    #[test]
+    fn manifests_are_recognised_without_parsing() {
+        for text in [
+            "apiVersion: v1\nkind: Pod\nspec: [\n",
+            "# a comment\n\"kind\": Pod\n'apiVersion' : v1\n\tspec: x\n",
+            " apiVersion: v1\nkind: Pod\n",
+            "---\n# indented\n    apiVersion: v1\n    kind: Pod\n",
+            "{\"ki\\u006ed\": \"Pod\", \"apiVersion\": [",
+            "{\"kind\": \"Pod\", \"spec\": {\"a\": \"}\\\"\"}, \"apiVersion\": \"v1\",}",
+            "{\"metadata\":{}, \"apiVersion\" : \"v1\", \"kind\":\"X\"",
+        ] {
+            assert!(looks_like_manifest(text), "{text}");
+        }
+        for text in [
+            "name: x\nversion: [\n",
+            "apiVersion: v2\nname: chart\n",
+            "items:\n  - apiVersion: v1\n    kind: Pod\n",
+            "text: |\n  apiVersion: v1\n  kind: Pod\n",
+            "{\"definitions\": {\"apiVersion\": {}, \"kind\": {}}, // a comment\n}",
+            "{\"a\": \"apiVersion\", \"b\": \"kind\"}",
+            "{\"kind\": \"unfinished",
+            "kindness: 1\napiVersions: 2\n",
+        ] {
+            assert!(!looks_like_manifest(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_end_at_separators() {
+        let text = "---\na: 1\n---\nb: é{{ }}\n--- # x\nc: 3\n";
+        for (marked, part) in [("a:", "---\na: 1"), ("b:", "---\nb: é{{ }}"), ("c:", "--- # x\nc: 3\n")] {
+            assert_eq!(part_around(text, text.find(marked).expect("there")).1, part);
+        }
+        assert_eq!(part_around(text, text.find('é').expect("there") + 1), (9, "---\nb: é{{ }}"));
+        assert_eq!((part_around("", 7).1, is_template(part_around(text, 0).1)), ("", false));
+    }
+
+    #[test]
+    fn placeholders_are_told_from_other_text() {
+        for text in [
+            "clusterIP: {SERVICE_IP_PREFIX}.16",
+            "__EXTRA_VOL_MNTS__\n",
+            "a: @NAME@",
+            "a: %NAME%",
+            "a: ${NAME}",
+            "a: ${NAME:-x}",
+            "<% if x %>",
+            "__A_B__",
+        ] {
+            assert!(has_placeholder(text), "{text}");
+        }
+        for text in [
+            "{a: b}",
+            "{name}",
+            "a@b.c",
+            "50% of 100%",
+            "__init",
+            "$(NAME)",
+            "$NAME",
+            "____",
+            "a: {}",
+            "@@",
+            "%%",
+            "a < b",
+        ] {
+            assert!(!has_placeholder(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_complete_text_is_no_reason_to_refuse_it() {
+        for (text, expected) in [
+            ("a: {^{ x }}", true),
+            ("# c\n---\n{{- if x }}\na: 1\n^b", true),
+            ("a:\n  b: 1\n^{{- end }}", true),
+            ("a: {^% x %}", true),
+            ("a:\n- b\n{{^- range x }}\n- c", true),
+            ("a:\n- b: {{ x [^} }}", true),
+            (" a: 1\n{{^- x }}", false),
+            ("a: x #{{ y ^} }}", false),
+            ("{a: 1}\n^{{ x }}", false),
+            (" a: 1\n{^{ x }}", false),
+            ("a: |-^#{{ x }}", false),
+        ] {
+            let at = text.find('^').expect("a place");
+            assert_eq!(stops_at_action(&text.replace('^', ""), at), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_found_in_any_case_and_disguise() {
+        for text in ["apiVersion: Resource.K8s.IO/v1", "kind: \"Resource\\x43laim\"", "!!binary a2luZA=="] {
+            assert!(may_say(text, &["resource.k8s.io"]), "{text}");
+        }
+        assert!(!may_say("kind: Service # 100% \\n", &["resource.k8s.io"]));
+    }
+
+    #[test]
+    fn documentation_leaves_values_open() {
+        for source in ["<your-driver>", "\"<name>.example.com\"", "...", "gpu-…", "${NAME}", "__NAME__"] {
+            assert!(is_left_open(source), "{source}");
+        }
+        for source in ["a < b", "gpu.example.com", "{a: <b>}", "device.capacity[\"x\"].y > 1"] {
+            assert!(!is_left_open(source), "{source}");
+        }
+    }
+
+    #[test]
+    fn placeholders_are_scalars() {
+        for source in ["\"{{ .Values.name }}\"", "${NAME}", "gpu-${ENV:=dev}", "'{{name}}'"] {
+            assert!(is_placeholder(source), "{source}");
+        }
+        for source in ["{key: \"${A}\"}", "[\"{{ a }}\"]", "a: ${A}\nb: 1", "$(POD_NAME)", "{}", ""] {
+            assert!(!is_placeholder(source), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_patch_is_a_list_of_operations() {
+        for (text, expected) in [
+            (r#"[{"op":"add","path":"/a","value":1},{"op":"remove","path":""}]"#, true),
+            (r#"[{"op":"add","path":"/a"},{"path":"/b"}]"#, false),
+            (r#"[]"#, false),
+            (r#"{"op":"add","path":"/a"}"#, false),
+        ] {
+            assert_eq!(is_json_patch(doc::parse(text).expect("JSON").root()), expected, "{text}");
+        }
+    }
+}

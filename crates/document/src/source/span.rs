@@ -1,0 +1,165 @@
+//! Bytes of a text as lines and columns, counted from 1, columns in characters; ends are exclusive.
+//!
+//! Lazy: only reports need positions. Invariant: a lookup costs the same everywhere, even at the end of a line of eight
+//! megabytes.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+/// Bytes per block of the character index.
+const BLOCK: usize = 4096;
+
+/// A range in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceLocation {
+    /// First line.
+    pub line: usize,
+    /// Column of the first character.
+    pub column: usize,
+    /// Last line.
+    pub end_line: usize,
+    /// Column after the last character.
+    pub end_column: usize,
+    /// Bytes of the file's text.
+    pub bytes: Range<usize>,
+    /// `bytes`, cut at the end of the first line: what a caret underlines.
+    pub shown: Range<usize>,
+}
+
+/// The lines of a text; the index is built when it is first needed.
+#[derive(Debug)]
+pub struct Lines<'a> {
+    text: &'a str,
+    starts: OnceCell<Vec<usize>>,
+    /// Characters before each block; only a long line asks for it.
+    blocks: OnceCell<Vec<usize>>,
+}
+
+impl<'a> Lines<'a> {
+    /// The lines of `text`. Costs nothing until a position is asked for.
+    pub fn of(text: &'a str) -> Lines<'a> {
+        Lines { text, starts: OnceCell::new(), blocks: OnceCell::new() }
+    }
+
+    /// Line and column of a byte; a byte past the end counts as the end.
+    pub fn position(&self, at: usize) -> (usize, usize) {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let line = self.line_of(at);
+        let start = self.starts().get(line - 1).copied().unwrap_or_default();
+        let column = if at - start < 2 * BLOCK {
+            characters(self.text.as_bytes().get(start..at).unwrap_or_default())
+        } else {
+            self.characters_before(at) - self.characters_before(start)
+        };
+        (line, column + 1)
+    }
+
+    /// Characters of the text before a byte.
+    fn characters_before(&self, at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let blocks = self.blocks.get_or_init(|| {
+            let sums = bytes.chunks(BLOCK).scan(0, |before, block| {
+                let here = *before;
+                *before += characters(block);
+                Some(here)
+            });
+            sums.collect()
+        });
+        let block = (at / BLOCK).min(blocks.len().saturating_sub(1));
+        let before = blocks.get(block).copied().unwrap_or_default();
+        before + characters(bytes.get(block * BLOCK..at).unwrap_or_default())
+    }
+
+    /// The location of a range of bytes.
+    pub fn locate(&self, bytes: Range<usize>) -> SourceLocation {
+        let (line, column) = self.position(bytes.start);
+        let (end_line, end_column) = self.position(bytes.end.max(bytes.start));
+        let shown = bytes.start..bytes.end.min(self.line_end(line)).max(bytes.start);
+        SourceLocation { line, column, end_line, end_column, bytes, shown }
+    }
+
+    /// The bytes of a line (from 1), without its break.
+    pub fn line(&self, line: usize) -> Range<usize> {
+        let start = self.starts().get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
+        start..self.line_end(line).max(start)
+    }
+
+    /// The bytes of the line that a byte is in, without its break.
+    pub(super) fn line_at(&self, at: usize) -> Range<usize> {
+        self.line(self.line_of(at))
+    }
+
+    fn line_of(&self, at: usize) -> usize {
+        self.starts().partition_point(|&start| start <= at).max(1)
+    }
+
+    fn line_end(&self, line: usize) -> usize {
+        let end = self.starts().get(line).copied().unwrap_or(self.text.len());
+        self.text.get(..end).map_or(end, |text| text.trim_end_matches(['\n', '\r']).len())
+    }
+
+    /// Where lines start. `\n`, `\r\n` and a lone `\r` end a line, as they do in YAML.
+    fn starts(&self) -> &[usize] {
+        self.starts.get_or_init(|| {
+            let bytes = self.text.as_bytes();
+            let breaks = bytes
+                .iter()
+                .enumerate()
+                .filter(|&(at, &byte)| byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+            std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect()
+        })
+    }
+}
+
+/// Characters that begin in these bytes of a text.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let text = "aé\r\nb\rc\n\nd";
+        let lines = Lines::of(text);
+        let table = [
+            (0, 1, 1),
+            (1, 1, 2),
+            (3, 1, 3),
+            (5, 2, 1),
+            (7, 3, 1),
+            (9, 4, 1),
+            (10, 5, 1),
+            (99, 5, 2),
+            (2, 1, 2),
+        ];
+        for (at, line, column) in table {
+            assert_eq!(lines.position(at), (line, column), "{at}");
+        }
+        let location = lines.locate(1..11);
+        assert_eq!((location.line, location.end_line, location.end_column, location.shown), (1, 5, 2, 1..3));
+        assert_eq!(lines.line(1), 0..3);
+        assert_eq!(lines.line(4), 9..9);
+    }
+
+    #[test]
+    fn a_long_line_has_columns_too() {
+        let text = format!("a\n{}\nb", "aé€".repeat(20_000));
+        let lines = Lines::of(&text);
+        for at in (2..text.len()).filter(|at| text.is_char_boundary(*at)).step_by(997) {
+            let line_start = text[..at].rfind('\n').unwrap() + 1;
+            let expected = text[line_start..at].chars().count() + 1;
+            assert_eq!(lines.position(at).1, expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn an_empty_text_has_one_line() {
+        assert_eq!(Lines::of("").position(0), (1, 1));
+    }
+}

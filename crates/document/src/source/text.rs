@@ -1,0 +1,93 @@
+//! Bytes of a file as text: byte order marks, UTF-16, and what is no text at all.
+//!
+//! kubectl obeys a byte order mark, UTF-16's included, so we do. Beyond that it replaces what is not UTF-8 by U+FFFD;
+//! here that is an error with its position, because a file in another encoding never says what its author meant.
+
+use super::{InputError, Lines};
+
+/// The text of a file, without byte order mark.
+pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
+    let text = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        _ => utf8(file, bytes)?,
+    };
+    if let Some(at) = text.find('\0') {
+        return Err(input_error(
+            file,
+            &text,
+            at,
+            "the file contains a NUL byte: it is a binary file, not a manifest",
+        ));
+    }
+    if text.trim().is_empty() {
+        return Err(InputError::of_file(file, "the file is empty"));
+    }
+    Ok(text)
+}
+
+fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+        let valid = String::from_utf8_lossy(error.as_bytes().get(..at).unwrap_or_default());
+        if valid.contains('\0') || byte == 0 {
+            return input_error(file, &valid, at, "the file is a binary file, not a manifest");
+        }
+        input_error(file, &valid, at, &format!("the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"))
+    })
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units = bytes.chunks(2).map(|pair| match *pair {
+        [first, second] => unit([first, second]),
+        // Half a unit at the end of the file.
+        _ => 0xfffd,
+    });
+    char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+fn input_error(file: &str, text: &str, at: usize, message: &str) -> InputError {
+    let (line, column) = Lines::of(text).position(at);
+    InputError { file: file.to_owned(), line, column, at, message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn byte_order_marks_are_obeyed() {
+        let table: [(&[u8], &str); 4] = [
+            (b"\xef\xbb\xbfa: b", "a: b"),
+            (b"\xff\xfea\0:\0", "a:"),
+            (b"\xfe\xff\0a\0:", "a:"),
+            (b"\xff\xfe\x3d\xd8\x00\xdex", "\u{1f600}\u{fffd}"),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(decode("f", bytes.to_vec()).unwrap(), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_has_a_place() {
+        let table: [(&[u8], usize, usize, &str); 5] = [
+            (b"", 0, 0, "the file is empty"),
+            (b" \n\t", 0, 0, "the file is empty"),
+            (b"a: b\nc: \0", 2, 4, "the file contains a NUL byte: it is a binary file, not a manifest"),
+            (b"a\n\xc3\xa9: caf\xe9\n", 2, 7, "the byte 0xe9 is not UTF-8; save the file as UTF-8"),
+            (b"\x7fELF\0\xe9", 1, 6, "the file is a binary file, not a manifest"),
+        ];
+        for (bytes, line, column, message) in table {
+            let error = decode("f", bytes.to_vec()).unwrap_err();
+            assert_eq!(
+                (error.line, error.column, error.message.as_str()),
+                (line, column, message),
+                "{bytes:?}"
+            );
+        }
+    }
+}

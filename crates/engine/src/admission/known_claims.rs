@@ -1,0 +1,106 @@
+//! The claims and claim templates among the objects that are checked together, by their names.
+//!
+//! Pure data: who reads the objects adds them. A name with a claim whose namespace is not written, or is replaced later,
+//! has a claim in an unknown namespace: nothing follows for it.
+
+use std::collections::BTreeMap;
+
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::Value;
+use tollgate_formats::names;
+
+/// Claims and claim templates with their namespaces and positions.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct KnownClaims(BTreeMap<(Box<str>, Box<str>), Vec<KnownClaim>>);
+
+/// Where one of them is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownClaim {
+    /// Empty if it is not known.
+    pub namespace: Box<str>,
+    pub file: Box<str>,
+    pub line: usize,
+}
+
+/// The claims as a file sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimsAround<'c> {
+    /// All of them.
+    pub known: &'c KnownClaims,
+    /// The name of the file that is checked.
+    pub file: &'c str,
+}
+
+impl KnownClaims {
+    /// Adds an object, if it is a claim or a claim template. `is_moved`: it is applied to another namespace than it says.
+    pub fn add(&mut self, object: Value<'_>, file: &str, line: usize, is_moved: bool) {
+        let metadata = object.get("metadata");
+        let (kind, name) = (object.get("kind").str(), metadata.get("name").str());
+        let kinds = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
+        let is_claim = kinds.iter().any(|known| known.name() == kind)
+            && object.get("apiVersion").str().starts_with("resource.k8s.io/");
+        if is_claim && !name.is_empty() {
+            let namespace = metadata.get("namespace").str();
+            // What is no name is filled in later.
+            let namespace = if is_moved || !names::is_dns_label(namespace) { "" } else { namespace };
+            let claim = KnownClaim { namespace: namespace.into(), file: file.into(), line };
+            self.0.entry((kind.into(), name.into())).or_default().push(claim);
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'c> ClaimsAround<'c> {
+    /// The nearest claim of that name in another namespace, if none of that name is or may be in this one.
+    pub fn elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
+        let claims = self.known.0.get(&(kind.name().into(), name.into()))?;
+        let is_here = |claim: &KnownClaim| claim.namespace.is_empty() || *claim.namespace == *namespace;
+        if claims.iter().any(is_here) {
+            return None;
+        }
+        let folders = |file: &'c str| file.split('/');
+        let shared = |claim: &&KnownClaim| {
+            let pairs = folders(self.file).zip(claim.file.split('/'));
+            pairs.take_while(|(one, other)| one == other).count()
+        };
+        // Of several that are as near, the first one.
+        claims.iter().rev().max_by_key(shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClaimsAround, KnownClaims};
+    use tollgate_api::profile::ApiKind;
+    use tollgate_document::doc;
+
+    #[test]
+    fn the_nearest_claim_is_named() {
+        let mut known = KnownClaims::default();
+        for (name, namespace, file, is_moved) in [
+            ("gpu", "a", "apps/a/claim.yaml", false),
+            ("gpu", "b", "apps/b/claim.yaml", false),
+            ("moved", "a", "apps/a/claim.yaml", true),
+            ("anywhere", "", "apps/a/claim.yaml", false),
+        ] {
+            let text = format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"{name}","namespace":"{namespace}"}}}}"#
+            );
+            known.add(doc::parse(&text).expect("JSON").root(), file, 1, is_moved);
+        }
+        let around = ClaimsAround { known: &known, file: "apps/b/pod.yaml" };
+        let found =
+            |kind, name, namespace| around.elsewhere(kind, name, namespace).map(|claim| &*claim.namespace);
+        let kind = ApiKind::ResourceClaim;
+        assert_eq!(found(kind, "gpu", "c"), Some("b"));
+        assert_eq!(found(kind, "gpu", "a"), None);
+        assert_eq!(found(kind, "moved", "c"), None);
+        assert_eq!(found(kind, "anywhere", "c"), None);
+        assert_eq!(found(kind, "unknown", "c"), None);
+        assert_eq!(found(ApiKind::ResourceClaimTemplate, "gpu", "c"), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! What the API server fills in when it decodes an object, as edits with paths.
+//!
+//! One list of edits serves two readers: validation judges the object with them applied, the mutating side sends
+//! them as a patch. No clock: `now` comes from the caller. Invariant: an object that has everything costs nothing,
+//! and applying the edits twice changes nothing more.
+
+use tollgate_api::profile::{Profile, Version};
+use tollgate_api::view::{
+    Body, ClaimSpec, ClassicClaimSpec, Device, List, Object, Request, RequestBody, Taint, TaintRule,
+    Toleration, View,
+};
+use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
+use tollgate_document::field::{FieldPath, Path};
+
+/// One field to fill in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// The field.
+    pub at: FieldPath,
+    /// What to do to the document.
+    pub change: Change,
+}
+
+/// What the edits are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DefaultsFor {
+    /// Validation: as the server does, up to [`MAX_EDITS`], except in lists that are far too long.
+    Validation,
+    /// The patch of the mutating webhook: a list that is longer than any release or draft allows is left as it is.
+    Mutation,
+}
+
+/// Edits of one object. No valid object needs as many, and each one takes much more memory than the `{}` it fills.
+pub const MAX_EDITS: usize = 5_000;
+/// Longer lists are refused in every release, or their defaults make no difference.
+const MAX_DEFAULTED_ITEMS: usize = 1_000;
+
+/// Limits of lists: no release and no draft allows more.
+const MAX_TOLERATIONS: usize = 16;
+const MAX_TAINTS: usize = 32;
+const MAX_REQUESTS: usize = 32;
+const MAX_ALTERNATIVES: usize = 8;
+const MAX_DEVICES: usize = 128;
+const MAX_RESULTS: usize = 32;
+
+/// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
+pub fn edits(
+    object: Object<'_>,
+    old: Option<Object<'_>>,
+    profile: &Profile,
+    now: &str,
+    purpose: DefaultsFor,
+) -> Vec<Edit> {
+    // A ResourceSlicePatch belongs to draft r1, whatever else the profile has.
+    let only_evictions = profile.times_only_evictions || matches!(object.body, Body::Patch(_));
+    let mut edits =
+        EditCollector { edits: Vec::new(), now, version: object.version, only_evictions, purpose };
+    let spec = Path::ROOT.field("spec");
+    match object.body {
+        Body::Slice(slice) => {
+            let devices_at = spec.field("devices");
+            for (index, device) in edits.items_within(slice.spec().devices(), MAX_DEVICES) {
+                let device_at = devices_at.index(index);
+                let body_at = Device::body_at(&device_at, object.version);
+                edits.taints(device.body(object.version).taints(), &body_at.field("taints"));
+            }
+            let taints_at = spec.field("taints");
+            for (index, entry) in edits.items_within(slice.spec().taints(), MAX_TAINTS) {
+                let entry_at = taints_at.index(index);
+                edits.taint(entry.taint(), &entry.taint_at(&entry_at));
+            }
+        }
+        Body::Rule(rule) => edits.rule(rule, old, profile),
+        Body::Claim(claim) => {
+            edits.claim(claim.spec(), &spec);
+            let status = Path::ROOT.field("status");
+            let allocation = status.field("allocation");
+            let devices = allocation.field("devices");
+            let results_at = devices.field("results");
+            let results = claim.status().allocation().map(|allocation| allocation.devices().results());
+            for (index, result) in edits.items_within(results.unwrap_or(List::absent()), MAX_RESULTS) {
+                let result_at = results_at.index(index);
+                edits.tolerations(result.tolerations(), &result_at.field("tolerations"));
+            }
+        }
+        Body::Template(template) => edits.claim(template.spec().spec(), &spec.field("spec")),
+        Body::Patch(patch) => {
+            let devices_at = spec.field("devices");
+            edits.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
+        }
+        Body::ClassicClaim(claim) => edits.classic(claim.spec(), &spec),
+        _ => {}
+    }
+    edits.edits
+}
+
+struct EditCollector<'n> {
+    edits: Vec<Edit>,
+    now: &'n str,
+    version: Version,
+    /// Only NoExecute taints get a default `timeAdded`.
+    only_evictions: bool,
+    purpose: DefaultsFor,
+}
+
+impl EditCollector<'_> {
+    /// The items of a list with their indexes; none if the list is too long.
+    fn items_within<'d, V: View<'d>>(
+        &self,
+        list: List<'d, V>,
+        limit: usize,
+    ) -> impl Iterator<Item = (usize, V)> + use<'d, V> {
+        let is_within = self.is_within(list.value(), limit);
+        list.iter().enumerate().take(if is_within { usize::MAX } else { 0 })
+    }
+
+    fn is_within(&self, list: Value<'_>, limit: usize) -> bool {
+        let limit = if self.purpose == DefaultsFor::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
+        list.size() <= limit || list.items().nth(limit).is_none()
+    }
+
+    /// True if there are [`MAX_EDITS`] already.
+    fn is_full(&self) -> bool {
+        self.edits.len() >= MAX_EDITS
+    }
+
+    fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
+        if !self.is_within(taints.value(), MAX_TAINTS) {
+            return;
+        }
+        for (index, taint) in taints.value().items().enumerate() {
+            // Slices have many taints, and nearly all have a time.
+            if taint.field(const { Name::of("timeAdded") }).is_null() {
+                self.taint(Taint::of(taint), &at.index(index));
+            }
+        }
+    }
+
+    fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
+        let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
+        if is_timed && taint.written_time().is_null() {
+            self.set(taint.json(), "timeAdded", New::str(self.now), at);
+        }
+    }
+
+    fn rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
+        let spec_at = Path::ROOT.field("spec");
+        let taint_at = spec_at.field("taint");
+        let (spec, taint) = (rule.spec(), rule.spec().taint());
+        if taint.json().is_null() && self.only_evictions {
+            return;
+        }
+        if spec.json().is_null() {
+            let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
+            return self.set(rule.json(), "spec", filled, &Path::ROOT);
+        }
+        if taint.json().is_null() {
+            let filled = New::Object(vec![("timeAdded", New::str(self.now))]);
+            return self.set(spec.json(), "taint", filled, &spec_at);
+        }
+        self.taint(taint, &taint_at);
+        // upstream v1.36 devicetaintrule strategy PrepareForUpdate
+        let Some(Body::Rule(old)) = old.map(|old| old.body) else { return };
+        let old = old.spec().taint();
+        let restart = profile.restarts_rule_time
+            && old.effect() != taint.effect()
+            && taint.time_added().is_some()
+            && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
+        if restart {
+            self.set(taint.json(), "timeAdded", New::str(self.now), &taint_at);
+        }
+    }
+
+    fn claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
+        let devices_at = at.field("devices");
+        let requests_at = devices_at.field("requests");
+        for (index, request) in self.items_within(spec.devices().requests(), MAX_REQUESTS) {
+            let request_at = requests_at.index(index);
+            if let Some(exactly) = request.exactly(self.version) {
+                let exactly_at = Request::exactly_at(&request_at, self.version);
+                // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
+                if !self.version.is_flat() || !exactly.device_class_name().is_empty() {
+                    self.allocation_mode(exactly, &exactly_at);
+                }
+                self.tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
+            }
+            let first_at = request_at.field("firstAvailable");
+            for (index, sub) in self.items_within(request.first_available(), MAX_ALTERNATIVES) {
+                let sub_at = first_at.index(index);
+                self.allocation_mode(sub.body(), &sub_at);
+                self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
+            }
+        }
+    }
+
+    /// A claim without a spec is refused, whatever its mode.
+    fn classic(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
+        if spec.allocation_mode().is_empty() && !spec.json().is_null() {
+            self.set(spec.json(), "allocationMode", New::str("Delayed"), at);
+        }
+    }
+
+    fn allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
+        let mode = body.allocation_mode();
+        if mode.is_empty() {
+            self.set(body.json(), "allocationMode", New::str("ExactCount"), at);
+        }
+        if matches!(mode, "" | "ExactCount") && body.count() == 0 {
+            self.set(body.json(), "count", New::Int(1), at);
+        }
+    }
+
+    fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
+        for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
+            if toleration.operator().is_empty() {
+                self.set(toleration.json(), "operator", New::str("Equal"), &at.index(index));
+            }
+        }
+    }
+
+    /// Sets a member of `object`, which may itself be a `null` item of a list.
+    fn set(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
+        if self.is_full() {
+            return;
+        }
+        let member = object.get(key);
+        let path = at.field(key).owned();
+        let edit = if object.kind() != ValueKind::Object {
+            // All fields of one object are filled in before those of the next one.
+            if let Some(Change::Replace { node, value: New::Object(members) }) =
+                self.edits.last_mut().map(|edit| &mut edit.change)
+                && *node == object.index()
+            {
+                members.push((key, value));
+                return;
+            }
+            let whole = New::Object(vec![(key, value)]);
+            Edit { at: at.owned(), change: Change::Replace { node: object.index(), value: whole } }
+        } else if member.exists() {
+            Edit { at: path, change: Change::Replace { node: member.index(), value } }
+        } else {
+            Edit { at: path, change: Change::Add { object: object.index(), key, value } }
+        };
+        self.edits.push(edit);
+    }
+}

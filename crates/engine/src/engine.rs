@@ -1,0 +1,473 @@
+//! The engine: a document in, judged findings out. Pure; what the server and the command line share.
+//!
+//! `identify → conform → default → drop → rules`, once per profile, then the findings of all profiles are merged and put
+//! in order. The guard (never refuse an update that changes nothing in the spec, or in the status where that is what is
+//! written; `tests/engine/guard.rs`) is applied here and nowhere else.
+
+mod admit;
+mod checked_expressions;
+mod cluster;
+mod diagnostic;
+mod fill;
+mod fixes;
+mod identify;
+mod left_out;
+mod memory;
+mod namespaces;
+mod prepare;
+mod response;
+mod verdict;
+
+pub use admit::decide;
+pub use admit::{Decision, Endpoint, admit, admit_observed};
+pub use cluster::Cluster;
+pub use fill::Mutation;
+pub use fill::patch;
+pub use identify::{Identity, identify};
+pub use memory::memory_needed;
+pub use namespaces::OwnedLabels;
+pub use namespaces::{NamespaceLookup, Namespaces};
+pub use prepare::DecodedObject;
+pub use response::{refusal, respond};
+pub use verdict::Verdict;
+
+pub use crate::admission::{Attributes, ClaimsAround, KnownClaims, Labels, Operation, ResourceClasses};
+
+use std::sync::Arc;
+
+use crate::admission::{AdminAccess, Context};
+use crate::impact::Snapshot;
+use crate::policy::{PolicySet, Violations};
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
+use crate::rules::upstream::meta_update;
+use crate::rules::{self, Level, Origin, RuleSet};
+use checked_expressions::CheckedExpressions;
+use diagnostic::origin_and_level;
+use left_out::LeftOut;
+use tollgate_api::conform::DecodeErrorKind;
+use tollgate_api::convert::reshaped;
+use tollgate_api::gated::dropped_fields;
+use tollgate_api::profile::{ApiKind, Profile};
+use tollgate_api::view::Object;
+use tollgate_document::doc::{Change, Doc, Name, apply};
+use tollgate_document::finding::{Finding, FindingBudget, Findings, RuleId};
+
+const KIND: Name = Name::of("kind");
+
+/// The warning that admin access could not be judged.
+const UNCHECKED: RuleId = RuleId("admin-access-unchecked");
+
+/// A compiled engine: which profiles, which rules.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// The profiles asked for, at least one.
+    pub profiles: Vec<&'static Profile>,
+    /// The rules asked for.
+    pub rules: RuleSet,
+    /// Expressions that were accepted before.
+    expressions: Arc<CheckedExpressions>,
+    /// Judge as the API server itself would: no guard, every object is ours.
+    pub exact: bool,
+    /// Objects come from a server, which has dropped what is behind gates that are off, and serves their versions.
+    pub comes_from_server: bool,
+    /// Objects are stored in a cluster: they are judged in the version in which they were listed, whichever versions a
+    /// profile serves, and nothing is said about steps on the way there.
+    are_stored: bool,
+    /// The cluster in which they are stored.
+    stored_on: Option<&'static Profile>,
+    /// The admin's policies.
+    pub policies: Arc<PolicySet>,
+    /// What is known of the cluster, if anything is.
+    pub cluster: Option<Cluster>,
+    /// The ResourceClasses that exist, if claims may name no others.
+    pub classes: Option<Arc<ResourceClasses>>,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Copy)]
+enum Source<'u> {
+    /// A file: nothing was dropped from it. The claims around it may be known.
+    File { claims: Option<ClaimsAround<'u>> },
+    /// A review.
+    Review,
+}
+
+/// A finding with its level and the profiles it holds for.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// What is wrong.
+    pub finding: Finding,
+    /// Who says so.
+    pub origin: Origin,
+    /// What it does to the verdict.
+    pub level: Level,
+    /// The profiles, in the order asked for.
+    pub profiles: Vec<&'static str>,
+    /// `file:line name` of the policy that says so.
+    pub policy: Option<Box<str>>,
+}
+
+/// A finding of one profile, on its way to be merged; the order of the fields is the order of reports.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ProfileFinding {
+    finding: Finding,
+    /// A policy's level and location.
+    ground: Option<(Level, Box<str>)>,
+    rank: usize,
+}
+
+impl Engine {
+    /// An engine for those profiles and rules, with the guard.
+    pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
+        Engine {
+            profiles,
+            rules,
+            expressions: Arc::default(),
+            exact: false,
+            comes_from_server: false,
+            are_stored: false,
+            stored_on: None,
+            policies: Arc::default(),
+            cluster: None,
+            classes: None,
+        }
+    }
+
+    /// Makes the engine expect objects that a server sends: it has dropped what is behind gates that are off.
+    #[must_use]
+    pub fn behind_server(mut self) -> Engine {
+        self.comes_from_server = true;
+        self
+    }
+
+    /// Makes the engine expect objects that are stored in a cluster. If the cluster's release and gates are known,
+    /// what changes for them with the engine's profiles is reported, too.
+    #[must_use]
+    pub fn for_stored_objects(self, cluster: Option<&'static Profile>) -> Engine {
+        Engine { are_stored: true, stored_on: cluster, ..self }
+    }
+
+    /// True if the rule is part of the run.
+    pub fn has_rule(&self, rule: RuleId) -> bool {
+        self.rules.has(rule)
+    }
+
+    /// Replaces the rules.
+    #[must_use]
+    pub fn with_rules(self, rules: RuleSet) -> Engine {
+        Engine { rules, ..self }
+    }
+
+    /// Replaces the policies.
+    #[must_use]
+    pub fn with_policies(self, policies: Arc<PolicySet>) -> Engine {
+        Engine { policies, ..self }
+    }
+
+    /// Sets the view of the cluster, which is asked anew for every request.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Cluster) -> Engine {
+        Engine { cluster: Some(cluster), ..self }
+    }
+
+    /// Sets a state of the cluster that does not change: a dump.
+    #[must_use]
+    pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
+        self.with_cluster(Cluster::fixed(snapshot))
+    }
+
+    /// Sets the ResourceClasses that exist, and claims may name no others; `None` if they are not known.
+    #[must_use]
+    pub fn with_classes(self, classes: Option<Arc<ResourceClasses>>) -> Engine {
+        Engine { classes, ..self }
+    }
+
+    /// Makes the engine judge every object as the API server itself would, without the guard.
+    #[must_use]
+    pub fn exactly(self) -> Engine {
+        Engine { exact: true, ..self }
+    }
+
+    /// Validates one object: what the API server and the policies would say to the request.
+    pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
+        self.validate_from(admission, labels, Source::File { claims: None })
+    }
+
+    /// [`Engine::validate`] for an object of a file, with the claims that are checked together with it.
+    pub fn validate_among(
+        &self,
+        admission: &Attributes<'_>,
+        labels: Labels<'_>,
+        claims: Option<ClaimsAround<'_>>,
+    ) -> Verdict {
+        self.validate_from(admission, labels, Source::File { claims })
+    }
+
+    /// Validates one object of a file or a review.
+    fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
+        if !admission.operation.writes_object() {
+            return Verdict::Checked(Vec::new());
+        }
+        let identity = identify(admission.object);
+        let is_unchecked = |profile: &&Profile| identify::is_unchecked(&identity, profile);
+        let is_foreign = matches!(identity, Identity::Foreign) || self.profiles.iter().all(is_unchecked);
+        if !self.exact && is_foreign {
+            return Verdict::Skipped;
+        }
+        // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
+        // a state makes the watcher copy it before the next change.
+        let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
+        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
+        let mut all: Vec<ProfileFinding> = Vec::new();
+        let mut left_out = LeftOut::default();
+        let from_review = matches!(source, Source::Review);
+        for (rank, profile) in self.profiles.iter().enumerate() {
+            let mut findings = Findings::within(self.budget(from_review));
+            let claims = match source {
+                Source::File { claims } => claims,
+                Source::Review => None,
+            };
+            let context =
+                Context { cluster: cluster.as_ref(), claims, from_review, ..self.context(profile, labels) };
+            let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
+            let (mut findings, not_kept) = findings.into_parts();
+            if !from_review {
+                fixes::classify(&mut findings, admission.object);
+            }
+            left_out.add(not_kept, violations.left_out);
+            all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
+            all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
+                finding: violation.finding,
+                ground: Some((violation.level, violation.policy)),
+                rank,
+            }));
+        }
+        let mut merged = self.merge(all);
+        self.cut(&mut merged, left_out, self.budget(from_review));
+        Verdict::Checked(merged)
+    }
+
+    /// What is known around a request, but for the state of the cluster.
+    fn context<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
+        let admin_access = self.admin_access(profile, labels);
+        Context {
+            profile,
+            labels,
+            admin_access,
+            cluster: None,
+            classes: self.classes.as_deref(),
+            claims: None,
+            from_review: false,
+            is_stored: self.are_stored,
+            cel: &*self.expressions,
+        }
+    }
+
+    /// What may be said about one object.
+    fn budget(&self, from_review: bool) -> FindingBudget {
+        FindingBudget::of(self.exact, from_review)
+    }
+
+    /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
+    fn cut(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
+        if self.profiles.len() > 1 {
+            merged.retain_mut(|diagnostic| {
+                let is_kept = budget.take(&mut diagnostic.finding);
+                if !is_kept {
+                    left_out.count(diagnostic.level, diagnostic.origin, 1);
+                }
+                is_kept
+            });
+        }
+        for ((level, origin), count) in left_out.0 {
+            let profiles = self.profiles.iter().map(|profile| profile.name).collect();
+            merged.push(Diagnostic {
+                finding: Finding::left_out(count),
+                origin,
+                level,
+                profiles,
+                policy: None,
+            });
+        }
+    }
+
+    /// Validates for the profile of the context.
+    fn validate_for(
+        &self,
+        identity: &Identity<'_>,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
+        source: Source<'_>,
+        findings: &mut Findings,
+    ) -> Violations {
+        let (profile, now) = (context.profile, admission.now.text);
+        if identify::is_unchecked(identity, profile) {
+            return Violations::default();
+        }
+        let served = if self.are_stored { identify::stored } else { identify::served };
+        let (kind, version) = match served(identity, profile, admission) {
+            Ok(served) => served,
+            Err(finding) => {
+                self.keep(findings, *finding);
+                return Violations::default();
+            }
+        };
+        let new = DecodedObject::read(admission.object, kind, version, profile);
+        let old = admission.old_object.map(|old| {
+            DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+        });
+        // The server wrote it: years that JSON cannot say are none of the update's faults.
+        let old = old.map(|mut old| {
+            old.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
+            old
+        });
+        let broken = new.broken() || old.as_ref().is_some_and(DecodedObject::broken);
+        if broken {
+            let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
+            let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
+            for error in new.errors.into_iter().chain(old_errors).chain(new.strict) {
+                self.keep(findings, rules::input::finding(error));
+            }
+            let [errors, strict] = new.left_out;
+            self.leave_out(findings, [errors + old_left_out, strict]);
+            return Violations::default();
+        }
+        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
+        let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
+        // A stored object may come in another version; it is compared in the shape of the new one.
+        let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
+        let old_object = old_object.map(|old| {
+            let value = moved.as_ref().map_or(old.value(), Doc::root);
+            Object { written: old.written, ..Object::of(kind, version, value) }
+        });
+        let doc = new.defaulted(old_object, profile, now);
+        let object = new.object(&doc);
+        let without = self.drop_fields(source, object, old_object, admission.is_status(), profile, findings);
+        let object = match &without {
+            Some(doc) => Object { written: object.written, ..Object::of(kind, version, doc.root()) },
+            None => object,
+        };
+        let decoded = admission.with_objects(object, old_object);
+        for error in new.strict.iter().cloned() {
+            self.keep(findings, rules::input::finding(error));
+        }
+        self.leave_out(findings, new.left_out);
+        if self.exact
+            && let Some(finding) = meta_update::refused(admission, kind, version, profile)
+        {
+            self.keep(findings, finding);
+            return Violations::default();
+        }
+        if !self.exact && prepare::is_guarded(&decoded) {
+            if rules::lint::loses_last_finalizer(&decoded) {
+                self.rules.run_lints(&decoded, context, findings);
+            }
+            return Violations::default();
+        }
+        self.rules.run(&decoded, context, findings);
+        if context.cluster.is_some()
+            && self.rules.has(TAINT_RULE_IMPACT)
+            && let Some(finding) = cluster::impact(&decoded, context)
+        {
+            findings.push(finding);
+        }
+        self.policies.judge(&decoded, context, &self.rules, self.budget(context.from_review))
+    }
+
+    /// The object without the fields that the server drops, if the gates are known and there are such fields; with a
+    /// warning for each that it drops, or would drop with default gates.
+    fn drop_fields<'r>(
+        &self,
+        source: Source<'_>,
+        object: Object<'r>,
+        old: Option<Object<'_>>,
+        is_status: bool,
+        profile: &Profile,
+        findings: &mut Findings,
+    ) -> Option<Doc<'r>> {
+        let are_assumed = profile.gates.are_assumed;
+        let is_dropped_already = self.comes_from_server || are_assumed;
+        match source {
+            Source::Review if is_dropped_already => return None,
+            Source::Review => {}
+            Source::File { .. } => {
+                let change = rule_takes_effect(object, self.stored_on, profile, &self.profiles);
+                for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
+                {
+                    self.keep(findings, finding);
+                }
+            }
+        }
+        let dropped = dropped_fields(object, old, is_status, profile);
+        if matches!(source, Source::File { .. }) {
+            for field in &dropped {
+                self.keep(findings, dropped_field(field, profile));
+            }
+        }
+        if are_assumed || dropped.is_empty() {
+            return None;
+        }
+        let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
+        Some(apply(object.value(), &changes))
+    }
+
+    fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {
+        match labels {
+            Labels::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
+                AdminAccess::Granted
+            }
+            Labels::Known(_) => AdminAccess::Refused,
+            // Somebody must speak: where the warning is not wanted, the server's rule does, as for a namespace
+            // without the label.
+            Labels::Unknown if self.exact || !self.rules.has(UNCHECKED) => AdminAccess::Refused,
+            Labels::Unknown => AdminAccess::Unknown,
+        }
+    }
+
+    /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
+    fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
+        // Equal elements cannot be told apart, so their order does not matter.
+        all.sort_unstable();
+        let mut merged: Vec<Diagnostic> = Vec::with_capacity(all.len());
+        for ProfileFinding { finding, ground, rank } in all {
+            let Some(profile) = self.profiles.get(rank).map(|profile| profile.name) else { continue };
+            let is_same = |last: &&mut Diagnostic| {
+                let said_by = ground.as_ref().map(|(level, policy)| (*level, policy));
+                let was_by = last.policy.as_ref().map(|policy| (last.level, policy));
+                last.finding.same(&finding) && said_by == was_by
+            };
+            match merged.last_mut().filter(is_same) {
+                Some(last) if last.profiles.contains(&profile) => {}
+                Some(last) => fixes::join(last, &finding, profile),
+                None => {
+                    let (origin, level) = origin_and_level(finding.rule);
+                    let (level, policy) =
+                        ground.map_or((level, None), |(level, policy)| (level, Some(policy)));
+                    merged.push(Diagnostic { finding, origin, level, profiles: vec![profile], policy });
+                }
+            }
+        }
+        let rank = |name: &&'static str| self.profiles.iter().position(|profile| profile.name == *name);
+        for diagnostic in &mut merged {
+            diagnostic.profiles.sort_by_key(rank);
+        }
+        merged
+    }
+
+    /// A refusal that no choice of rules takes away.
+    fn refused(&self, finding: Finding) -> Verdict {
+        Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
+    }
+
+    fn keep(&self, findings: &mut Findings, finding: Finding) {
+        if self.reports(finding.rule) {
+            findings.push(finding);
+        }
+    }
+
+    /// True if the rule is part of the run, or of origin `decoding`: no rule checks an object that cannot be decoded.
+    fn reports(&self, rule: RuleId) -> bool {
+        self.rules.has(rule) || origin_and_level(rule).0 == Origin::Decoding
+    }
+}

@@ -1,0 +1,124 @@
+//! CEL expressions that were accepted before, with their cost: most requests use the same few.
+//!
+//! Bounded in bytes and shared by all threads. Only accepted expressions are kept, so it never holds a message. It is a
+//! [`Checker`] like the compiler itself: rules do not know of it.
+
+use std::hash::{Hash, Hasher};
+
+use foldhash::fast::RandomState;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{Equivalent, Weighter};
+use tollgate_cel::{CelEnv, Checker, Compiler, Outcome, Target};
+
+/// Bytes of all entries.
+const MAX_BYTES: u64 = 2 << 20;
+/// Entries that are expected. The cache has at most one shard for 32 of them, so that the longest expression fits into a
+/// shard on machines of any size.
+const ESTIMATED_ENTRIES: usize = 512;
+/// What an entry costs besides its text.
+const ENTRY_OVERHEAD_BYTES: usize = 128;
+
+/// Everything that the outcome depends on.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct StoredKey {
+    target: Target,
+    env: CelEnv,
+    text: Box<str>,
+}
+
+/// [`StoredKey`], borrowed from the request.
+struct Key<'a> {
+    target: Target,
+    env: CelEnv,
+    text: &'a str,
+}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.target.hash(state);
+        self.env.hash(state);
+        self.text.hash(state);
+    }
+}
+
+impl Equivalent<StoredKey> for Key<'_> {
+    fn equivalent(&self, stored: &StoredKey) -> bool {
+        self.target == stored.target && self.env == stored.env && *self.text == *stored.text
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<StoredKey, u64> for ByBytes {
+    fn weight(&self, key: &StoredKey, _: &u64) -> u64 {
+        (key.text.len() + ENTRY_OVERHEAD_BYTES) as u64
+    }
+}
+
+/// The accepted expressions and their costs.
+#[derive(Debug)]
+pub(super) struct CheckedExpressions(
+    Cache<StoredKey, u64, ByBytes, RandomState, DefaultLifecycle<StoredKey, u64>>,
+);
+
+impl Default for CheckedExpressions {
+    fn default() -> CheckedExpressions {
+        let (hasher, lifecycle) = (RandomState::default(), DefaultLifecycle::default());
+        CheckedExpressions(Cache::with(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes, hasher, lifecycle))
+    }
+}
+
+impl Checker for CheckedExpressions {
+    fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
+        if let Some(cost) = self.0.get(&Key { target, env: *env, text: expression }) {
+            return Outcome::Accepted { cost };
+        }
+        let outcome = Compiler.check(expression, target, env, max_detail);
+        if let Outcome::Accepted { cost } = outcome {
+            self.0.insert(StoredKey { target, env: *env, text: expression.into() }, cost);
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CheckedExpressions, MAX_BYTES};
+    use tollgate_cel::{Checker as _, Target, V1_33, V1_34, V1_37, check};
+
+    #[test]
+    fn outcomes_are_those_of_the_check_each_time() {
+        let cache = CheckedExpressions::default();
+        let expressions =
+            ["device.driver == 'a'", "device.", "1 + 1", "device.allowMultipleAllocations", "true", "'a'"];
+        for _ in 0..3 {
+            for expression in expressions {
+                for target in [Target::Selector, Target::DerivedAttribute] {
+                    for env in [V1_33, V1_34, V1_37] {
+                        let expected = check(expression, target, &env);
+                        let found = cache.check(expression, target, &env, usize::MAX);
+                        assert_eq!(found, expected, "{expression} {target:?} {env:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_bounded_and_keeps_what_is_used() {
+        let cache = CheckedExpressions::default();
+        let used = "device.driver == 'used'";
+        for number in 0..5_000 {
+            let other = format!("device.driver == '{number:01000}'");
+            for expression in [used, used, other.as_str()] {
+                assert_eq!(
+                    cache.check(expression, Target::Selector, &V1_37, usize::MAX),
+                    check(expression, Target::Selector, &V1_37)
+                );
+            }
+            assert!(cache.0.weight() <= MAX_BYTES);
+        }
+        assert!(cache.0.weight() > MAX_BYTES / 2, "{}", cache.0.weight());
+    }
+}

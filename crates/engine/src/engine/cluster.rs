@@ -1,0 +1,56 @@
+//! Where the engine learns of the cluster: a snapshot, and how old it is. The shell that watches tells both.
+
+use std::sync::Arc;
+
+use crate::admission::{Context, DecodedAttributes};
+pub(super) use crate::impact::ClusterState;
+use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use tollgate_api::view::Body;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, Finding};
+
+/// Where the state of the cluster comes from; asked once per request, so a request sees one state.
+#[derive(Clone)]
+pub struct Cluster(Arc<dyn Fn() -> Option<ClusterState> + Send + Sync>);
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cluster")
+    }
+}
+
+impl Cluster {
+    /// A source that is asked for every request; `None` until the cluster has been seen once.
+    pub fn watched(source: impl Fn() -> Option<ClusterState> + Send + Sync + 'static) -> Cluster {
+        Cluster(Arc::new(source))
+    }
+
+    /// A state that does not change.
+    pub fn fixed(snapshot: Arc<Snapshot>) -> Cluster {
+        Cluster::watched(move || {
+            Some(ClusterState { snapshot: Arc::clone(&snapshot), stale_seconds: None, unreadable_objects: 0 })
+        })
+    }
+
+    /// The state now.
+    pub fn known(&self) -> Option<ClusterState> {
+        (self.0)()
+    }
+}
+
+/// What a DeviceTaintRule will do, in one sentence, where the cluster is known.
+pub(super) fn impact(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
+    let (Body::Rule(rule), Some(known), Some(at), false) =
+        (admission.object.body, context.cluster, admission.now.time, admission.is_status())
+    else {
+        return None;
+    };
+    let change = ProposedChange::rule(rule);
+    let query = ImpactQuery { snapshot: &known.snapshot, change: &change, profile: context.profile, at };
+    let spec = Path::ROOT.field("spec");
+    let taint = spec.field("taint");
+    let value = BadValue::str(rule.spec().taint().effect());
+    let detail = format!("the rule {}{}", query.describe(count(query)), known.caveat());
+    Some(Finding::new(TAINT_RULE_IMPACT, taint.field("effect").owned(), ErrorType::Invalid, value, detail))
+}

@@ -1,0 +1,145 @@
+//! What the mutating side adds to an object: the server's defaults, as edits and as a JSON Patch.
+//!
+//! An object that does not decode, or that the profile does not serve, is left alone: the validating side says why.
+//! Of several profiles the first one speaks, because an object can be filled in only once.
+//!
+//! What a policy added to a claim is not in its owner's file, and specs cannot change: an update that only lacks
+//! tolerations gets them back, so that applying the same file again changes nothing.
+//!
+//! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
+//! filled object changes nothing.
+
+use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify};
+use crate::defaults::{DefaultsFor, Edit};
+use crate::policy;
+use tollgate_api::convert::reshaped;
+use tollgate_api::equal;
+use tollgate_api::view::Object;
+use tollgate_document::doc::{Change, Doc, apply};
+use tollgate_document::field::Name;
+use tollgate_document::finding::Finding;
+use tollgate_formats::gofmt;
+
+/// What the mutating side does to an object.
+#[derive(Clone, Debug, Default)]
+pub struct Mutation {
+    /// The edits.
+    pub edits: Vec<Edit>,
+    /// How many tolerations of the stored object were put back.
+    pub put_back: usize,
+}
+
+impl Engine {
+    /// What is to be filled in.
+    pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
+        let identity = identify(admission.object);
+        let Some(profile) = self.profiles.first() else { return Mutation::default() };
+        if !admission.operation.writes_object() {
+            return Mutation::default();
+        }
+        let Ok((kind, version)) = identify::served(&identity, profile, admission) else {
+            return Mutation::default();
+        };
+        let now = admission.now.text;
+        let new = DecodedObject::read(admission.object, kind, version, profile);
+        if new.broken() {
+            return Mutation::default();
+        }
+        let old = admission.old_object.map(|old| {
+            DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
+        });
+        let old = old.filter(|old| !old.broken());
+        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
+        let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
+        let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
+        let old_object = old_object.map(|old| {
+            let value = moved.as_ref().map_or(old.value(), Doc::root);
+            Object { written: old.written, ..Object::of(kind, version, value) }
+        });
+        let mut edits = new.edits(old_object, profile, now, DefaultsFor::Mutation);
+        let mut put_back = 0;
+        let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
+        if let Some(old) = old_object.filter(|_| is_update)
+            && let Some(missing) = missing_tolerations(&new, old, &edits)
+        {
+            put_back = missing.iter().map(|list| list.count).sum();
+            // A list that is written anew has everything that was to be filled in.
+            edits.retain(|edit| !missing.iter().any(|list| list.replaces(edit)));
+            edits.extend(missing.into_iter().flat_map(|list| list.edits));
+        }
+        if !self.policies.is_empty() && admission.operation == Operation::Create {
+            let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
+            edits.extend(self.policies.defaults(&decoded, &self.context(profile, labels)));
+        }
+        edits.retain(|edit| is_written(edit, admission.subresource) && !is_void(edit, &new));
+        Mutation { edits, put_back }
+    }
+
+    /// Why policies cannot tell which tolerations they add to a new object. [`Engine::mutate`] leaves those out.
+    pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
+        let identity = identify(admission.object);
+        let Some(profile) = self.profiles.first() else { return Vec::new() };
+        if self.policies.is_empty() || admission.operation != Operation::Create {
+            return Vec::new();
+        }
+        let Ok((kind, version)) = identify::served(&identity, profile, admission) else { return Vec::new() };
+        let new = DecodedObject::read(admission.object, kind, version, profile);
+        if new.broken() {
+            return Vec::new();
+        }
+        let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
+        self.policies.undecided_defaults(&decoded, &self.context(profile, labels))
+    }
+}
+
+/// The stored tolerations that an update lacks, if its spec lacks nothing else: `edits` are the server's own.
+fn missing_tolerations(
+    new: &DecodedObject<'_>,
+    old: Object<'_>,
+    edits: &[Edit],
+) -> Option<Vec<policy::MissingTolerations>> {
+    let object = Object::of(old.kind(), old.version, new.value());
+    let missing = policy::missing_tolerations(object, old)?;
+    let kept = edits.iter().filter(|edit| !missing.iter().any(|list| list.replaces(edit)));
+    let all = kept.chain(missing.iter().flat_map(|list| &list.edits));
+    let changes: Vec<Change> = all.map(|edit| edit.change.clone()).collect();
+    let whole = apply(new.value(), &changes);
+    let whole = Object::of(old.kind(), old.version, whole.root());
+    equal::same(whole, old, "spec").then_some(missing)
+}
+
+/// True if the request writes that part of the object: the status is written by itself, and only there.
+fn is_written(edit: &Edit, subresource: &str) -> bool {
+    let in_status = matches!(edit.at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
+    in_status == (subresource == "status")
+}
+
+/// True if the edit puts what is there already.
+fn is_void(edit: &Edit, object: &DecodedObject<'_>) -> bool {
+    let Change::Replace { node, value } = &edit.change else { return false };
+    let given = object.value().doc().value(*node);
+    given.to_json() == value.to_json()
+}
+
+/// The edits as an RFC 6902 patch.
+pub fn patch(edits: &[Edit]) -> String {
+    let mut out = String::from("[");
+    for (index, edit) in edits.iter().enumerate() {
+        let (op, value) = match &edit.change {
+            Change::Add { value, .. } | Change::Append { value, .. } => ("add", value),
+            Change::Replace { value, .. } => ("replace", value),
+        };
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str("{\"op\":\"");
+        out.push_str(op);
+        out.push_str("\",\"path\":");
+        gofmt::json_string(&mut out, &edit.at.pointer());
+        out.push_str(",\"value\":");
+        out.push_str(&value.to_json());
+        out.push('}');
+    }
+    out.push(']');
+    out
+}

@@ -1,0 +1,40 @@
+//! Fixes of findings: which of them may be applied unasked, and what holds for several profiles.
+
+use super::{Diagnostic, KIND};
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::Value;
+use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_taint};
+
+/// Levels of an object that are searched for taints.
+const MAX_DEPTH: usize = 64;
+
+/// Says of each fix whether it may be applied without being asked for.
+pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
+    let mut has_taints = None;
+    for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
+        // A kind that is to be corrected counts as what it becomes.
+        let becomes = fix.edits.iter().find_map(|edit| match edit {
+            Edit::Set { at, value: NewValue::Str(kind) } if at.pointer() == "/kind" => Some(&**kind),
+            _ => None,
+        });
+        let is_rule = becomes.unwrap_or_else(|| object.field(KIND).str()) == ApiKind::DeviceTaintRule.name();
+        if !fix.is_safe(is_rule || *has_taints.get_or_insert_with(|| carries_taints(object, MAX_DEPTH))) {
+            fix.applicability = Applicability::Unsafe;
+        }
+    }
+}
+
+/// Some field of the object is called like taints are. What is nested deeper than any object of the API counts as one.
+fn carries_taints(value: Value<'_>, depth: usize) -> bool {
+    let Some(below) = depth.checked_sub(1) else { return true };
+    value.members().any(|(key, member)| is_taint(key.text()) || carries_taints(member, below))
+        || value.items().any(|item| carries_taints(item, below))
+}
+
+/// Adds a profile that finds the same. Fixes that differ leave no single right one.
+pub(super) fn join(diagnostic: &mut Diagnostic, other: &Finding, profile: &'static str) {
+    if diagnostic.finding.fix != other.fix {
+        diagnostic.finding.fix = None;
+    }
+    diagnostic.profiles.push(profile);
+}

@@ -1,0 +1,434 @@
+//! What an object says it is, and whether the profile serves that.
+//!
+//! The server reads `apiVersion` and `kind` first and without regard to case; everything else waits for the type.
+//! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
+
+mod mend;
+
+use crate::admission::Attributes;
+use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
+use tollgate_api::conform::suggest::{and_list, distance, nearest};
+use tollgate_api::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
+use tollgate_api::review::{Operation, Request};
+use tollgate_document::doc::{Name, Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
+use tollgate_formats::gofmt;
+
+/// The group of device taints and tolerations; a few other APIs live elsewhere.
+pub(super) const GROUP: &str = "resource.k8s.io";
+
+const API_VERSION: Name = Name::of("apiVersion");
+const KIND: Name = Name::of("kind");
+
+/// What an object says it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Identity<'d> {
+    /// Not an object, or its type is not a string; what Go says.
+    Unreadable(&'static str),
+    /// No kind, or no apiVersion.
+    Missing(&'static str),
+    /// In our group, or a kind of ours elsewhere; it may still not be served.
+    Ours {
+        /// `apiVersion` as written.
+        api_version: &'d str,
+        /// `kind` as written.
+        kind: &'d str,
+    },
+    /// Of another group.
+    Foreign,
+}
+
+/// Reads `apiVersion` and `kind`.
+pub fn identify(object: Value<'_>) -> Identity<'_> {
+    if object.kind() != ValueKind::Object {
+        return Identity::Unreadable("not an object");
+    }
+    let found = identity_of(type_field(object, API_VERSION), type_field(object, KIND));
+    if found != Identity::Foreign {
+        return found;
+    }
+    // kubectl sends keys in order, so that of `kind` and `KIND` the server reads `kind` last.
+    let exact = |name: &str| object.member(name).map_or(Ok(""), |(_, value)| Ok(value.str()));
+    match identity_of(exact(API_VERSION.text), exact(KIND.text)) {
+        ours @ Identity::Ours { .. } => ours,
+        _ => found,
+    }
+}
+
+/// What the two say.
+fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) -> Identity<'d> {
+    let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
+        return Identity::Unreadable("apiVersion and kind must be strings");
+    };
+    if kind.is_empty() {
+        return Identity::Missing("kind");
+    }
+    if api_version.is_empty() {
+        return Identity::Missing("apiVersion");
+    }
+    let (group, version) = parts(api_version);
+    let is_miscased = |known: ApiKind| {
+        known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
+    };
+    let ours = ApiKind::is_known_group(group)
+        || ApiKind::ALL.into_iter().any(|known| is_miscased(known) && is_only_version(known, version))
+        || ApiKind::of(group, kind).is_some_and(|kind| is_only_version(kind, version))
+        || ApiKind::parse(kind).is_some() && !is_foreign_group(group);
+    if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
+}
+
+/// Group and version; the core group has no name.
+fn parts(api_version: &str) -> (&str, &str) {
+    api_version.rsplit_once('/').unwrap_or(("", api_version))
+}
+
+fn is_only_version(kind: ApiKind, version: &str) -> bool {
+    kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
+}
+
+/// A group that can hold custom resources may well have a DeviceClass of its own. A name without a dot cannot, and one
+/// that is nearly ours is a slip.
+fn is_foreign_group(group: &str) -> bool {
+    const MAX_SLIPS: usize = 2;
+    let written = group.to_ascii_lowercase();
+    let is_near = |ours: &str| distance(&written, ours) <= MAX_SLIPS || ours.starts_with(&written);
+    // Custom resources of Kubernetes' own projects are in `x-k8s.io`.
+    let is_slip = !written.ends_with(".x-k8s.io")
+        && (["k8s.io", "kubernetes.io"].contains(&&*written)
+            || [GROUP, "resource.kubernetes.io"].into_iter().any(is_near));
+    group.contains('.') && !group.contains('/') && !is_slip
+}
+
+/// True if the release has registered the kind, and Tollgate does not check it.
+pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
+    let Identity::Ours { api_version, kind } = identity else { return false };
+    let (group, version) = parts(api_version);
+    // A list without items is one that the server has registered, too.
+    let item = kind.strip_suffix("List").unwrap_or_default();
+    let is_served = |version| profile.unchecked_versions(kind).contains(&version);
+    let is_list = |version| {
+        let checked = ApiKind::of(group, item).is_some_and(|item| profile.serves(item, version, false));
+        checked || profile.unchecked_versions(item).contains(&version)
+    };
+    group == GROUP && Version::parse(version).is_some_and(|version| is_served(version) || is_list(version))
+}
+
+/// What to do about a kind of classic DRA.
+fn former(group: &str, kind: &str) -> Option<&'static str> {
+    let found = FORMER_KINDS.iter().find(|(name, _)| group == GROUP && *name == kind);
+    found.map(|(_, advice)| *advice)
+}
+
+/// Whose business the kind of an admission request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ownership {
+    /// A kind and version we know.
+    Ours,
+    /// A kind of ours in a version we do not know: then we are the older party.
+    NewerThanUs,
+    /// Anything else.
+    NotOurs,
+}
+
+/// Reads `request.kind` and `request.subResource`; a review that does not say is judged by its object.
+pub(super) fn of_request(request: &Request<'_>) -> Ownership {
+    let written = request.kind;
+    if written.kind.is_empty() {
+        return if matches!(request.sub_resource, "" | "status") {
+            Ownership::Ours
+        } else {
+            Ownership::NotOurs
+        };
+    }
+    let Some(kind) = ApiKind::of(written.group, written.kind) else { return Ownership::NotOurs };
+    let is_judged = match request.sub_resource {
+        "" => true,
+        "status" => kind.has_full_schema(),
+        // The request's object is the whole Pod.
+        "ephemeralcontainers" => kind == ApiKind::Pod,
+        _ => false,
+    };
+    let is_known = match kind.only_version() {
+        Some(_) => is_only_version(kind, written.version),
+        None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
+    };
+    match (is_judged, is_known) {
+        (true, true) => Ownership::Ours,
+        // Other versions of kinds that we know in part are the business of others.
+        (true, false) if kind.has_full_schema() => Ownership::NewerThanUs,
+        _ => Ownership::NotOurs,
+    }
+}
+
+/// What is wrong with a request that says one kind and carries another, where either is ours. The API server writes both
+/// and never disagrees with itself; where they do, nobody knows which one was matched, and which one will be stored.
+pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let object = Some((request.object, "request.object"));
+    [object, old.map(|old| (old, "request.oldObject"))]
+        .into_iter()
+        .flatten()
+        .find_map(|(object, name)| mismatch_of(object, request, name))
+}
+
+fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
+    let requested = request.kind;
+    if requested.kind.is_empty() || object.kind() != ValueKind::Object {
+        return None;
+    }
+    // What cannot be read or says nothing is refused where objects are judged.
+    let (api_version, kind) = (type_field(object, API_VERSION).ok()?, type_field(object, KIND).ok()?);
+    let (group, version) = parts(api_version);
+    if kind.is_empty() || api_version.is_empty() {
+        return None;
+    }
+    if (group, version, kind) == (requested.group, requested.version, requested.kind) {
+        return None;
+    }
+    let is_ours =
+        matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Ownership::NotOurs;
+    let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
+    let separator = if requested.group.is_empty() { "" } else { "/" };
+    let detail = format!(
+        "{name} must match request.kind, which is {} in {}",
+        gofmt::quote(requested.kind),
+        gofmt::quote(&[requested.group, separator, requested.version].concat())
+    );
+    is_ours.then(|| {
+        let mut finding = finding(UNSERVED_VERSION, &Path::ROOT.field(field), ErrorType::Invalid, detail);
+        finding.value = BadValue::str(value);
+        Box::new(finding)
+    })
+}
+
+/// The namespace that an object lives in if its request does not say; empty for what lives in none.
+pub(super) fn own_namespace(object: Value<'_>) -> &str {
+    let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
+    let known = ApiKind::of(parts(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
+    let own = object.get("metadata").get("namespace").str();
+    match known.filter(|kind| kind.is_namespaced()) {
+        Some(_) if own.is_empty() => "default",
+        Some(_) => own,
+        None => "",
+    }
+}
+
+/// The last member whose name is `name` in any case, as Go's decoder reads it.
+fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
+    let mut found = "";
+    // A key that was recognised is a name as we write it, and these two have no other spelling among those.
+    let is_meant = |key: Value<'_>| match key.as_key().number() {
+        Some(number) => number == name.number(),
+        None => key.bytes().eq_ignore_ascii_case(name.text.as_bytes()),
+    };
+    for (_, value) in object.members().filter(|(key, _)| is_meant(*key)) {
+        match value.kind() {
+            ValueKind::String => found = value.text(),
+            ValueKind::Null => {}
+            _ => return Err(()),
+        }
+    }
+    Ok(found)
+}
+
+/// The version a stored object of that kind says it is in, if it is one of ours.
+pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version> {
+    let (group, version) = parts(type_field(object, API_VERSION).ok()?);
+    Version::parse(version).filter(|_| group == kind.group())
+}
+
+/// The kind and version of those names.
+pub(super) fn known(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
+    let (group, version) = parts(api_version);
+    ApiKind::of(group, kind).zip(Version::parse(version))
+}
+
+/// The kind and version to decode as, or why there is none.
+pub(super) fn served(
+    identity: &Identity<'_>,
+    profile: &Profile,
+    admission: &Attributes<'_>,
+) -> Result<(ApiKind, Version), Box<Finding>> {
+    let object = admission.object;
+    let (api_version, kind) = match identity {
+        Identity::Unreadable(_) => return Err(Box::new(unreadable(object))),
+        Identity::Missing(field) => return Err(Box::new(missing(field, object, profile))),
+        Identity::Ours { api_version, kind } => (*api_version, *kind),
+        Identity::Foreign => (
+            type_field(object, API_VERSION).unwrap_or_default(),
+            type_field(object, KIND).unwrap_or_default(),
+        ),
+    };
+    if let Some((kind, version)) = known(api_version, kind)
+        && profile.serves(kind, version, admission.is_status())
+    {
+        return Ok((kind, version));
+    }
+    let mut finding = unserved(api_version, kind, profile, admission.subresource);
+    if admission.subresource.is_empty() {
+        finding.fix = mend::fix(object, api_version, kind, profile).map(Box::new);
+    }
+    Err(Box::new(finding))
+}
+
+/// The kind and version of a stored object, which the API server converts between all versions of its kind.
+pub(super) fn stored(
+    identity: &Identity<'_>,
+    profile: &Profile,
+    admission: &Attributes<'_>,
+) -> Result<(ApiKind, Version), Box<Finding>> {
+    match identity {
+        Identity::Ours { api_version, kind } => match known(api_version, kind) {
+            Some((kind, version)) if !profile.versions(kind).is_empty() => Ok((kind, version)),
+            _ => served(identity, profile, admission),
+        },
+        _ => served(identity, profile, admission),
+    }
+}
+
+fn unreadable(object: Value<'_>) -> Finding {
+    let what = match object.kind() {
+        ValueKind::Null => "null",
+        ValueKind::Bool => "bool",
+        ValueKind::Number => "number",
+        ValueKind::String => "string",
+        ValueKind::Array => "array",
+        ValueKind::Object => {
+            let field = if type_field(object, API_VERSION).is_err() { "apiVersion" } else { "kind" };
+            let what = match object.get(field).kind() {
+                ValueKind::Bool => "bool",
+                ValueKind::Array => "array",
+                ValueKind::Object => "object",
+                _ => "number",
+            };
+            let detail = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
+                 .{field} of type string"
+            );
+            return finding(RuleId("wrong-type"), &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
+        }
+    };
+    let detail = format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
+         {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    );
+    finding(RuleId("wrong-type"), &Path::ROOT, ErrorType::TypeInvalid, detail)
+}
+
+fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
+    let go = if field == "kind" { "Kind" } else { field };
+    let mut finding = finding(
+        MISSING_TYPE,
+        &Path::ROOT.field(field),
+        ErrorType::Required,
+        format!("Object '{go}' is missing"),
+    );
+    let written = |name| type_field(object, name).unwrap_or_default();
+    let help = if field == "kind" {
+        let kinds = kinds_of(parts(written(API_VERSION)).0);
+        (!kinds.is_empty())
+            .then(|| format!("add `kind`; Tollgate checks these kinds here: {}", kinds.join(", ")))
+    } else {
+        let known = ApiKind::ALL.into_iter().find(|known| known.name() == written(KIND));
+        let served = known.map(|known| served_versions(known.group(), known.name(), profile));
+        served.filter(|served| !served.is_empty()).map(|served| {
+            let newest = served.first().map_or("", String::as_str);
+            let (title, all) = (profile.title(), and_list(&served));
+            let others = format!("; {title} serves {} as {all}", written(KIND));
+            format!("add `apiVersion: {newest}`{}", if served.len() > 1 { &*others } else { "" })
+        })
+    };
+    finding.help = Some(help.map_or_else(
+        || {
+            let example =
+                if field == "kind" { "kind: ResourceClaim" } else { "apiVersion: resource.k8s.io/v1" };
+            format!("every object requires apiVersion and kind, for example `{example}`").into()
+        },
+        Into::into,
+    ));
+    finding
+}
+
+fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
+    let (written_group, written_version) = parts(api_version);
+    let group = group_of(written_group, kind);
+    let served = served_versions(group, kind, profile);
+    let (field, help) = if served.is_empty() {
+        ("kind", unserved_kind(group, kind, profile))
+    } else if !subresource.is_empty() && served.iter().any(|version| version == api_version) {
+        ("kind", format!("{} has no `{subresource}` subresource for {kind}", profile.title()))
+    } else {
+        let last = CLASSIC_VERSIONS.iter().find(|(version, _)| group == GROUP && *version == written_version);
+        let classic = last.map_or(String::new(), |(_, last)| {
+            format!("{api_version} is classic DRA, which Kubernetes served until {last}; ")
+        });
+        let served = and_list(&served);
+        ("apiVersion", format!("{classic}{} serves {kind} as {served}", profile.title()))
+    };
+    let detail =
+        format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));
+    let value = if field == "kind" { kind } else { api_version };
+    let at = Path::ROOT.field(field);
+    let mut finding = finding(UNSERVED_VERSION, &at, ErrorType::Invalid, detail);
+    finding.value = BadValue::str(value);
+    finding.help = Some(help.into());
+    finding
+}
+
+/// `resource.k8s.io/v1` and so on, newest first: what the profile serves a kind as.
+fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
+    let checked = ApiKind::of(group, kind).map(|kind| profile.versions(kind)).unwrap_or_default();
+    let unchecked = if group == GROUP { profile.unchecked_versions(kind) } else { &[] };
+    let mut versions: Vec<Version> = checked.iter().chain(unchecked).copied().collect();
+    versions.sort_unstable_by(|one, other| other.cmp(one));
+    let prefix = if group.is_empty() { String::new() } else { format!("{group}/") };
+    versions.iter().map(|version| format!("{prefix}{}", version.name())).collect()
+}
+
+/// What to do about a kind that the profile does not serve in any version.
+fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
+    let known = kinds_of(group);
+    if let Some(advice) = former(group, kind) {
+        return format!("{kind} is part of classic DRA, which Kubernetes 1.32 removed; {advice}");
+    }
+    let others = serving(kind);
+    if known.contains(&kind) || !others.is_empty() {
+        return format!(
+            "{} does not serve this kind; it is available in {}",
+            profile.name,
+            and_list(&others)
+        );
+    }
+    match nearest(kind, known.iter().copied()) {
+        Some(name) if name.eq_ignore_ascii_case(kind) => {
+            format!("kinds are case-sensitive: did you mean `{name}`?")
+        }
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("Tollgate checks these kinds in {group}: {}", known.join(", ")),
+    }
+}
+
+/// The group that was meant: the one that is written if it has such a kind in any case, else ours.
+fn group_of<'g>(group: &'g str, kind: &str) -> &'g str {
+    let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
+    if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
+}
+
+/// The names of the kinds of a group.
+fn kinds_of(group: &str) -> Vec<&'static str> {
+    ApiKind::ALL.into_iter().filter(|kind| kind.group() == group).map(ApiKind::name).collect()
+}
+
+/// The profiles that serve a kind in some version.
+fn serving(kind: &str) -> Vec<&'static str> {
+    let serves = |profile: &&Profile| {
+        ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty())
+            || !profile.unchecked_versions(kind).is_empty()
+    };
+    profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()
+}
+
+fn finding(rule: RuleId, at: &Path<'_>, kind: ErrorType, detail: String) -> Finding {
+    Finding::new(rule, at.owned(), kind, BadValue::Omitted, detail)
+}

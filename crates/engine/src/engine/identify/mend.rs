@@ -1,0 +1,89 @@
+//! Fixes for an apiVersion or kind that is not served.
+//!
+//! A kind is corrected where one spelling is near. A version is replaced by the newest served one in which the object
+//! means the same: it decodes there as it is, or with its requests and devices in the shape of that version.
+
+use super::{former, group_of, kinds_of, parts};
+use tollgate_api::conform::suggest::nearest;
+use tollgate_api::conform::{Schema, conform};
+use tollgate_api::fields;
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc::{NameSet, Value};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{Edit, Fix};
+
+/// Objects with more nodes are not decoded once for each version.
+const MAX_NODES: usize = 20_000;
+
+/// The fix, if there is exactly one right answer.
+pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Profile) -> Option<Fix> {
+    // Another spelling of the keys themselves is not the place to write to.
+    if !object.get("apiVersion").exists() || !object.get("kind").exists() {
+        return None;
+    }
+    let (written_group, written_version) = parts(api_version);
+    let group = group_of(written_group, kind);
+    if former(group, kind).is_some() {
+        return None;
+    }
+    let known = kinds_of(group);
+    let name =
+        known.iter().find(|name| **name == kind).copied().or_else(|| nearest(kind, known.into_iter()))?;
+    let kind_of = ApiKind::of(group, name)?;
+    let rename = (name != kind).then(|| Fix::replace(Path::ROOT.field("kind").owned(), kind, name));
+    let served = profile.versions(kind_of);
+    if group == written_group && served.iter().any(|version| version.name() == written_version) {
+        return rename;
+    }
+    let mut newest_first: Vec<Version> = served.to_vec();
+    newest_first.sort_unstable_by(|one, other| other.cmp(one));
+    // A version that is served was meant, whatever else decodes.
+    let meant = newest_first.iter().find(|version| version.name() == written_version).copied();
+    let candidates = meant.map_or(newest_first, |version| vec![version]);
+    let (version, edits) = candidates.into_iter().find_map(|version| {
+        let reshape = reshape(object, kind_of, version, profile)?;
+        Some((version, reshape))
+    })?;
+    let new = format!("{group}/{}", version.name());
+    let new = new.trim_start_matches('/');
+    let mut fix = Fix::replace(Path::ROOT.field("apiVersion").owned(), api_version, new);
+    // Without a release nobody knows which versions the cluster serves.
+    if meant.is_none() && !profile.is_release {
+        fix = fix.changing_a_value();
+    }
+    if let Some(rename) = rename {
+        fix.edits.extend(rename.edits);
+        fix.title = format!("{} and `{kind}` with `{name}`", fix.title).into();
+    }
+    if !edits.is_empty() {
+        fix.title = format!("{}, and convert the object to that version", fix.title).into();
+        fix.edits.extend(edits);
+    }
+    Some(fix)
+}
+
+/// The edits that put an object into the shape of a version; none at all if it has it, `None` if it cannot.
+fn reshape(object: Value<'_>, kind: ApiKind, version: Version, profile: &Profile) -> Option<Vec<Edit>> {
+    if object.size() > MAX_NODES {
+        return None;
+    }
+    let schema =
+        Schema { root: fields::root(kind, version), version, fields: profile.fields, unread: NameSet::NONE };
+    let conformed = conform(object, schema);
+    if !conformed.errors.is_empty() || conformed.left_out != [0; 2] {
+        return None;
+    }
+    let mut edits: Vec<Edit> = Vec::new();
+    for error in conformed.strict {
+        for edit in error.fix?.edits {
+            let is_reshaping = matches!(edit, Edit::Nest { .. } | Edit::Unnest { .. });
+            if !is_reshaping {
+                return None;
+            }
+            if !edits.contains(&edit) {
+                edits.push(edit);
+            }
+        }
+    }
+    Some(edits)
+}

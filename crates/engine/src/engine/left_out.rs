@@ -1,0 +1,46 @@
+//! How many findings were left out of a verdict, so that they are counted and still deny.
+
+use std::collections::BTreeMap;
+
+use super::Engine;
+use super::diagnostic::origin_and_level;
+use crate::rules::{self, Level, Origin};
+use tollgate_document::finding::{Findings, RuleId};
+
+/// Number of omitted findings, by level and by the policy that reports them, if any.
+#[derive(Default)]
+pub(super) struct LeftOut(pub(super) BTreeMap<(Level, Origin), usize>);
+
+impl LeftOut {
+    /// Adds those of another profile. Most say the same, so the larger number counts.
+    pub(super) fn add(&mut self, findings: BTreeMap<RuleId, usize>, violations: BTreeMap<Level, usize>) {
+        let mut other = LeftOut::default();
+        for (rule, count) in findings {
+            let (origin, level) = origin_and_level(rule);
+            other.count(level, origin, count);
+        }
+        for (level, count) in violations {
+            other.count(level, Origin::Policy, count);
+        }
+        for (key, count) in other.0 {
+            let known = self.0.entry(key).or_default();
+            *known = count.max(*known);
+        }
+    }
+
+    pub(super) fn count(&mut self, level: Level, origin: Origin, count: usize) {
+        let origin = if origin == Origin::Policy { origin } else { Origin::Upstream };
+        *self.0.entry((level, origin)).or_default() += count;
+    }
+}
+
+impl Engine {
+    /// What the decoder did not write down: so many errors, and so many that only a strict one has.
+    pub(super) fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
+        for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
+            if count > 0 && self.reports(rule) {
+                findings.leave_out(rule, count);
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! A decision in the API's words: status, causes, warnings, audit annotations.
+//!
+//! kubectl prints only the causes of a 422 and only the message of anything else, so both must stand on their own.
+//! The API server drops a warning with a control character and cuts long ones, so ours are short and have none.
+//!
+//! Invariant: warnings are at most [`WARNING_LENGTH`] characters, at most [`WARNINGS`] of them, the rest is counted;
+//! a response is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever the request, unless it is judged exactly.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::{Decision, Diagnostic, Engine, fill};
+use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use crate::rules::{Level, Origin};
+use tollgate_api::review::{Cause, Details, Request, Response, Status};
+use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
+
+/// Characters of one warning.
+const WARNING_LENGTH: usize = 120;
+/// Warnings of one response, the one that counts the rest included.
+const WARNINGS: usize = 8;
+/// Characters of the first finding in the message of a 422: kubectl prints the causes, which have all of it.
+const MESSAGE_LENGTH: usize = 400;
+/// Bytes of all reasons in the message of a 403: kubectl prints nothing else.
+const REASONS_BYTES: usize = 32 << 10;
+/// Bytes of a response: what an API server is to read, log and send on.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
+/// Bytes of it that are kept for all that is not a cause.
+const REST: usize = 128 << 10;
+/// Characters of a name: no object has a longer one.
+const NAME_LENGTH: usize = 512;
+/// Characters of an annotation.
+const ANNOTATION_LENGTH: usize = 4 << 10;
+
+/// The response to a request.
+pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
+    if !decision.edits.is_empty() {
+        let patch = fill::patch(&decision.edits);
+        // In base64, four bytes for three.
+        if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - REST {
+            let mut response = Response::patched(request.uid, &patch);
+            response.warnings.extend(restored(decision.put_back));
+            return response;
+        }
+        let text =
+            "no defaults are added, because the patch would be larger than 1 MiB [tollgate]".to_owned();
+        let mut response = Response::allowed(request.uid);
+        response.warnings.push(text);
+        return response;
+    }
+    let findings = decision.verdict.findings();
+    let of_level = |level: Level| findings.iter().filter(move |diagnostic| diagnostic.level == level);
+    let denials: Vec<&Diagnostic> = of_level(Level::Deny).collect();
+    let mut response = match denials.first() {
+        None => Response::allowed(request.uid),
+        Some(first) => Response::denied(request.uid, status(engine, request, first, &denials)),
+    };
+    response.warnings = warnings(of_level(Level::Warn), denials.is_empty());
+    if decision.unknown_version {
+        let kind = request.kind;
+        let text =
+            format!("not checked: Tollgate does not support {}/{} {}", kind.group, kind.version, kind.kind);
+        response.warnings.push(shortened(&without_control_characters(&text), WARNING_LENGTH));
+    }
+    response.audit_annotations = annotations(engine, findings);
+    if let Some(age) = decision.age {
+        response.audit_annotations.insert("namespace-labels-age", format!("{age}s"));
+        // Whom a policy says something to should know by what it was said; others cannot do anything about it.
+        if findings.iter().any(|diagnostic| diagnostic.policy.is_some()) {
+            let text = format!(
+                "checked with namespace labels that are {age}s old, because the watch on namespaces is interrupted"
+            );
+            response.warnings.push(text);
+        }
+    }
+    response
+}
+
+/// The warning about tolerations that were put back.
+fn restored(count: usize) -> Option<String> {
+    let what = if count == 1 { "toleration" } else { "tolerations" };
+    (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
+}
+
+/// The response to something that is no review: refused, 400.
+pub fn refusal(uid: &str, message: String) -> Response {
+    Response::denied(uid, Status::failure(400, "BadRequest", message, None))
+}
+
+fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &[&Diagnostic]) -> Status {
+    let name = &*shortened(name_of(request), NAME_LENGTH);
+    let (group, kind) =
+        (shortened(request.kind.group, NAME_LENGTH), &*shortened(request.kind.kind, NAME_LENGTH));
+    let only_policy = denials.iter().all(|diagnostic| diagnostic.origin == Origin::Policy);
+    // A policy that cannot be judged is an error of ours, not of the object.
+    let undecided =
+        only_policy && denials.iter().all(|diagnostic| diagnostic.finding.kind == ErrorType::Internal);
+    let (code, reason) = match (undecided, only_policy) {
+        (true, _) => (500, "InternalError"),
+        (false, true) => (403, "Forbidden"),
+        (false, false) => (422, "Invalid"),
+    };
+    let subject = match (kind, name) {
+        ("", "") => "the object".to_owned(),
+        ("", name) => format!("\"{name}\""),
+        (kind, "") => kind.to_owned(),
+        (kind, name) => format!("{kind} \"{name}\""),
+    };
+    let verdict = match (undecided, only_policy) {
+        (true, _) => "cannot be checked",
+        (false, true) => "is not allowed",
+        (false, false) => "is invalid",
+    };
+    let message = if only_policy {
+        format!("{subject} {verdict}: {}", reasons(denials))
+    } else {
+        let rest = match count(denials) {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        format!("{subject} {verdict}: {}{rest}", shortened(&first.to_string(), MESSAGE_LENGTH))
+    };
+    let causes = causes(engine, denials);
+    let details = Details { name: name.into(), group: group.into(), kind: kind.into(), causes };
+    Status::failure(code, reason, message, Some(details))
+}
+
+/// Every reason on a line of its own; the first one goes on after the subject.
+fn reasons(denials: &[&Diagnostic]) -> String {
+    let mut text = String::new();
+    let mut said = 0;
+    for diagnostic in denials {
+        let reason = without_control_characters(&diagnostic.to_string());
+        // Whole reasons or none; but one is always there.
+        if !text.is_empty() && text.len() + reason.len() > REASONS_BYTES {
+            break;
+        }
+        let separator = if text.is_empty() { "" } else { "\n- " };
+        text.push_str(separator);
+        text.push_str(&reason);
+        said += diagnostic.finding.counts().max(1);
+    }
+    match count(denials).saturating_sub(said) {
+        0 => text,
+        more => format!("{text}\n- and {more} more"),
+    }
+}
+
+/// How many findings there are, with those that were left out.
+fn count(denials: &[&Diagnostic]) -> usize {
+    denials.iter().map(|diagnostic| diagnostic.finding.counts().max(1)).sum()
+}
+
+/// As many causes as a response holds; how many more there are is the last one.
+fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
+    let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
+    let mut causes = Vec::new();
+    let mut left_out = 0;
+    for diagnostic in denials {
+        let counts = diagnostic.finding.counts();
+        if counts > 0 || bytes_left == 0 {
+            left_out += counts.max(1);
+            continue;
+        }
+        let cause = cause(engine, diagnostic);
+        bytes_left = bytes_left.saturating_sub(cause.bytes());
+        if bytes_left == 0 {
+            left_out += 1;
+        } else {
+            causes.push(cause);
+        }
+    }
+    if left_out > 0 {
+        let finding = Finding::left_out(left_out);
+        causes.push(Cause { reason: finding.kind.cause(), message: finding.body(), field: String::new() });
+    }
+    causes
+}
+
+/// The name the user knows: given, or what the server will begin it with.
+fn name_of<'d>(request: &Request<'d>) -> &'d str {
+    let metadata = request.object.get("metadata");
+    [request.name, metadata.get("name").str(), metadata.get("generateName").str()]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or_default()
+}
+
+fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
+    let finding = &diagnostic.finding;
+    let mut message = diagnostic.body();
+    if diagnostic.profiles.len() < engine.profiles.len() {
+        message = format!("{message} ({})", diagnostic.profiles.join(", "));
+    }
+    // kubectl prints nothing else of a 422: without the rule, nobody knows that it is not the API server that says so.
+    if !matches!(diagnostic.origin, Origin::Upstream | Origin::Decoding) {
+        message = format!("{message} [{}]", finding.rule);
+    }
+    Cause { reason: finding.kind.cause(), message, field: finding.field() }
+}
+
+fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admitted: bool) -> Vec<String> {
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut all: Vec<String> = Vec::new();
+    for text in findings.clone().map(|diagnostic| warning(diagnostic, is_admitted)) {
+        if seen.insert(text.clone()) && all.len() < WARNINGS {
+            all.push(text);
+        }
+    }
+    if seen.len() > WARNINGS {
+        let rest = seen.len() - (WARNINGS - 1);
+        all.truncate(WARNINGS - 1);
+        all.push(format!("{rest} more warnings; run `tollgate validate` to see all of them"));
+    }
+    // Why a policy says so and whom to ask, once for each policy and reason, as far as there is room.
+    for advice in findings.filter_map(|diagnostic| diagnostic.finding.advice.as_deref()) {
+        let text = shortened(&without_control_characters(advice), WARNING_LENGTH);
+        if all.len() < WARNINGS && seen.insert(text.clone()) {
+            all.push(text);
+        }
+    }
+    all
+}
+
+/// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning. The short text is
+/// for what does not fit. What still does not, with a long name or a message of a policy's author, ends between two words.
+fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> String {
+    let finding = &diagnostic.finding;
+    let is_policy = diagnostic.policy.is_some();
+    // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy stands
+    // for the rule.
+    let tail = if is_policy && is_admitted {
+        ", admitted for now".to_owned()
+    } else {
+        format!(" [{}]", finding.rule)
+    };
+    let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
+    let field = without_control_characters(&finding.field());
+    let with_field = |detail: &str| {
+        let detail = without_control_characters(detail);
+        let field = last_parts(&field, max_chars.saturating_sub(detail.chars().count() + 2));
+        if field.is_empty() { detail } else { format!("{field}: {detail}") }
+    };
+    // The type of error says little beside the words of the server.
+    let is_upstream = diagnostic.origin.message_style() == MessageStyle::ApiServer;
+    let detail = if is_upstream && !finding.detail.is_empty() {
+        finding.detail.to_string()
+    } else {
+        diagnostic.body()
+    };
+    // `tolerations[1].effect` says which one, `effect` does not.
+    let least =
+        field.rmatch_indices('.').nth(1).map_or(field.chars().count(), |(at, _)| field.len() - at + 2);
+    let fits = detail.chars().count() + least + 2 <= max_chars;
+    let short = finding.short.as_deref().filter(|_| is_policy || !fits);
+    format!("{}{tail}", shortened(&with_field(short.unwrap_or(&detail)), max_chars))
+}
+
+/// As many of a path's last parts as `limit` characters hold, at least one.
+fn last_parts(field: &str, limit: usize) -> String {
+    if field.chars().count() <= limit {
+        return field.to_owned();
+    }
+    let mut starts = field.match_indices('.').map(|(at, _)| field.get(at + 1..).unwrap_or_default());
+    let fits = |part: &&str| part.chars().count() + 3 <= limit;
+    let last = field.rsplit('.').next().unwrap_or_default();
+    format!("...{}", starts.find(fits).unwrap_or(last))
+}
+
+/// Control characters as blanks: the API server drops a warning that has one.
+fn without_control_characters(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// At most `limit` characters, cut between words.
+fn shortened(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let mut kept: String = text.chars().take(limit.saturating_sub(3)).collect();
+    // A text without blanks is a value: it is cut anywhere.
+    let is_between = text.chars().nth(limit.saturating_sub(3)).is_some_and(|next| next == ' ');
+    if let Some(end) = kept.rfind(' ').filter(|end| !is_between && *end > kept.len() / 2) {
+        kept.truncate(end);
+    }
+    format!("{}...", kept.trim_end_matches([' ', ',', ';', ':']))
+}
+
+/// Rule ids under keys that are label names, as the audit log wants them.
+fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static str, String> {
+    let mut annotations = BTreeMap::new();
+    let keys = [(Level::Deny, "denied-by"), (Level::Warn, "warned-by"), (Level::Audit, "audited-by")];
+    for (level, key) in keys {
+        let rules: BTreeSet<&str> = findings
+            .iter()
+            .filter(|diagnostic| diagnostic.level == level)
+            .map(|diagnostic| diagnostic.finding.rule.0)
+            .collect();
+        if !rules.is_empty() {
+            annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));
+        }
+    }
+    let impact = findings.iter().find(|diagnostic| diagnostic.finding.rule == TAINT_RULE_IMPACT);
+    if let Some(diagnostic) = impact {
+        annotations.insert("impact", shortened(&diagnostic.finding.detail, ANNOTATION_LENGTH));
+    }
+    let policies: BTreeSet<&str> =
+        findings.iter().filter_map(|diagnostic| diagnostic.policy.as_deref()).collect();
+    if !policies.is_empty() {
+        let all = policies.into_iter().collect::<Vec<_>>().join(", ");
+        annotations.insert("policies", shortened(&all, ANNOTATION_LENGTH));
+    }
+    if !engine.policies.is_empty() {
+        annotations.insert("policy-digest", engine.policies.digest().to_owned());
+    }
+    annotations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{last_parts, shortened, without_control_characters};
+
+    #[test]
+    fn warnings_are_short_and_plain() {
+        assert_eq!(without_control_characters("a\tb\nc"), "a b c");
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("äöüäöü", 5), "äö...");
+        assert_eq!(shortened("only whole words, please", 20), "only whole words...");
+        assert_eq!(shortened("only whole words are kept", 19), "only whole words...");
+        assert_eq!(last_parts("spec.taints[0].effect", 19), "...taints[0].effect");
+        assert_eq!(last_parts("spec.taint", 40), "spec.taint");
+    }
+}

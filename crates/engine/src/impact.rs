@@ -1,0 +1,341 @@
+//! What a DeviceTaintRule, or a changed ResourceSlice, will do: devices → claims → pods → when and why. Pure.
+//!
+//! A [`Snapshot`] is the state of the cluster, filled from a dump or by a watcher; [`assess`] applies a
+//! [`ProposedChange`] to it and follows the eviction controller of the profile's release step by step, so that the numbers
+//! match the controller's. Nothing here reads a clock: the time is an input. Limits on the impact belong to `policy`.
+//!
+//! Invariant: the same snapshot, change, profile and time give the same result in the same order.
+
+mod assess;
+mod budgets;
+mod condition;
+mod cost;
+mod differences;
+mod eviction;
+mod fields;
+mod interner;
+mod kinds;
+pub mod patches;
+mod placement;
+mod rate_limit;
+mod read;
+mod reason;
+mod record;
+pub mod replacement;
+mod shape;
+mod shed;
+mod slots;
+mod snapshot;
+pub mod target;
+mod uid;
+mod unmatched;
+
+use std::sync::Arc;
+
+pub use assess::assess;
+pub use assess::count;
+pub use budgets::ViolatedBudget;
+pub use budgets::budgets;
+pub use condition::RuleCondition;
+pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
+pub use differences::differences;
+pub use eviction::{TaintSource, Tolerance};
+pub use kinds::SnapshotKind;
+use kinds::version_of;
+pub use read::UnreadableObject;
+pub use reason::{OutcomeReason, ShortReason};
+use record::ClassSelection;
+pub use record::{Rule, Toleration};
+pub use shed::LeftOutObject;
+pub use snapshot::Snapshot;
+
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_api::view::{self, View as _};
+use tollgate_document::doc::Value;
+use tollgate_formats::gotime::Timestamp;
+
+/// The change whose impact is computed.
+#[derive(Debug)]
+pub enum ProposedChange {
+    /// A rule, instead of the stored one of the same name.
+    Rule(Rule),
+    /// A slice that the snapshot already contains in its new form.
+    Slice(SliceChange),
+}
+
+/// A changed slice.
+#[derive(Debug)]
+pub struct SliceChange {
+    /// Its name.
+    name: Arc<str>,
+    /// The ResourceSlicePatch that changes it; without one, its driver does.
+    patch: Option<ProposedPatch>,
+}
+
+/// What a ResourceSlicePatch (draft r1) changes in a slice.
+#[derive(Debug)]
+struct ProposedPatch {
+    name: Box<str>,
+    /// The devices that it selects.
+    devices: Vec<Box<str>>,
+    /// Taints of these devices depend on classes or expressions, which are not evaluated.
+    is_conditional: bool,
+}
+
+impl ProposedChange {
+    /// A rule as it will be stored: decoded, with its defaults filled in.
+    pub fn rule(rule: view::TaintRule<'_>) -> ProposedChange {
+        ProposedChange::Rule(read::rule(rule, &mut interner::StringInterner::default()))
+    }
+
+    /// A rule from a manifest, optionally with another effect, as `kubectl apply` would store it over the existing one:
+    /// a missing `timeAdded` is kept or set, and reset where the release does so.
+    // upstream v1.36 devicetaintrule strategy PrepareForUpdate
+    pub fn applied(
+        object: Value<'_>,
+        effect: Option<&str>,
+        stored: &Snapshot,
+        profile: &Profile,
+        now: Timestamp,
+    ) -> Result<ProposedChange, UnreadableObject> {
+        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
+        let mut rule = read::rule(view::TaintRule::of(object), &mut interner::StringInterner::default());
+        if let Some(selector) =
+            rule.selector.as_mut().filter(|selector| selector.by_class == ClassSelection::Yes)
+            && !profile.rule_class_selectors
+        {
+            selector.by_class = ClassSelection::Dropped;
+        }
+        if let Some(effect) = effect {
+            rule.taint.effect = effect.into();
+        }
+        let old = stored.rule(&rule.name);
+        let before = old.and_then(|old| old.taint.added);
+        let given = rule.taint.added.or(before);
+        let restarts = profile.restarts_rule_time
+            && old.is_some_and(|old| old.taint.effect != rule.taint.effect)
+            && given.map(|time| time.seconds) == before.map(|time| time.seconds);
+        rule.taint.added = given.filter(|_| !restarts).or(Some(Timestamp { nanos: 0, ..now }));
+        Ok(ProposedChange::Rule(rule))
+    }
+
+    /// A slice as its driver publishes it: it is added to the snapshot, and its taints are the change.
+    pub fn published(
+        object: Value<'_>,
+        state: &mut Snapshot,
+        now: Timestamp,
+    ) -> Result<ProposedChange, UnreadableObject> {
+        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }), &[])?;
+        let name = read::name_of(view::Slice::of(object).metadata()).into();
+        Ok(ProposedChange::Slice(SliceChange { name, patch: None }))
+    }
+
+    /// A stored slice with its patches applied: it replaces the one in the snapshot, and the taints of the patch `name`
+    /// are the change. `None` if that patch selects no device of the slice.
+    pub fn patched(
+        slice: Value<'_>,
+        patched: &[patches::PatchedDevice<'_>],
+        name: &str,
+        state: &mut Snapshot,
+        now: Timestamp,
+    ) -> Result<Option<ProposedChange>, UnreadableObject> {
+        let version = version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
+        state.apply_slice(slice, version, Some(Timestamp { nanos: 0, ..now }), patched)?;
+        let own = || patched.iter().filter(|device| device.is_patched_by(name));
+        let patch = ProposedPatch {
+            name: name.into(),
+            devices: own().map(|device| device.device.into()).collect(),
+            is_conditional: own().any(patches::PatchedDevice::is_conditional),
+        };
+        let slice = read::name_of(view::Slice::of(slice).metadata()).into();
+        let is_selected = !patch.devices.is_empty();
+        Ok(is_selected.then_some(ProposedChange::Slice(SliceChange { name: slice, patch: Some(patch) })))
+    }
+
+    /// True if it also selects by class or expression, which is not evaluated here: all numbers are upper bounds.
+    pub fn is_upper_bound(&self) -> bool {
+        match self {
+            ProposedChange::Rule(rule) => rule.selects_by_class(),
+            ProposedChange::Slice(slice) => slice.patch.as_ref().is_some_and(|patch| patch.is_conditional),
+        }
+    }
+
+    /// The name of the rule or slice.
+    pub fn name(&self) -> &str {
+        match self {
+            ProposedChange::Rule(rule) => &rule.name,
+            ProposedChange::Slice(slice) => &slice.name,
+        }
+    }
+}
+
+/// The state of the cluster and how reliable it is.
+#[derive(Clone, Debug)]
+pub struct ClusterState {
+    /// The state.
+    pub snapshot: Arc<Snapshot>,
+    /// Age of the state in seconds if a watch is lost; `None` if it is current.
+    pub stale_seconds: Option<u64>,
+    /// Objects of the cluster that cannot be read: every number may be too low.
+    pub unreadable_objects: usize,
+}
+
+impl ClusterState {
+    /// ` (as of 70 s ago)`, ` (1 object unreadable)`, or empty if it is reliable.
+    /// Short, because `kubectl` shows 120 characters of a warning well.
+    pub fn caveat(&self) -> String {
+        let age = self.stale_seconds.map(|seconds| format!("as of {seconds} s ago"));
+        let unreadable = match self.unreadable_objects {
+            0 => None,
+            1 => Some("1 object unreadable".to_owned()),
+            count => Some(format!("{count} objects unreadable")),
+        };
+        let both: Vec<String> = age.into_iter().chain(unreadable).collect();
+        if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
+    }
+}
+
+/// The input of [`assess`] and [`count`].
+#[derive(Clone, Copy, Debug)]
+pub struct ImpactQuery<'s> {
+    /// The state of the cluster.
+    pub snapshot: &'s Snapshot,
+    /// The change to assess.
+    pub change: &'s ProposedChange,
+    /// The release whose eviction controller is followed.
+    pub profile: &'s Profile,
+    /// When the change takes effect.
+    pub at: Timestamp,
+}
+
+impl ImpactQuery<'_> {
+    /// Devices that the scheduler treats as tainted: all listed devices if the selector is missing.
+    pub fn tainted_devices(&self, counts: ImpactCounts) -> usize {
+        match self.change {
+            ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.devices(),
+            ProposedChange::Rule(_) | ProposedChange::Slice(_) => counts.published,
+        }
+    }
+
+    /// The counts as a phrase: `selects 3 devices and evicts 2 pods in 1 namespace`.
+    pub fn describe(&self, counts: ImpactCounts) -> String {
+        let effect = match self.change {
+            ProposedChange::Rule(rule) => &*rule.taint.effect,
+            ProposedChange::Slice(_) => "NoExecute",
+        };
+        let most = if self.change.is_upper_bound() { "at most " } else { "" };
+        let devices = counted(self.tainted_devices(counts), "device");
+        let pods = counted(counts.pods, "pod");
+        let namespaces = counted(counts.namespaces, "namespace");
+        match effect {
+            "NoExecute" => format!("selects {most}{devices} and evicts {most}{pods} in {most}{namespaces}"),
+            "None" => {
+                format!(
+                    "selects {most}{devices} and would evict {most}{pods} in {most}{namespaces} with effect NoExecute"
+                )
+            }
+            _ => format!("selects {most}{devices} and evicts no pods"),
+        }
+    }
+}
+
+/// `1 pod`, `2 pods`
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// The impact of a change.
+#[derive(Debug)]
+pub struct Impact<'s> {
+    /// What the controller counts, with the effect taken as NoExecute.
+    pub counts: ImpactCounts,
+    /// Claims that hold a matched device.
+    pub claims: usize,
+    /// Every pod that uses a matched device, in order of eviction.
+    pub pods: Vec<PodImpact<'s>>,
+    /// Namespaces in which a pod is evicted, in order.
+    pub namespaces: Vec<&'s str>,
+    /// The first condition the controller writes; `None` if the release writes none.
+    pub condition: Option<RuleCondition>,
+    /// Allocated devices that no slice lists.
+    pub unlisted: usize,
+    /// Classes or expressions select devices, which is not evaluated: all numbers are upper bounds.
+    pub is_upper_bound: bool,
+}
+
+impl Impact<'_> {
+    /// `at most `, if the numbers are upper bounds.
+    pub fn hedge(&self) -> &'static str {
+        if self.is_upper_bound { "at most " } else { "" }
+    }
+
+    /// Pods that are evicted, now or later.
+    pub fn evicted_pod_count(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
+    }
+}
+
+/// What happens to a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PodOutcome {
+    /// Evicted immediately.
+    EvictedNow,
+    /// Evicted later.
+    EvictedAt(Timestamp),
+    /// It tolerates the taint without a time limit.
+    Tolerated,
+    /// Nothing happens to it.
+    Unaffected,
+}
+
+impl PodOutcome {
+    /// `evicted-now`
+    pub fn name(self) -> &'static str {
+        match self {
+            PodOutcome::EvictedNow => "evicted-now",
+            PodOutcome::EvictedAt(_) => "evicted-at",
+            PodOutcome::Tolerated => "tolerated",
+            PodOutcome::Unaffected => "unaffected",
+        }
+    }
+
+    /// True if it is evicted, now or later.
+    pub fn is_evicted(self) -> bool {
+        matches!(self, PodOutcome::EvictedNow | PodOutcome::EvictedAt(_))
+    }
+}
+
+/// A pod that uses a matched device.
+#[derive(Debug)]
+pub struct PodImpact<'s> {
+    /// Its namespace.
+    pub namespace: &'s str,
+    /// Its name.
+    pub name: &'s str,
+    /// `Kind/name` of the owner that controls it.
+    pub owner: Option<&'s str>,
+    /// What happens to it.
+    pub outcome: PodOutcome,
+    /// Why, device by device.
+    pub reasons: Vec<OutcomeReason<'s>>,
+    // Kept beside the reasons, because a report asks every pod: reasons are elsewhere in memory.
+    /// A reason evicts it, or would with NoExecute.
+    is_pending: bool,
+    /// It tolerates the change for a limited time.
+    is_time_limited: bool,
+    record: &'s record::Pod,
+}
+
+impl PodImpact<'_> {
+    /// True if the change evicts it, and not only a taint that is there already.
+    pub fn is_evicted_by_change(&self) -> bool {
+        self.outcome.is_evicted() && self.is_pending
+    }
+
+    /// Number of claims that it uses.
+    pub fn claim_count(&self) -> usize {
+        self.record.claims.len()
+    }
+}

@@ -1,0 +1,431 @@
+//! Applies a change to a snapshot: which devices, claims and pods are affected, and what happens to each pod.
+
+use std::collections::BTreeMap;
+
+use super::condition::{ImpactCounts, condition};
+use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
+use super::interner::InternedStr;
+use super::rate_limit::{self, DueEviction};
+use super::reason::{OutcomeReason, ReasonKind};
+use super::record::{AllocatedDevice, Pod, Rule};
+use super::slots::Slot;
+use super::snapshot::{Pool, Snapshot};
+use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, SliceChange};
+use tollgate_api::profile::Profile;
+
+/// Computes the impact of a change.
+pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
+    let assessment = Assessment::new(query);
+    let found = assessment.search();
+    let now = eviction::unix_nanos(query.at);
+    let mut pods: Vec<AssessedPod<'s>> = Vec::with_capacity(found.pods.len());
+    pods.extend(found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)));
+    sort(&mut pods);
+    if assessment.limits_rates {
+        limit_rates(&mut pods, now);
+        sort(&mut pods);
+    }
+    let is_upper_bound = query.change.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
+    let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
+    let counts =
+        ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
+    let namespaces = namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
+    let condition = match query.change {
+        ProposedChange::Rule(rule) if query.profile.rule_status => {
+            Some(condition(&rule.taint.effect, counts, is_upper_bound))
+        }
+        ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
+    };
+    let (claims, unlisted) = (found.claims, found.unlisted);
+    Impact { counts, claims, pods, namespaces, condition, unlisted, is_upper_bound }
+}
+
+/// Computes only the numbers, for callers that need them on every request.
+pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
+    let assessment =
+        Assessment { checks_listing: query.profile.rules_act_through_slices, ..Assessment::new(query) };
+    let found = assessment.search();
+    let mut counts =
+        ImpactCounts { published: found.published, allocated: found.allocated, ..ImpactCounts::default() };
+    let mut namespaces: Vec<&str> = Vec::new();
+    for pod in found.pods.iter().filter_map(|slot| assessment.snapshot.pods().get(*slot)?.as_deref()) {
+        if assessment.is_pending(pod) {
+            counts.pods += 1;
+            if namespaces.last() != Some(&&*pod.namespace) {
+                namespaces.push(&pod.namespace);
+            }
+        }
+    }
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    counts.namespaces = namespaces.len();
+    counts
+}
+
+/// A pod, and what decides when it goes.
+struct AssessedPod<'s> {
+    when: UnixNanos,
+    pod: PodImpact<'s>,
+    /// The taints that evict it, where evictions have a rate.
+    evictions: Vec<DueEviction<'s>>,
+    /// Another taint evicts it, if a class or an expression matches that is not evaluated.
+    is_conditional: bool,
+}
+
+/// In order of eviction, then by name. The keys are sorted first, because pods are large.
+fn sort(pods: &mut [AssessedPod<'_>]) {
+    pods.sort_by_cached_key(|AssessedPod { when, pod, .. }| {
+        (rank(pod.outcome), *when, pod.namespace, pod.name)
+    });
+}
+
+/// Sort key: evicted pods first, by time; then those that stay.
+fn rank(outcome: PodOutcome) -> u8 {
+    match outcome {
+        PodOutcome::EvictedNow | PodOutcome::EvictedAt(_) => 0,
+        PodOutcome::Tolerated => 1,
+        PodOutcome::Unaffected => 2,
+    }
+}
+
+/// Pods that the controller would count as pending if the taint were NoExecute.
+fn count_pending(pods: &[PodImpact<'_>]) -> ImpactCounts {
+    let pending = pods.iter().filter(|pod| pod.is_pending);
+    let namespaces = namespaces(pending.clone()).len();
+    ImpactCounts { pods: pending.count(), namespaces, ..ImpactCounts::default() }
+}
+
+/// The namespaces of some pods, each once, by name.
+fn namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>) -> Vec<&'s str> {
+    let mut namespaces: Vec<&str> = pods.map(|pod| pod.namespace).collect();
+    // Pods of one namespace mostly follow each other, so few names are left to sort.
+    namespaces.dedup();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    namespaces
+}
+
+/// What the search found.
+#[derive(Default)]
+struct AffectedObjects {
+    published: usize,
+    allocated: usize,
+    unlisted: usize,
+    claims: usize,
+    pods: Vec<Slot>,
+}
+
+/// A query prepared for the search.
+struct Assessment<'s> {
+    query: ImpactQuery<'s>,
+    snapshot: &'s Snapshot,
+    /// The rules in force, including the proposed one.
+    rules: Vec<&'s Rule>,
+    /// The taint has the effect NoExecute.
+    evicts: bool,
+    /// Whether the search checks that a slice lists a device.
+    checks_listing: bool,
+    /// Evictions have a rate (draft r2).
+    limits_rates: bool,
+}
+
+impl<'s> Assessment<'s> {
+    fn new(query: ImpactQuery<'s>) -> Assessment<'s> {
+        let snapshot = query.snapshot;
+        let stored = snapshot.rules().filter(|rule| rule.taint.evicts());
+        let (rules, evicts) = match query.change {
+            ProposedChange::Slice(_) => (stored.collect(), true),
+            ProposedChange::Rule(proposed) => {
+                // The proposed rule comes last, so that it wins no tie.
+                let others = stored.filter(|rule| rule.name != proposed.name);
+                (others.chain([proposed]).collect(), proposed.taint.evicts())
+            }
+        };
+        let limits_rates = evicts && query.profile.documented.eviction_rate;
+        Assessment { query, snapshot, rules, evicts, checks_listing: true, limits_rates }
+    }
+
+    /// Finds the devices, the claims and the pods that use them.
+    fn search(&self) -> AffectedObjects {
+        let mut found = AffectedObjects::default();
+        let mut visited = Visited { claims: vec![false; self.snapshot.claims().len()], pods: Vec::new() };
+        visited.pods.resize(self.snapshot.pods().len(), false);
+        match self.query.change {
+            ProposedChange::Rule(rule) => self.search_rule(rule, &mut found, &mut visited),
+            ProposedChange::Slice(slice) => self.search_slice(slice, &mut found, &mut visited),
+        }
+        found
+    }
+
+    fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
+        let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
+        for pool in selected_pools(self.snapshot, rule, self.query.profile) {
+            self.search_pool(pool, device, found, visited);
+        }
+    }
+
+    fn search_pool(
+        &self,
+        pool: &Pool,
+        device: Option<&str>,
+        found: &mut AffectedObjects,
+        visited: &mut Visited,
+    ) {
+        for slice in pool.current_slices() {
+            found.published += match device {
+                None => slice.devices.len(),
+                Some(name) => usize::from(slice.device(name).is_some()),
+            };
+        }
+        let mut take = |name: &str, claims: &[Slot]| {
+            let listed =
+                !self.checks_listing || pool.current_slices().any(|slice| slice.device(name).is_some());
+            if !listed && self.query.profile.rules_act_through_slices {
+                return;
+            }
+            found.allocated += claims.len();
+            found.unlisted += if listed { 0 } else { claims.len() };
+            for slot in claims {
+                self.add_claim(*slot, found, visited);
+            }
+        };
+        match device {
+            Some(name) => {
+                if let Some(claims) = pool.allocated().get(name) {
+                    take(name, claims);
+                }
+            }
+            None => pool.allocated().iter().for_each(|(name, claims)| take(name, claims)),
+        }
+    }
+
+    fn search_slice(&self, change: &SliceChange, found: &mut AffectedObjects, visited: &mut Visited) {
+        let Some(slice) = self.snapshot.slice(&change.name) else { return };
+        let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
+        if !pool.current_slices().any(|current| current.name == change.name) {
+            return;
+        }
+        let tainted = slice.devices.iter().filter(|device| !device.taints.is_empty());
+        let mut names: Vec<&str> = tainted.map(|device| &*device.name).collect();
+        names.extend(slice.taints.iter().map(|(device, _)| &**device));
+        names.sort_unstable();
+        names.dedup();
+        if let Some(patch) = &change.patch {
+            names.retain(|name| patch.devices.iter().any(|device| **device == **name));
+        }
+        for device in names {
+            found.published += usize::from(pool.current_slices().any(|slice| slice.device(device).is_some()));
+            let claims = pool.allocated().get(device).map(Vec::as_slice).unwrap_or_default();
+            found.allocated += claims.len();
+            for slot in claims {
+                self.add_claim(*slot, found, visited);
+            }
+        }
+    }
+
+    fn add_claim(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut Visited) {
+        if !mark_visited(&mut visited.claims, slot) {
+            return;
+        }
+        found.claims += 1;
+        let Some(entry) = self.snapshot.claims().get(slot) else { return };
+        found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_visited(&mut visited.pods, *pod)));
+    }
+
+    /// True if the taint belongs to the proposed change.
+    fn is_proposed(&self, source: TaintSource<'_>) -> bool {
+        match (self.query.change, source) {
+            (ProposedChange::Rule(rule), TaintSource::Rule(source)) => rule.name == source.name,
+            (ProposedChange::Slice(SliceChange { name, patch: None }), TaintSource::Slice(source)) => {
+                &**name == source
+            }
+            (ProposedChange::Slice(SliceChange { patch: Some(patch), .. }), TaintSource::Patch(source)) => {
+                patch.name == source.name
+            }
+            _ => false,
+        }
+    }
+
+    /// Visits each allocated device of a pod's claims, with the reason if the controller ignores the pod for that claim.
+    fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice)) {
+        for reference in &pod.claims {
+            let claims = self.snapshot.claims();
+            let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
+            let (Some(claim), Some((_, name))) = (record, claims.key(reference.slot)) else { continue };
+            let not_evicted = eviction::not_evicted(pod, reference.source, claim, self.query.profile);
+            for result in claim.results.iter().flatten() {
+                visit(name, not_evicted, result);
+            }
+        }
+    }
+
+    fn visit_taints(&self, result: &'s AllocatedDevice, visit: impl FnMut(TaintOnDevice<'s>)) {
+        eviction::visit_taints(self.snapshot, &self.rules, self.query.profile, result, visit);
+    }
+
+    /// True if the controller counts the pod as pending because of the change.
+    fn is_pending(&self, pod: &'s Pod) -> bool {
+        let mut pending = false;
+        if !pod.deleting {
+            self.devices(pod, |_, not_evicted, result| {
+                pending = pending || not_evicted.is_none() && self.evicts_users_of(result);
+            });
+        }
+        pending
+    }
+
+    /// True if the change evicts the users of a device at some time.
+    fn evicts_users_of(&self, result: &'s AllocatedDevice) -> bool {
+        match self.query.change {
+            ProposedChange::Rule(rule) => {
+                eviction::rule_selects(rule, result, self.snapshot, self.query.profile)
+                    && eviction::eviction_time(
+                        &rule.taint,
+                        eviction::tolerance(
+                            result.tolerations(self.query.profile),
+                            &rule.taint,
+                            self.query.profile,
+                        ),
+                    )
+                    .is_some()
+            }
+            ProposedChange::Slice(_) => {
+                let mut hit = false;
+                self.visit_taints(result, |found| {
+                    hit |= self.is_proposed(found.source) && found.eviction_time().is_some()
+                });
+                hit
+            }
+        }
+    }
+
+    /// What happens to a pod; `None` if the change affects none of its devices.
+    fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<AssessedPod<'s>> {
+        let pod: &'s Pod = self.snapshot.pods().get(slot)?.as_deref()?;
+        // Most pods have one reason: room for four, which a first push makes, is most of a report's memory.
+        let mut reasons = Vec::with_capacity(1);
+        let mut earliest: Option<UnixNanos> = None;
+        let mut other: Option<(UnixNanos, OutcomeReason<'s>, bool)> = None;
+        let mut tolerated = false;
+        let mut is_time_limited = false;
+        let mut evictions: Vec<DueEviction<'s>> = Vec::new();
+        self.devices(pod, |claim, not_evicted, result| {
+            let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
+            let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvicted::Deleting));
+            self.visit_taints(result, |hit| {
+                let TaintOnDevice { taint, source, tolerance } = hit;
+                if let Some(not_evicted) = not_evicted {
+                    if self.is_proposed(source) {
+                        reasons.push(reason(ReasonKind::NotEvicted(not_evicted)));
+                    }
+                    return;
+                }
+                let when = hit.eviction_time();
+                if let Some(due) = when.filter(|_| self.limits_rates) {
+                    let rate = taint.rate.or(self.query.profile.eviction_rate);
+                    evictions.push(DueEviction { due, taint, rate });
+                }
+                if self.is_proposed(source) {
+                    reasons.push(reason(ReasonKind::ProposedTaint { taint, tolerance, evicts: self.evicts }));
+                    earliest = earliest.into_iter().chain(when).min();
+                    tolerated |= matches!(tolerance, Tolerance::Forever(_));
+                    is_time_limited |= matches!(tolerance, Tolerance::For(..));
+                } else if let Some(when) = when
+                    && other.is_none_or(|(known, ..)| when < known)
+                {
+                    let is_conditional = source.is_conditional(self.query.profile);
+                    let kind = ReasonKind::OtherTaint { taint, source, tolerance, is_conditional };
+                    other = Some((when, reason(kind), is_conditional));
+                }
+            });
+        });
+        // A patch may have left the eviction to another one that overwrites its taint.
+        let is_patched =
+            matches!(self.query.change, ProposedChange::Slice(SliceChange { patch: Some(_), .. }));
+        if reasons.is_empty() && !(is_patched && other.is_some()) {
+            return None;
+        }
+        // What evicts it sooner than the change does, or instead.
+        let other = other.filter(|(when, ..)| self.evicts && earliest.is_none_or(|own| *when < own));
+        let mut due = earliest.filter(|_| self.evicts);
+        let mut is_conditional = false;
+        if let Some((when, reason, depends)) = other {
+            due = Some(when);
+            is_conditional = depends;
+            // First where it is the only one that evicts: of many reasons, two are shown.
+            reasons.insert(if earliest.is_none() { 0 } else { reasons.len() }, reason);
+        }
+        let outcome = match due {
+            Some(when) if when <= now => PodOutcome::EvictedNow,
+            Some(when) => PodOutcome::EvictedAt(eviction::from_unix_nanos(when)),
+            None if earliest.is_none() && tolerated => PodOutcome::Tolerated,
+            None => PodOutcome::Unaffected,
+        };
+        let impact = PodImpact {
+            namespace: &pod.namespace,
+            name: &pod.name,
+            owner: pod.owner.as_deref(),
+            outcome,
+            is_pending: earliest.is_some(),
+            is_time_limited,
+            reasons,
+            record: pod,
+        };
+        // Overdue evictions happen immediately, in the order of names.
+        let when = due.or(earliest).unwrap_or(now).max(now);
+        Some(AssessedPod { when, pod: impact, evictions, is_conditional })
+    }
+}
+
+/// Spreads the evictions as the rate limiters of draft r2 would.
+fn limit_rates(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
+    let evicted = pods.iter().filter(|assessed| assessed.pod.outcome.is_evicted()).count();
+    let evictions: Vec<&[DueEviction<'_>]> =
+        pods.iter().take(evicted).map(|assessed| assessed.evictions.as_slice()).collect();
+    let moments = rate_limit::eviction_times(&evictions, now);
+    for (assessed, moment) in pods.iter_mut().zip(moments) {
+        assessed.when = moment;
+        if moment > now {
+            assessed.pod.outcome = PodOutcome::EvictedAt(eviction::from_unix_nanos(moment));
+        }
+    }
+}
+
+/// The pools in which the eviction controller of that release searches for a rule's devices.
+pub(super) fn selected_pools<'s>(
+    snapshot: &'s Snapshot,
+    rule: &Rule,
+    profile: &Profile,
+) -> impl Iterator<Item = &'s Pool> {
+    let (driver, pool) = match &rule.selector {
+        Some(selector) => (selector.driver.clone(), selector.pool.clone()),
+        None => (None, None),
+    };
+    let selects = rule.selector.is_some() || profile.missing_selector_evicts;
+    let drivers = selects.then(|| entry_or_all(snapshot.drivers(), driver.as_ref()));
+    let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
+    slots.filter_map(|slot| snapshot.pool(*slot))
+}
+
+/// The entry of a name, or all of them.
+pub(super) fn entry_or_all<'m, T>(
+    map: &'m BTreeMap<InternedStr, T>,
+    name: Option<&InternedStr>,
+) -> impl Iterator<Item = &'m T> + use<'m, T> {
+    let (one, all) = match name {
+        Some(name) => (map.get(name), None),
+        None => (None, Some(map.values())),
+    };
+    one.into_iter().chain(all.into_iter().flatten())
+}
+
+/// Claims and pods that were visited, by slot.
+struct Visited {
+    claims: Vec<bool>,
+    pods: Vec<bool>,
+}
+
+/// Marks a slot; true the first time.
+fn mark_visited(visited: &mut [bool], slot: Slot) -> bool {
+    visited.get_mut(slot.index()).is_some_and(|visited| !std::mem::replace(visited, true))
+}

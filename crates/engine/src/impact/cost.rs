@@ -1,0 +1,80 @@
+//! How much memory a snapshot takes, object by object.
+//!
+//! Upper estimates: a record, its part of the indexes (twice, because a snapshot that changes while it is read is copied),
+//! and the strings that came with it. Short strings that others have already are not counted again.
+//!
+//! Invariant: the sum over all objects is what the snapshot counts.
+
+use super::interner::InternedStr;
+use super::record::{
+    AllocatedDevice, Budget, Claim, ClaimConsumer, Device, Pod, Rule, Slice, Taint, Toleration,
+};
+
+/// An object in the indexes.
+const OBJECT: usize = 320;
+/// An allocation result in the index of its pool.
+const ALLOCATION: usize = 160;
+/// A string beside its text: counters, and a place in the interner.
+pub(super) const STRING: usize = 56;
+/// A pointer to a string.
+const POINTER: usize = size_of::<InternedStr>();
+/// Strings of one object that count even if others have them.
+const UNSHARED: usize = 2 << 10;
+
+/// The strings of an object: `all` of them, of which `new` are its own.
+pub(super) fn strings(all: usize, new: usize) -> usize {
+    if all > UNSHARED { all.max(new) } else { new }
+}
+
+fn texts<'s>(texts: impl IntoIterator<Item = &'s InternedStr>) -> usize {
+    texts.into_iter().map(|text| text.len() + STRING).sum()
+}
+
+pub(super) fn slice(slice: &Slice, new: usize) -> usize {
+    let of_devices = slice.devices.iter().map(|device| device.taints.len());
+    let taints = of_devices.sum::<usize>() + slice.taints.len();
+    // A place of its own for each device, in the worst case.
+    let device = size_of::<Device>() + 4 * POINTER;
+    OBJECT + size_of::<Slice>() + slice.devices.len() * device + taints * size_of::<Taint>() + new
+}
+
+pub(super) fn claim(claim: &Claim, name: usize, new: usize) -> usize {
+    let result = |result: &AllocatedDevice| {
+        let requested = result.requested.as_ref().map_or(0, |list| list.len());
+        size_of::<AllocatedDevice>()
+            + ALLOCATION
+            + (result.copied.len() + requested) * size_of::<Toleration>()
+    };
+    let results: usize = claim.results.iter().flatten().map(result).sum();
+    let reserved = claim.reserved.len() * (size_of::<ClaimConsumer>() + STRING);
+    OBJECT + size_of::<Claim>() + name + results + reserved + new
+}
+
+pub(super) fn pod(pod: &Pod, new: usize) -> usize {
+    let pairs = pod.labels.iter().flat_map(|(key, value)| [key, value]);
+    let labels = 2 * POINTER * pod.labels.len();
+    // A claim that a pod names and nobody has created takes a place, too.
+    let claims = pod.claims.len() * OBJECT;
+    OBJECT + size_of::<Pod>() + pod.name.len() + labels + claims + strings(texts(pairs), new)
+}
+
+pub(super) fn budget(budget: &Budget, new: usize) -> usize {
+    let (equal, expressions) = budget
+        .selector
+        .as_ref()
+        .map_or((&[][..], &[][..]), |selector| (&*selector.equal, &*selector.expressions));
+    let values = expressions.iter().flat_map(|expression| &*expression.values);
+    let count = values.clone().count() + 2 * equal.len();
+    let keys = expressions.iter().map(|expression| &expression.key);
+    let all = texts(values.chain(keys).chain(equal.iter().flat_map(|(key, value)| [key, value])));
+    let requirements = size_of_val(expressions);
+    OBJECT + size_of::<Budget>() + count * POINTER + requirements + strings(all, new)
+}
+
+pub(super) fn rule(rule: &Rule) -> usize {
+    let selector = rule.selector.iter();
+    let selected =
+        selector.flat_map(|selector| [&selector.driver, &selector.pool, &selector.device]).flatten();
+    let taint = [&rule.taint.key, &rule.taint.value, &rule.taint.effect, &rule.name];
+    OBJECT + size_of::<Rule>() + texts(selected.chain(taint))
+}

@@ -1,0 +1,225 @@
+//! When a pod is evicted: the arithmetic of the eviction controller.
+//!
+//! A toleration counts only if its own effect is NoExecute; by the words of the drafts also if it has none, and then its
+//! seconds are ignored. Of those that match, one without seconds means forever,
+//! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
+//! earliest taint of any device decides for a claim, the earliest claim for a pod.
+
+use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
+use super::snapshot::{Pool, Snapshot};
+use crate::tolerance::{TaintFields, matches};
+use tollgate_api::profile::Profile;
+use tollgate_formats::gotime::Timestamp;
+
+/// Nanoseconds since 1970: wide enough for every time and every delay.
+pub(super) type UnixNanos = i128;
+
+const SECOND: i64 = 1_000_000_000;
+
+pub(super) fn unix_nanos(time: Timestamp) -> UnixNanos {
+    UnixNanos::from(time.seconds) * UnixNanos::from(SECOND) + UnixNanos::from(time.nanos)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the quotient and the rest of a sum of 64-bit numbers")]
+pub(super) fn from_unix_nanos(nanos: UnixNanos) -> Timestamp {
+    let second = UnixNanos::from(SECOND);
+    Timestamp { seconds: nanos.div_euclid(second) as i64, nanos: nanos.rem_euclid(second) as u32 }
+}
+
+/// How an allocated device's tolerations affect a taint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tolerance<'s> {
+    /// No toleration that counts matches it.
+    No,
+    /// Tolerated for so many seconds.
+    For(&'s Toleration, i64),
+    /// Tolerated forever.
+    Forever(&'s Toleration),
+}
+
+/// The toleration that decides for that taint, with its effect taken as NoExecute.
+// upstream v1.36 Controller.claimEvictionTime
+pub(super) fn tolerance<'s>(
+    tolerations: impl Iterator<Item = &'s Toleration>,
+    taint: &Taint,
+    profile: &Profile,
+) -> Tolerance<'s> {
+    let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
+    let mut shortest: Option<(&Toleration, i64)> = None;
+    for toleration in tolerations {
+        let of_every_effect = toleration.effect.is_empty() && profile.empty_effect_stops_eviction;
+        let counts = of_every_effect || &*toleration.effect == "NoExecute";
+        if !counts || !matches(toleration.fields(), taint_fields) {
+            continue;
+        }
+        let Some(seconds) = toleration.seconds.filter(|_| !of_every_effect) else {
+            return Tolerance::Forever(toleration);
+        };
+        if shortest.is_none_or(|(_, shortest)| seconds.max(0) < shortest.max(0)) {
+            shortest = Some((toleration, seconds));
+        }
+    }
+    shortest.map_or(Tolerance::No, |(toleration, seconds)| Tolerance::For(toleration, seconds))
+}
+
+/// When a taint evicts; `None` if never, as for a taint without `timeAdded`.
+pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<UnixNanos> {
+    let added = unix_nanos(taint.added?);
+    match tolerance {
+        Tolerance::Forever(_) => None,
+        Tolerance::No => Some(added),
+        // Go multiplies in 64 bits and does not check: above 9223372036 the delay wraps around.
+        Tolerance::For(_, seconds) => {
+            let delay = seconds.max(0).wrapping_mul(SECOND);
+            Some(added + UnixNanos::from(delay))
+        }
+    }
+}
+
+/// Where a taint comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaintSource<'s> {
+    /// A DeviceTaintRule.
+    Rule(&'s Rule),
+    /// A ResourceSlice.
+    Slice(&'s str),
+    /// A ResourceSlicePatch (draft r1).
+    Patch(&'s TaintPatch),
+}
+
+impl TaintSource<'_> {
+    /// True if it selects devices also by class or expression, which is not evaluated.
+    pub(super) fn is_conditional(self, profile: &Profile) -> bool {
+        match self {
+            TaintSource::Rule(rule) => profile.rule_class_selectors && rule.selects_by_class(),
+            TaintSource::Slice(_) => false,
+            TaintSource::Patch(patch) => patch.is_conditional,
+        }
+    }
+}
+
+/// One taint on one allocated device, and whether it is tolerated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TaintOnDevice<'s> {
+    pub(super) source: TaintSource<'s>,
+    pub(super) taint: &'s Taint,
+    pub(super) tolerance: Tolerance<'s>,
+}
+
+impl TaintOnDevice<'_> {
+    /// When it evicts.
+    pub(super) fn eviction_time(&self) -> Option<UnixNanos> {
+        eviction_time(self.taint, self.tolerance)
+    }
+}
+
+/// The slices of the newest generation of a result's pool.
+fn current_slices<'s>(
+    snapshot: &'s Snapshot,
+    result: &AllocatedDevice,
+) -> impl Iterator<Item = &'s Slice> + use<'s> {
+    snapshot.pool(result.pool_slot).into_iter().flat_map(Pool::current_slices)
+}
+
+/// True if a slice lists the device.
+pub(super) fn is_published(snapshot: &Snapshot, result: &AllocatedDevice) -> bool {
+    current_slices(snapshot, result).any(|slice| slice.device(&result.device).is_some())
+}
+
+/// True if the eviction controller of that release applies a rule to the device.
+// upstream v1.36 ruleMatchesDevice
+pub(super) fn rule_selects(
+    rule: &Rule,
+    result: &AllocatedDevice,
+    snapshot: &Snapshot,
+    profile: &Profile,
+) -> bool {
+    let selected = match &rule.selector {
+        None => profile.missing_selector_evicts,
+        Some(selector) => selector.selects(&result.driver, &result.pool, &result.device),
+    };
+    selected && (!profile.rules_act_through_slices || is_published(snapshot, result))
+}
+
+/// Every taint that could evict the users of a result: first those of slices, then those of rules.
+pub(super) fn visit_taints<'s>(
+    snapshot: &'s Snapshot,
+    rules: &[&'s Rule],
+    profile: &Profile,
+    result: &'s AllocatedDevice,
+    mut visit: impl FnMut(TaintOnDevice<'s>),
+) {
+    let mut listed = false;
+    let mut of = |source, taint| {
+        let tolerance = tolerance(result.tolerations(profile), taint, profile);
+        visit(TaintOnDevice { source, taint, tolerance });
+    };
+    for slice in current_slices(snapshot, result).filter(|slice| slice.tainted) {
+        if !listed && let Some(device) = slice.device(&result.device) {
+            // If two slices list a device, only the first one counts.
+            listed = true;
+            for taint in &device.taints {
+                let patch = taint.patch.as_deref().map(TaintSource::Patch);
+                of(patch.unwrap_or(TaintSource::Slice(&slice.name)), taint);
+            }
+        }
+        let own = slice.taints.iter().filter(|(device, _)| *device == result.device);
+        own.for_each(|(_, taint)| of(TaintSource::Slice(&slice.name), taint));
+    }
+    for rule in rules.iter().filter(|rule| rule_selects(rule, result, snapshot, profile)) {
+        of(TaintSource::Rule(rule), &rule.taint);
+    }
+}
+
+/// Why a pod that uses a claim is not evicted with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NotEvicted {
+    /// It is not scheduled yet.
+    NotScheduled,
+    /// The claim was made for another pod.
+    NotItsClaim,
+    /// The claim is not reserved for it.
+    NotReserved,
+    /// It uses the claim through an extended resource, which the controller ignores.
+    ExtendedResource,
+    /// It is being deleted already.
+    Deleting,
+}
+
+impl NotEvicted {
+    /// `not-scheduled`
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            NotEvicted::NotScheduled => "not-scheduled",
+            NotEvicted::NotItsClaim => "not-its-claim",
+            NotEvicted::NotReserved => "not-reserved",
+            NotEvicted::ExtendedResource => "extended-resource",
+            NotEvicted::Deleting => "deleting",
+        }
+    }
+}
+
+/// Why the controller ignores that pod for that claim; `None` if it does not.
+// upstream v1.36 Controller.podEvictionTime
+pub(super) fn not_evicted(
+    pod: &Pod,
+    source: ClaimSource,
+    claim: &Claim,
+    profile: &Profile,
+) -> Option<NotEvicted> {
+    let group = pod.group.as_ref().filter(|_| profile.reserves_for_pod_groups);
+    let is_group = |name: &Option<super::interner::InternedStr>| group.is_some() && name.as_ref() == group;
+    if source == ClaimSource::ExtendedResource {
+        return Some(NotEvicted::ExtendedResource);
+    }
+    if !pod.scheduled {
+        return Some(NotEvicted::NotScheduled);
+    }
+    let owned =
+        || claim.owner.as_ref().is_some_and(|owner| owner.uid == pod.uid || is_group(&owner.pod_group));
+    if source == ClaimSource::Template && !owned() {
+        return Some(NotEvicted::NotItsClaim);
+    }
+    let reserved = claim.reserved.iter().any(|user| user.uid == pod.uid || is_group(&user.pod_group));
+    (!reserved).then_some(NotEvicted::NotReserved)
+}

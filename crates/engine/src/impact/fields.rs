@@ -1,0 +1,92 @@
+//! The fields that impact reads, by kind: whoever gets objects from an API server need not read the others.
+//!
+//! A list of what is left out for kinds with a schema, so that whatever a release adds is still checked; a list of what is
+//! kept for all others. Labels are kept where PodDisruptionBudgets select by them.
+
+use super::kinds::SnapshotKind;
+use tollgate_document::doc::Keep::{self, All, AllBut, Fields, Items, Nothing};
+
+const METADATA: Keep = Fields(&[
+    ("name", All),
+    ("generateName", All),
+    ("namespace", All),
+    ("uid", All),
+    ("resourceVersion", All),
+    ("deletionTimestamp", All),
+    ("ownerReferences", All),
+]);
+
+const LABELED_METADATA: Keep = Fields(&[
+    ("name", All),
+    ("namespace", All),
+    ("uid", All),
+    ("resourceVersion", All),
+    ("deletionTimestamp", All),
+    ("labels", All),
+    ("ownerReferences", All),
+]);
+
+const DEVICE: Keep = AllBut(&[
+    ("attributes", Nothing),
+    ("capacity", Nothing),
+    ("consumesCounters", Nothing),
+    ("basic", AllBut(&[("attributes", Nothing), ("capacity", Nothing), ("consumesCounters", Nothing)])),
+]);
+
+const SLICE: Keep = Fields(&[
+    ("metadata", METADATA),
+    ("spec", AllBut(&[("devices", Items(&DEVICE)), ("sharedCounters", Nothing)])),
+]);
+
+const CLAIM: Keep = Fields(&[
+    ("metadata", METADATA),
+    ("spec", AllBut(&[("devices", AllBut(&[("config", Nothing)]))])),
+    (
+        "status",
+        AllBut(&[
+            ("devices", Nothing),
+            ("allocation", AllBut(&[("nodeSelector", Nothing), ("devices", AllBut(&[("config", Nothing)]))])),
+        ]),
+    ),
+]);
+
+const RULE: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
+
+const POD: Keep = Fields(&[
+    ("metadata", LABELED_METADATA),
+    ("spec", Fields(&[("nodeName", All), ("resourceClaims", All), ("schedulingGroup", All)])),
+    ("status", Fields(&[("resourceClaimStatuses", All), ("extendedResourceClaimStatus", All)])),
+]);
+
+const BUDGET: Keep = Fields(&[
+    ("metadata", METADATA),
+    ("spec", Fields(&[("selector", All)])),
+    ("status", Fields(&[("disruptionsAllowed", All)])),
+]);
+
+const NAMESPACE: Keep = Fields(&[("metadata", LABELED_METADATA)]);
+
+impl SnapshotKind {
+    /// What impact reads of an object.
+    pub const fn fields(self) -> &'static Keep {
+        match self {
+            SnapshotKind::Slice => &SLICE,
+            SnapshotKind::Claim => &CLAIM,
+            SnapshotKind::Rule => &RULE,
+            SnapshotKind::Pod => &POD,
+            SnapshotKind::Budget => &BUDGET,
+            SnapshotKind::Namespace => &NAMESPACE,
+        }
+    }
+
+    /// Keys and values of an object that are kept, at most: whoever creates objects must not decide how much memory they
+    /// take.
+    pub const fn max_nodes(self) -> usize {
+        match self {
+            // 128 devices with their taints and nodes; drivers write them.
+            SnapshotKind::Slice => 200_000,
+            SnapshotKind::Claim | SnapshotKind::Pod | SnapshotKind::Rule | SnapshotKind::Budget => 20_000,
+            SnapshotKind::Namespace => 4_000,
+        }
+    }
+}

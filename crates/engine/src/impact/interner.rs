@@ -1,0 +1,180 @@
+//! Interned strings and lists: drivers, pools, devices, namespaces and keys repeat, and so do the tolerations of claims
+//! from one template and the labels of pods of one controller.
+//!
+//! Clusters create new pod names all day, so unused strings are dropped whenever the interner has doubled: memory
+//! follows the current state of the cluster, plus a thousand small lists.
+
+use std::collections::HashSet;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::cost::STRING;
+use super::record::Toleration;
+
+/// A string that many records share.
+pub(super) type InternedStr = Arc<str>;
+
+/// Interns strings. Not `Clone`: two interners would keep each other's strings alive.
+#[derive(Debug, Default)]
+pub(super) struct StringInterner {
+    known: HashSet<InternedStr, RandomState>,
+    /// Size at which unused strings are dropped.
+    sweep_at: usize,
+    /// Direct-mapped cache of recent strings: effects, drivers and keys repeat and are found here without hashing.
+    recent: Vec<InternedStr>,
+    /// Bytes of all strings that were ever new.
+    added: usize,
+    /// Buffer for joined strings.
+    scratch: String,
+    pub(super) tolerations: ListCache<Toleration>,
+    pub(super) labels: ListCache<(InternedStr, InternedStr)>,
+}
+
+/// Unused strings are not dropped below this size.
+const MIN_SWEEP_SIZE: usize = 4_096;
+
+/// Slots of the cache of recent strings; a power of two.
+const RECENT_SLOTS: usize = 256;
+
+impl StringInterner {
+    /// The interned string.
+    pub(super) fn intern(&mut self, text: &str) -> InternedStr {
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT_SLOTS, InternedStr::from(""));
+        }
+        let slot = recent_slot(text);
+        match self.recent.get(slot) {
+            Some(name) if **name == *text => return InternedStr::clone(name),
+            _ => {}
+        }
+        let name = self.look_up(text);
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = InternedStr::clone(&name);
+        }
+        name
+    }
+
+    /// The interned concatenation.
+    pub(super) fn intern_joined(&mut self, texts: [&str; 3]) -> InternedStr {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend(texts);
+        let name = self.intern(&scratch);
+        self.scratch = scratch;
+        name
+    }
+
+    fn look_up(&mut self, text: &str) -> InternedStr {
+        if let Some(name) = self.known.get(text) {
+            return InternedStr::clone(name);
+        }
+        if self.known.len() >= self.sweep_at.max(MIN_SWEEP_SIZE) {
+            self.sweep();
+        }
+        let name = InternedStr::from(text);
+        self.added = self.added.wrapping_add(text.len() + STRING);
+        self.known.insert(InternedStr::clone(&name));
+        name
+    }
+
+    /// Bytes of all strings that were ever new: what an object adds is the difference.
+    pub(super) fn added(&self) -> usize {
+        self.added
+    }
+
+    /// Drops the strings that only the interner references.
+    pub(super) fn sweep(&mut self) {
+        self.recent.clear();
+        (self.tolerations, self.labels) = (ListCache::default(), ListCache::default());
+        self.known.retain(|name| Arc::strong_count(name) > 1);
+        self.sweep_at = self.known.len() * 2;
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.known.len()
+    }
+}
+
+/// Direct-mapped cache of recent lists, keyed by the JSON they were read from.
+#[derive(Debug)]
+pub(super) struct ListCache<T>(Vec<Option<CachedList<T>>>);
+
+/// The JSON and the list that was read from it.
+type CachedList<T> = (Box<[u8]>, Arc<[T]>);
+
+impl<T> Default for ListCache<T> {
+    fn default() -> ListCache<T> {
+        ListCache(Vec::new())
+    }
+}
+
+/// Slots of the cache of lists.
+const LIST_SLOTS: usize = 512;
+
+/// Longer lists are not cached, so that hostile objects cannot fill the memory.
+const MAX_LIST_BYTES: usize = 1_024;
+const MAX_LIST_ITEMS: usize = 32;
+
+impl<T> ListCache<T> {
+    /// The list that was read from that JSON.
+    pub(super) fn get(&self, written: &[u8]) -> Option<Arc<[T]>> {
+        let (bytes, list) = self.0.get(list_slot(written))?.as_ref()?;
+        (**bytes == *written).then(|| Arc::clone(list))
+    }
+
+    /// Caches a list by its JSON; a list without JSON of its own is not cached.
+    pub(super) fn insert(&mut self, written: &[u8], list: &Arc<[T]>) {
+        if written.is_empty() || written.len() > MAX_LIST_BYTES || list.len() > MAX_LIST_ITEMS {
+            return;
+        }
+        self.0.resize_with(LIST_SLOTS, || None);
+        if let Some(slot) = self.0.get_mut(list_slot(written)) {
+            *slot = Some((written.into(), Arc::clone(list)));
+        }
+    }
+}
+
+fn list_slot(written: &[u8]) -> usize {
+    let hash = foldhash::fast::FixedState::default().hash_one(written);
+    (hash >> 32) as usize % LIST_SLOTS
+}
+
+/// The cache slot of a string.
+fn recent_slot(text: &str) -> usize {
+    let hash = foldhash::fast::FixedState::default().hash_one(text);
+    (hash >> 32) as usize % RECENT_SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MIN_SWEEP_SIZE, StringInterner};
+
+    #[test]
+    fn names_are_shared_and_forgotten() {
+        let mut names = StringInterner::default();
+        let kept = names.intern("kept");
+        assert!(std::sync::Arc::ptr_eq(&kept, &names.intern("kept")));
+        for number in 0..MIN_SWEEP_SIZE * 4 {
+            drop(names.intern(&format!("pod-{number}")));
+        }
+        assert!(names.len() <= MIN_SWEEP_SIZE + 1, "{}", names.len());
+        assert!(std::sync::Arc::ptr_eq(&kept, &names.intern("kept")), "a name in use is not forgotten");
+    }
+
+    #[test]
+    fn lists_are_shared_by_their_bytes() {
+        let mut lists = super::ListCache::default();
+        let made = std::sync::Arc::from([1, 2]);
+        lists.insert(b"[1,2]", &made);
+        lists.insert(b"", &made);
+        assert!(lists.get(b"[1,2]").is_some_and(|list| std::sync::Arc::ptr_eq(&list, &made)));
+        assert!(lists.get(b"[1,3]").is_none() && lists.get(b"").is_none());
+        lists.insert(&[b'x'; super::MAX_LIST_BYTES + 1], &made);
+        assert!(lists.get(&[b'x'; super::MAX_LIST_BYTES + 1]).is_none(), "too long to be kept");
+        lists.insert(b"many", &std::sync::Arc::from([0; super::MAX_LIST_ITEMS + 1]));
+        assert!(lists.get(b"many").is_none(), "too many to be kept");
+    }
+}

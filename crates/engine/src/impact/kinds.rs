@@ -1,0 +1,72 @@
+//! The kinds of objects that a snapshot stores, and how they are recognized.
+
+use tollgate_api::profile::Version;
+
+/// The kinds of objects that a snapshot stores.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum SnapshotKind {
+    /// ResourceSlice
+    Slice,
+    /// ResourceClaim
+    Claim,
+    /// Pod
+    Pod,
+    /// DeviceTaintRule
+    Rule,
+    /// PodDisruptionBudget
+    Budget,
+    /// Namespace
+    Namespace,
+}
+
+impl SnapshotKind {
+    /// Every kind.
+    pub const ALL: [SnapshotKind; 6] = [
+        SnapshotKind::Slice,
+        SnapshotKind::Claim,
+        SnapshotKind::Pod,
+        SnapshotKind::Rule,
+        SnapshotKind::Budget,
+        SnapshotKind::Namespace,
+    ];
+
+    /// `ResourceSlice`
+    pub fn name(self) -> &'static str {
+        match self {
+            SnapshotKind::Slice => "ResourceSlice",
+            SnapshotKind::Claim => "ResourceClaim",
+            SnapshotKind::Pod => "Pod",
+            SnapshotKind::Rule => "DeviceTaintRule",
+            SnapshotKind::Budget => "PodDisruptionBudget",
+            SnapshotKind::Namespace => "Namespace",
+        }
+    }
+
+    /// The kind of an object that says it is `api_version` and `kind`; `None` if a snapshot does not store that kind.
+    pub fn of(api_version: &str, kind: &str) -> Option<SnapshotKind> {
+        match (api_version, kind) {
+            ("v1", "Pod") => Some(SnapshotKind::Pod),
+            ("v1", "Namespace") => Some(SnapshotKind::Namespace),
+            ("policy/v1", "PodDisruptionBudget") => Some(SnapshotKind::Budget),
+            _ => match (kind, version_of(api_version)?) {
+                ("ResourceSlice", _) => Some(SnapshotKind::Slice),
+                ("ResourceClaim", _) => Some(SnapshotKind::Claim),
+                ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// A kind that impact needs, in an API version that no profile has: skipping it would make the numbers too low. The
+/// versions of classic DRA have no devices that could be tainted.
+pub(super) fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool {
+    api_version
+        .strip_prefix("resource.k8s.io/")
+        .is_some_and(|version| !matches!(version, "v1alpha1" | "v1alpha2"))
+        && matches!(kind, "ResourceSlice" | "ResourceClaim" | "DeviceTaintRule")
+}
+
+pub(super) fn version_of(api_version: &str) -> Option<Version> {
+    Version::parse(api_version.strip_prefix("resource.k8s.io/")?)
+}

@@ -1,0 +1,249 @@
+//! What ResourceSlicePatches (draft r1 of KEP-5055) do to the taints of a device, step by step. Pure.
+//!
+//! "Taints are cumulative as long as the key and effect pairs are different", and those with the same key and effect
+//! get overwritten "using the same precedence as for attributes": a patch overrides the slice, a patch of higher
+//! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So patches
+//! are applied to the slice one after the other, in ascending precedence.
+//!
+//! Classes and CEL selectors of a filter are not evaluated: such a patch is applied to every device that the rest
+//! of its filter selects, and its steps are marked as conditional. What it overwrites remains possible.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::record::TaintPatch;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// Where a taint comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum TaintOrigin<'d> {
+    /// The driver published it in the slice.
+    Driver,
+    /// A ResourceSlicePatch adds it.
+    Patch(PatchPrecedence<'d>),
+}
+
+/// What decides the precedence of a patch.
+#[derive(Clone, Copy, Debug)]
+pub struct PatchPrecedence<'d> {
+    /// `metadata.name`
+    pub name: &'d str,
+    /// `spec.devices.priority`; 0 if there is none.
+    pub priority: i64,
+    /// `metadata.creationTimestamp`; a patch that is not created yet is younger than all others.
+    pub created: Option<Timestamp>,
+    /// Its filter has a class or CEL selectors, which are not evaluated.
+    pub is_conditional: bool,
+}
+
+/// A taint and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct SourcedTaint<'d> {
+    pub taint: Taint<'d>,
+    /// Where it comes from.
+    pub source: TaintOrigin<'d>,
+}
+
+/// One step on the way to the taints of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct PatchStep<'d> {
+    /// The taint that is applied.
+    pub applied: SourcedTaint<'d>,
+    /// The taint with the same key and effect that it replaces.
+    pub overwritten: Option<SourcedTaint<'d>>,
+}
+
+/// A device and its taints after all patches.
+#[derive(Clone, Debug)]
+pub struct PatchedDevice<'d> {
+    pub driver: &'d str,
+    pub pool: &'d str,
+    /// Its name.
+    pub device: &'d str,
+    /// The taints it has in the end: each pair of key and effect once, in the order in which they came.
+    pub taints: Vec<SourcedTaint<'d>>,
+    /// The taints that it has instead if the class or the selectors of a patch do not match.
+    overwritten_if_selected: Vec<SourcedTaint<'d>>,
+    /// How they came, in order; the driver's own first.
+    pub steps: Vec<PatchStep<'d>>,
+}
+
+/// Applies the patches to the devices of a slice. Devices that no patch selects are omitted.
+pub fn apply_patches<'d>(
+    slice: SliceSpec<'d>,
+    version: Version,
+    patches: &[SlicePatch<'d>],
+) -> Vec<PatchedDevice<'d>> {
+    let mut layers: Vec<(PatchPrecedence<'d>, SlicePatch<'d>)> =
+        patches.iter().map(|patch| (PatchPrecedence::of(*patch), *patch)).collect();
+    layers.sort_by(|(one, _), (other, _)| one.precedence(other));
+    let devices = slice.devices().iter().filter_map(|device| {
+        let selecting = || layers.iter().filter(|(_, patch)| selects(*patch, slice, device));
+        selecting().next()?;
+        let mut patched = PatchedDevice {
+            driver: slice.driver(),
+            pool: slice.pool().name(),
+            device: device.name(),
+            taints: Vec::new(),
+            overwritten_if_selected: Vec::new(),
+            steps: Vec::new(),
+        };
+        for taint in device.body(version).taints().iter() {
+            patched.apply(SourcedTaint { taint, source: TaintOrigin::Driver });
+        }
+        for (layer, patch) in selecting() {
+            for taint in patch.spec().devices().taints().iter() {
+                patched.apply(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
+            }
+        }
+        Some(patched)
+    });
+    devices.collect()
+}
+
+/// True if the filter of a patch has a class or CEL selectors, which are not evaluated.
+pub fn is_conditional(patch: SlicePatch<'_>) -> bool {
+    let asks =
+        |filter: TaintSelector<'_>| filter.device_class_name().is_some() || !filter.selectors().is_empty();
+    patch.spec().devices().filter().is_some_and(asks)
+}
+
+/// True if the filter's names select the device.
+fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> bool {
+    let Some(filter) = patch.spec().devices().filter() else { return true };
+    let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
+    fits(filter.driver(), slice.driver())
+        && fits(filter.pool(), slice.pool().name())
+        && fits(filter.device(), device.name())
+}
+
+impl<'d> PatchedDevice<'d> {
+    fn apply(&mut self, applied: SourcedTaint<'d>) {
+        let is_same = |known: &SourcedTaint<'d>| {
+            known.taint.key() == applied.taint.key() && known.taint.effect() == applied.taint.effect()
+        };
+        let known = self.taints.iter_mut().find(|known| is_same(known));
+        let overwritten = known.map(|known| std::mem::replace(known, applied));
+        if overwritten.is_none() {
+            self.taints.push(applied);
+        }
+        if applied.source.is_conditional() {
+            self.overwritten_if_selected.extend(overwritten);
+        } else {
+            self.overwritten_if_selected.retain(|known| !is_same(known));
+        }
+        self.steps.push(PatchStep { applied, overwritten });
+    }
+
+    /// The taints that it has, whether classes and selectors match or not.
+    pub fn possible_taints(&self) -> impl Iterator<Item = &SourcedTaint<'d>> {
+        self.taints.iter().chain(&self.overwritten_if_selected)
+    }
+
+    /// True if that patch changes its taints.
+    pub fn is_patched_by(&self, patch: &str) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step.applied.source, TaintOrigin::Patch(layer) if layer.name == patch))
+    }
+
+    /// True if its taints depend on classes or selectors, which are not evaluated.
+    pub fn is_conditional(&self) -> bool {
+        self.steps.iter().any(|step| step.applied.source.is_conditional())
+    }
+}
+
+impl TaintOrigin<'_> {
+    fn is_conditional(self) -> bool {
+        matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
+    }
+}
+
+impl SourcedTaint<'_> {
+    /// The patch that it comes from, if one adds it.
+    pub(super) fn patch(&self) -> Option<TaintPatch> {
+        match self.source {
+            TaintOrigin::Driver => None,
+            TaintOrigin::Patch(PatchPrecedence { name, is_conditional, .. }) => {
+                Some(TaintPatch { name: name.into(), is_conditional })
+            }
+        }
+    }
+}
+
+impl<'d> PatchPrecedence<'d> {
+    fn of(patch: SlicePatch<'d>) -> PatchPrecedence<'d> {
+        PatchPrecedence {
+            name: patch.metadata().name(),
+            priority: patch.spec().devices().priority(),
+            created: patch.metadata().creation_timestamp(),
+            is_conditional: is_conditional(patch),
+        }
+    }
+
+    /// The greater one is applied later and wins. Where the KEP does not decide, the first name wins, so that the
+    /// result is deterministic.
+    fn precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
+        let age = match (self.created, other.created) {
+            (Some(one), Some(other)) => other.cmp(&one),
+            (Some(_), None) => Ordering::Greater,
+            (None, Some(_)) => Ordering::Less,
+            (None, None) => Ordering::Equal,
+        };
+        self.priority.cmp(&other.priority).then(age).then_with(|| other.name.cmp(self.name))
+    }
+
+    /// Why this one wins over the other.
+    fn reason_over(&self, other: &PatchPrecedence<'_>) -> String {
+        let time = |created: Option<Timestamp>| created.map_or("not created yet".to_owned(), gotime::rfc3339);
+        if self.name == other.name && self.created == other.created {
+            "later in the same patch".to_owned()
+        } else if self.priority != other.priority {
+            format!("priority {} over {}", self.priority, other.priority)
+        } else if self.created == other.created {
+            format!("same priority {} and age, so the first name in alphabetical order wins", self.priority)
+        } else {
+            let (created, than) = (time(self.created), time(other.created));
+            format!("same priority {}, so the older patch wins: {created} before {than}", self.priority)
+        }
+    }
+}
+
+impl fmt::Display for TaintOrigin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TaintOrigin::Driver => f.write_str("the driver"),
+            TaintOrigin::Patch(layer) if layer.is_conditional => {
+                write!(f, "patch {} (if its class and selectors match)", layer.name)
+            }
+            TaintOrigin::Patch(layer) => write!(f, "patch {}", layer.name),
+        }
+    }
+}
+
+/// `gpu.example.com/broken=fan:NoExecute`
+impl fmt::Display for SourcedTaint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let equals = if self.taint.value().is_empty() { "" } else { "=" };
+        write!(f, "{}{equals}{}:{}", self.taint.key(), self.taint.value(), self.taint.effect())
+    }
+}
+
+/// `patch b adds …`, `patch c overwrites … of patch b with …: priority 10 over 0`
+impl fmt::Display for PatchStep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = self.applied.source;
+        let Some(before) = self.overwritten else {
+            let verb = if matches!(source, TaintOrigin::Driver) { "publishes" } else { "adds" };
+            return write!(f, "{source} {verb} {}", self.applied);
+        };
+        let why = match (source, before.source) {
+            (TaintOrigin::Patch(new), TaintOrigin::Patch(old)) => new.reason_over(&old),
+            (TaintOrigin::Patch(_), TaintOrigin::Driver) => "a patch overrides the slice".to_owned(),
+            (TaintOrigin::Driver, _) => "later in the same list".to_owned(),
+        };
+        write!(f, "{source} overwrites {before} of {} with {}: {why}", before.source, self.applied)
+    }
+}

@@ -1,0 +1,79 @@
+//! On which nodes the devices of a slice are, as far as the slice names them.
+//!
+//! A slice has one place for all of its devices, or one per device. A place by labels is not known here: nodes are not part
+//! of a snapshot.
+
+use super::interner::{InternedStr, StringInterner};
+use tollgate_api::profile::Version;
+use tollgate_api::view::{NodeRequirement, NodeSelector, SliceSpec};
+
+/// Where devices are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// On these nodes, sorted.
+    Nodes(Box<[InternedStr]>),
+    /// On all nodes, or on nodes with certain labels.
+    Elsewhere,
+}
+
+/// Where the devices of a slice are.
+#[derive(Debug)]
+pub(super) enum Placement {
+    /// All in one place.
+    Slice(Place),
+    /// Each in its own place, sorted by name.
+    PerDevice(Box<[(InternedStr, Place)]>),
+}
+
+impl Placement {
+    pub(super) fn of(spec: SliceSpec<'_>, version: Version, names: &mut StringInterner) -> Placement {
+        if spec.per_device_node_selection() != Some(true) {
+            return Placement::Slice(place(spec.node_name_in(version), spec.node_selector(), names));
+        }
+        let devices = spec.devices().iter().map(|device| {
+            let body = device.body(version);
+            (names.intern(device.name()), place(body.node_name(), body.node_selector(), names))
+        });
+        let mut devices: Vec<(InternedStr, Place)> = devices.collect();
+        devices.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Placement::PerDevice(devices.into())
+    }
+
+    /// The place of a device.
+    pub(super) fn of_device(&self, device: &str) -> &Place {
+        match self {
+            Placement::Slice(place) => place,
+            Placement::PerDevice(places) => {
+                let found = places.binary_search_by(|(name, _)| (**name).cmp(device));
+                found.ok().and_then(|at| places.get(at)).map_or(&Place::Elsewhere, |(_, place)| place)
+            }
+        }
+    }
+}
+
+fn place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
+    let nodes = match (node, selector) {
+        (Some(node), _) => Some(vec![node]),
+        (None, Some(selector)) => named_nodes(selector),
+        (None, None) => None,
+    };
+    let Some(mut nodes) = nodes else { return Place::Elsewhere };
+    nodes.sort_unstable();
+    nodes.dedup();
+    Place::Nodes(nodes.into_iter().map(|node| names.intern(node)).collect())
+}
+
+/// The nodes that a selector names: each of its terms must name some, because a node has to match only one term.
+fn named_nodes(selector: NodeSelector<'_>) -> Option<Vec<&str>> {
+    let is_name = |requirement: &NodeRequirement<'_>, key: &str| {
+        requirement.key() == key && requirement.operator() == "In"
+    };
+    let mut nodes = Vec::new();
+    for term in selector.terms().iter() {
+        let by_field = term.match_fields().iter().find(|field| is_name(field, "metadata.name"));
+        let by_label =
+            || term.match_expressions().iter().find(|label| is_name(label, "kubernetes.io/hostname"));
+        nodes.extend(by_field.or_else(by_label)?.values().iter());
+    }
+    (!nodes.is_empty()).then_some(nodes)
+}

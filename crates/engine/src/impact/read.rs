@@ -1,0 +1,336 @@
+//! Converts objects to records: the one place that reads views for the snapshot.
+//!
+//! A dump and a watch use the same code. An object that does not decode is an error and never an empty record:
+//! "nothing is affected" must not be the result for a file that cannot be read.
+
+use std::sync::Arc;
+
+use super::interner::{InternedStr, StringInterner};
+use super::patches::PatchedDevice;
+use super::placement::Placement;
+use super::record::{
+    AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassSelection,
+    Device, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
+};
+use super::slots::Slot;
+use tollgate_api::conform::{Schema, conform};
+use tollgate_api::fields;
+use tollgate_api::profile::{self, ApiKind, Version};
+use tollgate_api::view::{self, List, ObjectMeta, View as _};
+use tollgate_document::doc::{NameSet, Value, ValueKind as Json};
+use tollgate_document::field::{FieldPath, PathStyle};
+use tollgate_formats::gotime::Timestamp;
+
+/// An object that cannot be stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnreadableObject {
+    /// Where in the object.
+    pub at: FieldPath,
+    /// `ResourceClaim ml/train: spec.devices: …`
+    pub message: String,
+}
+
+impl std::fmt::Display for UnreadableObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for UnreadableObject {}
+
+/// Fields that impact does not read; they make up most of an object.
+static UNREAD_FIELDS: NameSet = NameSet::of(&[
+    "annotations",
+    "attributes",
+    "capacity",
+    "config",
+    "consumedCapacity",
+    "consumesCounters",
+    "managedFields",
+    "nodeSelector",
+    "sharedCounters",
+]);
+
+/// Checks an object against its schema.
+pub(super) fn check_schema(
+    kind: ApiKind,
+    version: Version,
+    value: Value<'_>,
+) -> Result<(), UnreadableObject> {
+    let schema = Schema {
+        root: fields::root(kind, version),
+        version,
+        fields: profile::DEFAULT.fields,
+        unread: &UNREAD_FIELDS,
+    };
+    match conform(value, schema).errors.into_iter().next() {
+        None => Ok(()),
+        Some(error) => Err(unreadable(kind.name(), value, error.at, &error.detail)),
+    }
+}
+
+/// `ResourceClaim ml/train: spec.devices: …`
+pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
+    let metadata = ObjectMeta::of(object.get("metadata"));
+    let slash = if metadata.namespace().is_empty() { "" } else { "/" };
+    let (namespace, name) = (metadata.namespace(), metadata.name());
+    let message = format!("{kind} {namespace}{slash}{name}: {}: {detail}", at.print(PathStyle::User));
+    UnreadableObject { at, message }
+}
+
+/// A taint as it will be stored.
+pub(super) fn taint(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint {
+    Taint {
+        key: names.intern(taint.key()),
+        value: names.intern(taint.value()),
+        effect: names.intern(taint.effect()),
+        added: taint.time_added(),
+        rate: taint.evictions_per_second(),
+        patch: None,
+    }
+}
+
+/// The name of an object, or `generateName` if the name is not generated yet.
+pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
+    if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
+}
+
+pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
+    let name = name_of(rule.metadata());
+    let selector = rule.spec().device_selector().map(|selector| Selector {
+        driver: selector.driver().map(|text| names.intern(text)),
+        pool: selector.pool().map(|text| names.intern(text)),
+        device: selector.device().map(|text| names.intern(text)),
+        by_class: if selector.device_class_name().is_none() && selector.selectors().is_empty() {
+            ClassSelection::No
+        } else {
+            ClassSelection::Yes
+        },
+    });
+    Rule { name: names.intern(name), selector, taint: taint(rule.spec().taint(), names) }
+}
+
+/// A slice; `now` is the time of taints that have none, for a slice that is not stored yet.
+pub(super) fn slice(
+    slice: view::Slice<'_>,
+    version: Version,
+    now: Option<Timestamp>,
+    names: &mut StringInterner,
+) -> Slice {
+    let spec = slice.spec();
+    let taint = |entry: view::Taint<'_>, names: &mut StringInterner| {
+        let taint = taint(entry, names);
+        Taint { added: taint.added.or(now), ..taint }
+    };
+    let mut devices: Vec<Device> = Vec::with_capacity(spec.devices().len());
+    for device in spec.devices().iter() {
+        let taints = device.body(version).taints();
+        let taints = taints.iter().map(|entry| taint(entry, names)).filter(Taint::evicts).collect();
+        devices.push(Device { name: names.intern(device.name()), taints });
+    }
+    // Stable: of two devices of one name the first is found, as the controller finds it.
+    devices.sort_by(|one, other| one.name.cmp(&other.name));
+    let taints: Box<[(InternedStr, Taint)]> = spec
+        .taints()
+        .iter()
+        .map(|entry| (names.intern(entry.device()), taint(entry.taint(), names)))
+        .filter(|(_, taint)| taint.evicts())
+        .collect();
+    Slice {
+        bytes: 0,
+        name: names.intern(name_of(slice.metadata())),
+        driver: names.intern(spec.driver()),
+        pool: names.intern(spec.pool().name()),
+        generation: spec.pool().generation(),
+        tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
+        devices: devices.into(),
+        placement: Placement::of(spec, version, names),
+        taints,
+    }
+}
+
+/// Gives the devices of a slice the taints that they have, or may have, after all patches.
+pub(super) fn apply_patches(
+    slice: &mut Slice,
+    patched: &[PatchedDevice<'_>],
+    now: Option<Timestamp>,
+    names: &mut StringInterner,
+) {
+    if patched.is_empty() {
+        return;
+    }
+    for device in &mut slice.devices {
+        let Some(result) = patched.iter().find(|patched| *patched.device == *device.name) else { continue };
+        let taints = result.possible_taints().map(|applied| {
+            let taint = taint(applied.taint, names);
+            Taint { added: taint.added.or(now), patch: applied.patch().map(Arc::new), ..taint }
+        });
+        device.taints = taints.filter(Taint::evicts).collect();
+    }
+    slice.tainted = slice.devices.iter().any(|device| !device.taints.is_empty()) || !slice.taints.is_empty();
+}
+
+pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
+    let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
+        uid: owner.uid().into(),
+        pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
+    });
+    let results = claim.status().allocation().map(|allocation| {
+        collect_boxed(allocation.devices().results(), |result| {
+            let copied = result.tolerations();
+            let requested = requested_tolerations(claim.spec(), version, result.request());
+            let differs = requested.filter(|list| !is_same_list(*list, copied));
+            AllocatedDevice {
+                driver: names.intern(result.driver()),
+                pool: names.intern(result.pool()),
+                device: names.intern(result.device()),
+                pool_slot: Slot::default(),
+                requested: differs.map(|list| tolerations(list, names)),
+                copied: tolerations(copied, names),
+            }
+        })
+    });
+    let reserved = collect_boxed(claim.status().reserved_for(), |consumer| ClaimConsumer {
+        uid: consumer.uid().into(),
+        pod_group: (consumer.resource() == "podgroups").then(|| names.intern(consumer.name())),
+    });
+    Claim { bytes: 0, owner, results, reserved }
+}
+
+/// A record of each item, in one allocation.
+fn collect_boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut(T) -> R) -> Box<[R]> {
+    let mut records = Vec::with_capacity(list.len());
+    records.extend(list.iter().map(record));
+    records.into()
+}
+
+fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
+    // Most claims have none.
+    if list.is_empty() {
+        return Tolerations::default();
+    }
+    let written = list.value().written();
+    if let Some(record) = names.tolerations.get(written) {
+        return record;
+    }
+    let record = |toleration: view::Toleration<'_>| Toleration {
+        key: names.intern(toleration.key()),
+        operator: names.intern(toleration.operator()),
+        value: names.intern(toleration.value()),
+        effect: names.intern(toleration.effect()),
+        seconds: toleration.toleration_seconds(),
+    };
+    let record = collect_boxed(list, record).into();
+    names.tolerations.insert(written, &record);
+    record
+}
+
+/// True if both lists have the same tolerations.
+fn is_same_list<'d>(one: List<'d, view::Toleration<'d>>, other: List<'d, view::Toleration<'d>>) -> bool {
+    one.value().is_written_as(other.value())
+        || one.iter().map(toleration_fields).eq(other.iter().map(toleration_fields))
+}
+
+fn toleration_fields(toleration: view::Toleration<'_>) -> ([&str; 4], Option<i64>) {
+    let texts = [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()];
+    (texts, toleration.toleration_seconds())
+}
+
+/// The tolerations of the request, or sub-request, that a result is for.
+fn requested_tolerations<'d>(
+    spec: view::ClaimSpec<'d>,
+    version: Version,
+    name: &str,
+) -> Option<List<'d, view::Toleration<'d>>> {
+    let (name, sub) = name.split_once('/').map_or((name, None), |(name, sub)| (name, Some(sub)));
+    let request = spec.devices().requests().iter().find(|request| request.name() == name)?;
+    match sub {
+        None => request.exactly(version).map(view::RequestBody::tolerations),
+        Some(sub) => {
+            let found = request.first_available().iter().find(|candidate| candidate.name() == sub)?;
+            Some(found.body().tolerations())
+        }
+    }
+}
+
+fn controlling_owner(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_>> {
+    metadata.owner_references().iter().find(|owner| owner.controller() == Some(true))
+}
+
+/// The claims that a pod uses, by name, and how it refers to them.
+///
+/// upstream v1.36 `resourceclaim.Name`
+pub(super) fn references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, ClaimSource)> {
+    let (spec, status) = (pod.spec(), pod.status());
+    let listed = spec.resource_claims().iter().filter_map(move |claim: view::PodResourceClaim<'d>| {
+        let record = || {
+            let mut statuses = status.resource_claim_statuses().iter();
+            let record = statuses.find(|status: &view::PodClaimStatus<'d>| status.name() == claim.name())?;
+            record.resource_claim_name().map(|name| (name, ClaimSource::Template))
+        };
+        claim.resource_claim_name().map(|name| (name, ClaimSource::Name)).or_else(record)
+    });
+    let extended = status.extended_resource_claim_status().resource_claim_name();
+    listed.chain((!extended.is_empty()).then_some((extended, ClaimSource::ExtendedResource)))
+}
+
+/// A pod that uses `claims`.
+pub(super) fn pod(
+    pod: view::Pod<'_>,
+    namespace: InternedStr,
+    name: InternedStr,
+    claims: Box<[ClaimReference]>,
+    names: &mut StringInterner,
+) -> Pod {
+    let (metadata, spec) = (pod.metadata(), pod.spec());
+    Pod {
+        bytes: 0,
+        namespace,
+        name,
+        uid: metadata.uid().into(),
+        owner: controlling_owner(metadata)
+            .map(|owner| names.intern_joined([owner.kind(), "/", owner.name()])),
+        scheduled: !spec.node_name().is_empty(),
+        deleting: !metadata.json().get("deletionTimestamp").is_null(),
+        group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
+        labels: labels(metadata.labels(), names),
+        claims,
+    }
+}
+
+pub(super) fn budget(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
+    let selector = budget.spec().selector().map(|selector| LabelSelector {
+        equal: pairs(selector.match_labels(), names),
+        expressions: selector
+            .match_expressions()
+            .iter()
+            .map(|expression| LabelRequirement {
+                key: names.intern(expression.key()),
+                operator: names.intern(expression.operator()),
+                values: expression.values().iter().map(|value| names.intern(value)).collect(),
+            })
+            .collect(),
+    });
+    let name = names.intern(budget.metadata().name());
+    // Without a status the disruption controller has not seen the budget yet and allows no eviction.
+    Budget { bytes: 0, name, selector, allowed: budget.status().disruptions_allowed() }
+}
+
+/// The labels of a pod; pods of one controller share them.
+fn labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
+    let written = map.written();
+    if let Some(record) = names.labels.get(written) {
+        return record;
+    }
+    let record = pairs(map, names).into();
+    names.labels.insert(written, &record);
+    record
+}
+
+fn pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
+    let members = map.members().filter(|(_, value)| value.kind() == Json::String);
+    let mut pairs = Vec::with_capacity(map.len());
+    pairs.extend(members.map(|(key, value)| (names.intern(key.text()), names.intern(value.text()))));
+    pairs.sort_unstable();
+    pairs.into()
+}

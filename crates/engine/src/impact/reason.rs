@@ -1,0 +1,146 @@
+//! Why a pod is evicted or not: claim, device, taint and toleration, in one line each.
+
+use std::fmt;
+
+use super::eviction::{NotEvicted, TaintSource, Tolerance};
+use super::record::{AllocatedDevice, Taint};
+
+/// One reason; formatted only when it is displayed.
+#[derive(Clone, Copy, Debug)]
+pub struct OutcomeReason<'s> {
+    pub(super) namespace: &'s str,
+    pub(super) claim: &'s str,
+    pub(super) device: &'s AllocatedDevice,
+    pub(super) kind: ReasonKind<'s>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ReasonKind<'s> {
+    /// The taint of the proposed change; `evicts`: its effect is NoExecute.
+    ProposedTaint { taint: &'s Taint, tolerance: Tolerance<'s>, evicts: bool },
+    /// Another taint, which evicts the pod earlier or anyway.
+    OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s>, is_conditional: bool },
+    /// The controller ignores the pod for that claim.
+    NotEvicted(NotEvicted),
+}
+
+/// A reason taken apart, for programs.
+#[derive(Clone, Copy, Debug)]
+pub struct ReasonParts<'s> {
+    /// Namespace and name of the claim.
+    pub claim: (&'s str, &'s str),
+    /// Driver, pool and name of the device.
+    pub device: [&'s str; 3],
+    /// The taint, if a taint is the reason.
+    pub taint: Option<&'s Taint>,
+    /// Where a taint other than the proposed one comes from.
+    pub source: Option<TaintSource<'s>>,
+    /// How the taint is tolerated.
+    pub tolerance: Option<Tolerance<'s>>,
+    /// Why the controller ignores the pod for that claim.
+    pub not_evicted: Option<&'static str>,
+}
+
+impl<'s> OutcomeReason<'s> {
+    /// The reason taken apart.
+    pub fn parts(&self) -> ReasonParts<'s> {
+        let none = ReasonParts {
+            claim: (self.namespace, self.claim),
+            device: [&self.device.driver, &self.device.pool, &self.device.device],
+            taint: None,
+            source: None,
+            tolerance: None,
+            not_evicted: None,
+        };
+        match self.kind {
+            ReasonKind::ProposedTaint { taint, tolerance, .. } => {
+                ReasonParts { taint: Some(taint), tolerance: Some(tolerance), ..none }
+            }
+            ReasonKind::OtherTaint { taint, source, tolerance, .. } => {
+                ReasonParts { taint: Some(taint), source: Some(source), tolerance: Some(tolerance), ..none }
+            }
+            ReasonKind::NotEvicted(why) => ReasonParts { not_evicted: Some(why.name()), ..none },
+        }
+    }
+}
+
+impl fmt::Display for OutcomeReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocatedDevice { driver, pool, device, .. } = self.device;
+        write!(f, "claim {}/{}, device {driver}/{pool}/{device}: ", self.namespace, self.claim)?;
+        if let ReasonKind::ProposedTaint { taint, .. } = self.kind {
+            write!(f, "taint {taint}, ")?;
+        }
+        self.write_verdict(f)
+    }
+}
+
+/// Short form where pod and taint are already shown: `claim, pool/device: no toleration`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortReason<'s> {
+    pub reason: OutcomeReason<'s>,
+    /// Whether to name the claim; the only claim of a pod needs no name.
+    pub names_claim: bool,
+}
+
+impl fmt::Display for ShortReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AllocatedDevice { pool, device, .. } = self.reason.device;
+        if self.names_claim {
+            write!(f, "{}, ", self.reason.claim)?;
+        }
+        write!(f, "{pool}/{device}: ")?;
+        self.reason.write_verdict(f)
+    }
+}
+
+impl OutcomeReason<'_> {
+    fn write_verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ReasonKind::ProposedTaint { taint, tolerance, evicts } => {
+                if !evicts {
+                    f.write_str("not evicted; with effect NoExecute: ")?;
+                }
+                write_tolerance(f, tolerance)?;
+                let mut listed = self.device.copied.iter();
+                if tolerance == Tolerance::No
+                    && let Some(only) = listed.find(|toleration| toleration.schedules_only(taint))
+                {
+                    write!(f, " ({only} applies to scheduling only: its effect is not set)")?;
+                }
+                Ok(())
+            }
+            ReasonKind::OtherTaint { taint, source, tolerance, is_conditional } => {
+                write!(f, "taint {taint} of ")?;
+                match source {
+                    TaintSource::Rule(rule) => write!(f, "rule {}", rule.name)?,
+                    TaintSource::Slice(name) => write!(f, "slice {name}")?,
+                    TaintSource::Patch(patch) => write!(f, "patch {}", patch.name)?,
+                }
+                f.write_str(if is_conditional { " (if its class and selectors match), " } else { ", " })?;
+                write_tolerance(f, tolerance)
+            }
+            ReasonKind::NotEvicted(why) => f.write_str(match why {
+                NotEvicted::NotScheduled => "the pod is not scheduled yet",
+                NotEvicted::NotItsClaim => "the claim was created for another pod",
+                NotEvicted::NotReserved => "the claim is not reserved for this pod",
+                NotEvicted::ExtendedResource => {
+                    "used through an extended resource, which the eviction controller does not check"
+                }
+                NotEvicted::Deleting => "the pod is already being deleted",
+            }),
+        }
+    }
+}
+
+fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt::Result {
+    match tolerance {
+        Tolerance::No => f.write_str("no toleration"),
+        Tolerance::Forever(toleration) if toleration.seconds.is_some() => {
+            write!(f, "toleration {toleration} (forever: without an effect, tolerationSeconds is ignored)")
+        }
+        Tolerance::For(toleration, _) | Tolerance::Forever(toleration) => {
+            write!(f, "toleration {toleration}")
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! What the snapshot stores of each object: owned, small, and only what impact reads.
+//!
+//! Records are made once (`read`) and never changed; a snapshot shares them, so copying one is cheap.
+
+use std::sync::Arc;
+
+use super::interner::InternedStr;
+use super::placement::Placement;
+use super::slots::Slot;
+use super::uid::Uid;
+use crate::tolerance::{TaintFields, TolerationFields, matches};
+use tollgate_api::profile::Profile;
+use tollgate_formats::gotime::Timestamp;
+
+/// A taint of a device or of a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taint {
+    pub key: Arc<str>,
+    pub value: Arc<str>,
+    pub effect: Arc<str>,
+    /// `timeAdded`; the server fills it in, so a stored taint has one.
+    pub added: Option<Timestamp>,
+    /// `evictionsPerSecond` (draft r2)
+    pub rate: Option<i64>,
+    /// The ResourceSlicePatch that adds it to a device (draft r1).
+    pub patch: Option<Arc<TaintPatch>>,
+}
+
+/// A ResourceSlicePatch, as the source of a taint.
+#[derive(PartialEq, Eq, Debug)]
+pub struct TaintPatch {
+    pub name: Box<str>,
+    /// It selects by class or expression, which is not evaluated.
+    pub is_conditional: bool,
+}
+
+impl Taint {
+    /// True if it evicts.
+    pub fn evicts(&self) -> bool {
+        &*self.effect == "NoExecute"
+    }
+
+    pub(super) fn fields(&self) -> TaintFields<'_> {
+        TaintFields { key: &self.key, value: &self.value, effect: &self.effect }
+    }
+}
+
+/// `key=value:effect`, as people write a taint.
+impl std::fmt::Display for Taint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let equals = if self.value.is_empty() { "" } else { "=" };
+        write!(f, "{}{equals}{}:{}", self.key, self.value, self.effect)
+    }
+}
+
+/// A toleration of an allocation result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Toleration {
+    pub key: Arc<str>,
+    pub operator: Arc<str>,
+    pub value: Arc<str>,
+    pub effect: Arc<str>,
+    /// `tolerationSeconds`
+    pub seconds: Option<i64>,
+}
+
+impl Toleration {
+    /// True if it tolerates the taint for the scheduler and, having no effect, not for the eviction controller.
+    pub(super) fn schedules_only(&self, taint: &Taint) -> bool {
+        let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
+        self.effect.is_empty() && matches(self.fields(), taint_fields)
+    }
+
+    pub(super) fn fields(&self) -> TolerationFields<'_> {
+        TolerationFields {
+            key: &self.key,
+            operator: &self.operator,
+            value: &self.value,
+            effect: &self.effect,
+        }
+    }
+}
+
+impl std::fmt::Display for Toleration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = if self.key.is_empty() { "*" } else { &*self.key };
+        match &*self.operator {
+            "" | "Equal" => write!(f, "{key}={}", self.value)?,
+            "Exists" => write!(f, "{key} exists")?,
+            other => write!(f, "{key} {other} {}", self.value)?,
+        }
+        if !self.effect.is_empty() {
+            write!(f, ":{}", self.effect)?;
+        }
+        match self.seconds {
+            Some(seconds) => write!(f, " for {seconds} s"),
+            None => write!(f, " forever"),
+        }
+    }
+}
+
+/// Which devices a rule selects.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Selector {
+    pub driver: Option<Arc<str>>,
+    pub pool: Option<Arc<str>>,
+    pub device: Option<Arc<str>>,
+    /// `deviceClassName` or `selectors`
+    pub by_class: ClassSelection,
+}
+
+/// Whether a rule also selects by class or expression, which need attributes that a snapshot does not keep.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ClassSelection {
+    /// It does not.
+    #[default]
+    No,
+    /// It does: counts are upper bounds.
+    Yes,
+    /// It does, but the release does not have these fields and drops them.
+    Dropped,
+}
+
+impl Selector {
+    pub(super) fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
+        let fits = |wanted: &Option<InternedStr>, found: &str| {
+            wanted.as_ref().is_none_or(|wanted| &**wanted == found)
+        };
+        fits(&self.driver, driver) && fits(&self.pool, pool) && fits(&self.device, device)
+    }
+}
+
+/// A DeviceTaintRule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// `metadata.name`, or `metadata.generateName`
+    pub name: Arc<str>,
+    /// `spec.deviceSelector`
+    pub selector: Option<Selector>,
+    /// `spec.taint`
+    pub taint: Taint,
+}
+
+impl Rule {
+    /// True if it also selects by class or expression, and the release has these fields.
+    pub(super) fn selects_by_class(&self) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Yes)
+    }
+}
+
+/// A ResourceSlice.
+#[derive(Debug)]
+pub(super) struct Slice {
+    /// What it counts for in memory (`cost`).
+    pub(super) bytes: usize,
+    pub(super) name: InternedStr,
+    pub(super) driver: InternedStr,
+    pub(super) pool: InternedStr,
+    pub(super) generation: i64,
+    /// Sorted by name.
+    pub(super) devices: Box<[Device]>,
+    /// Where they are.
+    pub(super) placement: Placement,
+    /// Some device has a taint that evicts, or the slice taints devices of its pool.
+    pub(super) tainted: bool,
+    /// Taints of devices that other slices of the pool list (draft r2).
+    pub(super) taints: Box<[(InternedStr, Taint)]>,
+}
+
+impl Slice {
+    pub(super) fn device(&self, name: &str) -> Option<&Device> {
+        let found = self.devices.binary_search_by(|device| (*device.name).cmp(name)).ok()?;
+        self.devices.get(found)
+    }
+}
+
+/// A device of a slice.
+#[derive(Debug)]
+pub(super) struct Device {
+    pub(super) name: InternedStr,
+    /// Only those that evict.
+    pub(super) taints: Box<[Taint]>,
+}
+
+/// Tolerations that many results share.
+pub(super) type Tolerations = Arc<[Toleration]>;
+
+/// A ResourceClaim.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// What it counts for in memory (`cost`).
+    pub(super) bytes: usize,
+    /// The owner that controls it: `uid`, and its name if it is a PodGroup.
+    pub(super) owner: Option<ClaimOwner>,
+    /// `None`: not allocated.
+    pub(super) results: Option<Box<[AllocatedDevice]>>,
+    pub(super) reserved: Box<[ClaimConsumer]>,
+}
+
+#[derive(Debug)]
+pub(super) struct ClaimOwner {
+    pub(super) uid: Uid,
+    pub(super) pod_group: Option<InternedStr>,
+}
+
+/// One allocated device.
+#[derive(Debug)]
+pub(super) struct AllocatedDevice {
+    pub(super) driver: InternedStr,
+    pub(super) pool: InternedStr,
+    pub(super) device: InternedStr,
+    /// The slot of the pool; set when the claim is stored and valid as long as the claim is.
+    pub(super) pool_slot: Slot,
+    /// Copied from the request by the scheduler.
+    pub(super) copied: Tolerations,
+    /// The request's tolerations where they differ from the copy.
+    pub(super) requested: Option<Tolerations>,
+}
+
+impl AllocatedDevice {
+    /// The tolerations that count for evictions.
+    pub(super) fn tolerations(&self, profile: &Profile) -> impl Iterator<Item = &Toleration> {
+        let requested = self.requested.as_ref().filter(|_| profile.requests_stop_eviction);
+        self.copied.iter().chain(requested.into_iter().flat_map(|list| list.iter()))
+    }
+}
+
+/// Who may use a claim.
+#[derive(Debug)]
+pub(super) struct ClaimConsumer {
+    pub(super) uid: Uid,
+    /// The name, if it is a PodGroup.
+    pub(super) pod_group: Option<InternedStr>,
+}
+
+/// A Pod that uses claims.
+#[derive(Debug)]
+pub(super) struct Pod {
+    /// What it counts for in memory (`cost`).
+    pub(super) bytes: usize,
+    pub(super) namespace: InternedStr,
+    pub(super) name: InternedStr,
+    pub(super) uid: Uid,
+    /// `Kind/name` of the owner that controls it.
+    pub(super) owner: Option<InternedStr>,
+    /// It runs on a node.
+    pub(super) scheduled: bool,
+    /// It is being deleted.
+    pub(super) deleting: bool,
+    /// The PodGroup it is part of.
+    pub(super) group: Option<InternedStr>,
+    /// Sorted by key; shared with other pods.
+    pub(super) labels: Arc<[(InternedStr, InternedStr)]>,
+    pub(super) claims: Box<[ClaimReference]>,
+}
+
+/// A claim that a pod uses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ClaimReference {
+    /// The slot of the claim, valid as long as the pod is stored.
+    pub(super) slot: Slot,
+    pub(super) source: ClaimSource,
+}
+
+/// How a pod refers to a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ClaimSource {
+    /// It names the claim.
+    Name,
+    /// The claim was generated for the pod, which must own it.
+    Template,
+    /// Through an extended resource: the eviction controller ignores those.
+    ExtendedResource,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// What it counts for in memory (`cost`).
+    pub(super) bytes: usize,
+    pub(super) name: InternedStr,
+    /// `None` selects nothing.
+    pub(super) selector: Option<LabelSelector>,
+    /// `status.disruptionsAllowed`
+    pub(super) allowed: i64,
+}
+
+/// A label selector.
+#[derive(Debug)]
+pub(super) struct LabelSelector {
+    pub(super) equal: Box<[(InternedStr, InternedStr)]>,
+    pub(super) expressions: Box<[LabelRequirement]>,
+}
+
+#[derive(Debug)]
+pub(super) struct LabelRequirement {
+    pub(super) key: InternedStr,
+    pub(super) operator: InternedStr,
+    pub(super) values: Box<[InternedStr]>,
+}
+
+impl LabelSelector {
+    /// True if a pod with those labels is selected. An unknown operator selects nothing.
+    pub(super) fn select(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
+        let value = |key: &InternedStr| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+        self.equal.iter().all(|(key, wanted)| value(key) == Some(wanted))
+            && self.expressions.iter().all(|expression| {
+                let found = value(&expression.key);
+                let listed = found.is_some_and(|found| expression.values.contains(found));
+                match &*expression.operator {
+                    "In" => listed,
+                    "NotIn" => !listed,
+                    "Exists" => found.is_some(),
+                    "DoesNotExist" => found.is_none(),
+                    _ => false,
+                }
+            })
+    }
+}

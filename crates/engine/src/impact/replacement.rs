@@ -1,0 +1,291 @@
+//! When processes of a FoundationDB cluster are replaced because their nodes are tainted. Pure.
+//!
+//! From the operator's design "Tainted Node Eviction": a taint that has been on a node for `durationInSeconds` turns
+//! NodeTaintDetected into NodeTaintReplacing, and after `taintReplacementTimeSeconds` more the process group is
+//! replaced, at most `maxConcurrentReplacements` at a time. A taint without `timeAdded`, which the Node API sets for
+//! NoExecute only, counts from when the operator detected it. The operator acts when it reconciles, so every time here
+//! is the earliest; how long a replacement takes is not known and is an assumption of the caller.
+
+use std::fmt;
+
+use tollgate_api::view::{
+    FoundationDbCluster, List, ObjectMeta, Replacements, Taint, TaintOption, View as _,
+};
+use tollgate_document::doc::Value;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// `taintReplacementTimeSeconds` where the cluster does not set it.
+const DEFAULT_REPLACEMENT_SECONDS: i64 = 1800;
+/// `maxConcurrentReplacements` where the cluster does not set it.
+const DEFAULT_CONCURRENT: i64 = 1;
+/// Labels that name a pod's cluster and process group unless `spec.labels` sets others.
+const CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
+const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
+
+/// The input of the forecast.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplacementInput<'a, 'd> {
+    pub cluster: FoundationDbCluster<'d>,
+    /// What the operator has recorded: the status of the cluster, in the manifest or in the cluster state.
+    pub status: Value<'d>,
+    /// Node objects.
+    pub nodes: &'a [Value<'d>],
+    /// Pod objects, of any cluster.
+    pub pods: &'a [Value<'d>],
+    /// The current time.
+    pub now: Timestamp,
+    /// Seconds that one replacement is assumed to take.
+    pub replacement_seconds: i64,
+}
+
+/// The condition that the operator sets on a process group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// Its node is tainted, but not long enough to replace it.
+    NodeTaintDetected,
+    /// Its node has been tainted for longer than configured.
+    NodeTaintReplacing,
+}
+
+impl Condition {
+    /// `NodeTaintDetected`
+    pub fn name(self) -> &'static str {
+        match self {
+            Condition::NodeTaintDetected => "NodeTaintDetected",
+            Condition::NodeTaintReplacing => "NodeTaintReplacing",
+        }
+    }
+}
+
+/// A process group whose node has a taint that the cluster acts on.
+#[derive(Clone, Debug)]
+pub struct ProcessGroup<'d> {
+    /// Its id; the name of the pod if that has no label.
+    pub id: &'d str,
+    pub pod: &'d str,
+    /// The node of the pod.
+    pub node: &'d str,
+    /// Its condition now.
+    pub condition: Condition,
+    /// The taint that is first to have it replaced.
+    pub taint: Taint<'d>,
+    /// The key of the option that holds for the taint, and its duration.
+    pub option: (&'d str, i64),
+    /// When the taint was added or, if the node does not say, detected.
+    pub detected: Timestamp,
+    /// When it is marked for replacement; `None` for never.
+    pub replacing: Option<Timestamp>,
+    /// When it is replaced at the earliest; `None` for never.
+    pub replaced: Option<Timestamp>,
+    /// It has to wait until another replacement is done.
+    pub waits: bool,
+}
+
+/// The expected replacements.
+#[derive(Clone, Debug, Default)]
+pub struct Forecast<'d> {
+    /// Process groups on tainted nodes, in the order in which they are replaced.
+    pub groups: Vec<ProcessGroup<'d>>,
+    /// Notes for the reader.
+    pub notes: Vec<String>,
+}
+
+/// Which process groups are on tainted nodes, and when they are replaced.
+pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
+    let mut forecast = Forecast::default();
+    let [way, ..] = FoundationDbCluster::WAYS;
+    let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
+    let options = replacements.taint_replacement_options();
+    if options.is_empty() {
+        forecast.notes.push("not enabled: taintReplacementOptions is not set".to_owned());
+        return forecast;
+    }
+    for pod in input.pods.iter().filter(|pod| belongs_to(input.cluster, **pod)) {
+        let node_name = pod.get("spec").get("nodeName").str();
+        let is_it = |node: &&Value<'d>| node.get("metadata").get("name").str() == node_name;
+        let Some(node) = input.nodes.iter().find(is_it) else {
+            if !node_name.is_empty() {
+                let pod = pod.get("metadata").get("name").str();
+                forecast.notes.push(format!("pod {pod}: node {node_name} is not in the cluster state"));
+            }
+            continue;
+        };
+        forecast.groups.extend(process_group(input, options, *pod, *node));
+    }
+    schedule(input, replacements, &mut forecast);
+    forecast
+}
+
+/// True if the pod is one of the cluster's.
+fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
+    let (metadata, own) = (ObjectMeta::of(pod.get("metadata")), cluster.metadata());
+    let wanted = cluster.json().get("spec").get("labels").get("matchLabels");
+    let has = |key: &str, value: &str| metadata.labels().get(key).str() == value;
+    let labelled = if wanted.is_empty() {
+        has(CLUSTER_LABEL, own.name())
+    } else {
+        wanted.members().all(|(key, value)| has(key.text(), value.str()))
+    };
+    labelled && namespace_of(metadata) == namespace_of(own)
+}
+
+/// True if both are the metadata of one object.
+pub fn is_same(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
+    one.name() == other.name() && namespace_of(one) == namespace_of(other)
+}
+
+fn namespace_of(metadata: ObjectMeta<'_>) -> &str {
+    Some(metadata.namespace()).filter(|name| !name.is_empty()).unwrap_or("default")
+}
+
+fn process_group_id<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d str {
+    let metadata = pod.get("metadata");
+    let configured = cluster.json().get("spec").get("labels").get("processGroupIDLabels");
+    let names = configured.items().map(Value::str).chain(GROUP_LABELS);
+    let mut ids = names.map(|label| metadata.get("labels").get(label).str());
+    ids.find(|id| !id.is_empty()).unwrap_or_else(|| metadata.get("name").str())
+}
+
+/// The option for a taint: an exact key wins over the wildcard, in any order.
+fn option_for<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d str, i64)> {
+    let with = |wanted: &str| {
+        let usable = |option: TaintOption<'d>| Some((option.key()?, option.duration_in_seconds()?));
+        options.iter().filter_map(usable).find(|(key, seconds)| *key == wanted && *seconds >= 0)
+    };
+    with(key).or_else(|| with("*"))
+}
+
+fn process_group<'d>(
+    input: ReplacementInput<'_, 'd>,
+    options: List<'d, TaintOption<'d>>,
+    pod: Value<'d>,
+    node: Value<'d>,
+) -> Option<ProcessGroup<'d>> {
+    let taints: List<'d, Taint<'d>> = List::of(node.get("spec").get("taints"));
+    let node = node.get("metadata").get("name").str();
+    let id = process_group_id(input.cluster, pod);
+    let since = |condition| condition_since(input, id, condition);
+    // What the operator has recorded in the status is decided.
+    let [recorded, marked] = [Condition::NodeTaintDetected, Condition::NodeTaintReplacing].map(since);
+    let mut found: Option<ProcessGroup<'d>> = None;
+    for taint in taints.iter() {
+        let Some(option) = option_for(options, taint.key()) else { continue };
+        let detected = taint.time_added().or(recorded).or(marked).unwrap_or(input.now).min(input.now);
+        let replacing = add_seconds(detected, option.1);
+        let sooner = |known: &ProcessGroup<'_>| is_later(known.replacing, replacing);
+        let since = found.as_ref().map_or(detected, |known| known.detected.min(detected));
+        if found.as_ref().is_none_or(sooner) {
+            found = Some(ProcessGroup {
+                id,
+                pod: pod.get("metadata").get("name").str(),
+                node,
+                condition: Condition::NodeTaintDetected,
+                taint,
+                option,
+                detected,
+                replacing,
+                replaced: None,
+                waits: false,
+            });
+        }
+        if let Some(found) = &mut found {
+            found.detected = since;
+        }
+    }
+    let mut found = found?;
+    found.replacing = marked.or(found.replacing);
+    if found.replacing.is_some_and(|at| at <= input.now) {
+        found.condition = Condition::NodeTaintReplacing;
+    }
+    Some(found)
+}
+
+/// Since when a process group has a condition, by the status of its cluster; now, if the status does not say when.
+fn condition_since(input: ReplacementInput<'_, '_>, id: &str, condition: Condition) -> Option<Timestamp> {
+    let group = status_of(input).find(|group| group.get("processGroupID").str() == id)?;
+    let mut conditions = group.get("processGroupConditions").items();
+    let found = conditions.find(|found| found.get("type").str() == condition.name())?;
+    let seconds = found.get("timestamp").int();
+    Some(seconds.map_or(input.now, |seconds| Timestamp { seconds, nanos: 0 }))
+}
+
+fn status_of<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
+    input.status.get("processGroups").items()
+}
+
+/// `None` is never.
+fn add_seconds(time: Timestamp, seconds: i64) -> Option<Timestamp> {
+    time.seconds.checked_add(seconds).map(|seconds| Timestamp { seconds, ..time })
+}
+
+/// True if the first comes after the second; never comes last.
+fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one > other,
+        (None, other) => other.is_some(),
+        (Some(_), None) => false,
+    }
+}
+
+/// Sorts the groups and sets their replacement times, with a limit on concurrent replacements.
+fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, forecast: &mut Forecast<'_>) {
+    forecast.groups.sort_by(|one, other| {
+        let key = |group: &ProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
+        key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
+    });
+    if replacements.enabled() != Some(true) {
+        let note = "automatic replacements are off: process groups are marked, but they are replaced only with `enabled: true`";
+        return forecast.notes.push(note.to_owned());
+    }
+    let max_concurrent = replacements.max_concurrent_replacements().unwrap_or(DEFAULT_CONCURRENT);
+    let Ok(max_concurrent @ 1..) = usize::try_from(max_concurrent) else {
+        let note = format!("maxConcurrentReplacements is {max_concurrent}, so nothing is replaced");
+        return forecast.notes.push(note);
+    };
+    let rest = replacements.taint_replacement_time_seconds().unwrap_or(DEFAULT_REPLACEMENT_SECONDS).max(0);
+    // Replacements in progress count against the limit; their duration is assumed like that of the others.
+    let is_under_way = |group: &Value<'_>| {
+        !group.get("removalTimestamp").is_null() && group.get("exclusionTimestamp").is_null()
+    };
+    let under_way: Vec<&str> =
+        status_of(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
+    let replacement_seconds = input.replacement_seconds.max(0);
+    let mut free: Vec<Option<Timestamp>> =
+        vec![add_seconds(input.now, replacement_seconds); under_way.len().min(max_concurrent)];
+    free.resize(max_concurrent, None);
+    for group in &mut forecast.groups {
+        let Some(due) = group.replacing.and_then(|at| add_seconds(at, rest)).map(|due| due.max(input.now))
+        else {
+            continue;
+        };
+        if under_way.contains(&group.id) {
+            group.replaced = Some(input.now);
+            continue;
+        }
+        // The slot that becomes free first; an unused one is free immediately.
+        let Some(slot) = free.iter_mut().min_by_key(|slot| **slot) else { continue };
+        let start = slot.map_or(due, |slot| slot.max(due));
+        group.waits = slot.is_some_and(|slot| slot >= due);
+        group.replaced = Some(start);
+        *slot = add_seconds(start, replacement_seconds);
+    }
+    if forecast.groups.iter().any(|group| group.waits) && replacement_seconds == 0 {
+        forecast.notes.push(format!(
+            "at most {max_concurrent} at a time; the others wait until earlier replacements are done, which this forecast \
+             assumes to happen immediately"
+        ));
+    }
+}
+
+impl fmt::Display for ProcessGroup<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, seconds) = self.option;
+        let by = if key == "*" { "`*`" } else { "its key" };
+        let (taint, node, time) = (self.taint.key(), self.node, gotime::rfc3339(self.detected));
+        write!(f, "taint {taint} on node {node} since {time}")?;
+        if self.taint.time_added().is_none() {
+            f.write_str(" (when it was detected, because it has no timeAdded)")?;
+        }
+        write!(f, "; {seconds}s configured for {by}")
+    }
+}

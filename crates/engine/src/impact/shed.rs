@@ -1,0 +1,96 @@
+//! Removes the largest objects of a snapshot that takes too much memory.
+
+use super::cost;
+use super::interner::InternedStr;
+use super::kinds::SnapshotKind;
+use super::snapshot::Snapshot;
+
+/// An object that does not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOutObject {
+    pub kind: SnapshotKind,
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+    /// What it took.
+    pub bytes: usize,
+}
+
+/// `ResourceClaim ml/train`
+impl std::fmt::Display for LeftOutObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        write!(f, "{} {}{slash}{}", self.kind.name(), self.namespace, self.name)
+    }
+}
+
+impl Snapshot {
+    /// The object is stored.
+    pub fn has(&self, kind: SnapshotKind, namespace: &str, name: &str) -> bool {
+        self.bytes_of(kind, namespace, name) > 0
+    }
+
+    /// Every object with its kind, what it counts for, its namespace and its name.
+    fn sizes(&self) -> Vec<(SnapshotKind, usize, (InternedStr, InternedStr))> {
+        let mut sizes = Vec::new();
+        for kind in SnapshotKind::ALL {
+            for (namespace, name) in self.keys(kind) {
+                let bytes = self.bytes_of(kind, &namespace, &name);
+                sizes.push((kind, bytes, (namespace, name)));
+            }
+        }
+        sizes
+    }
+
+    fn bytes_of(&self, kind: SnapshotKind, namespace: &str, name: &str) -> usize {
+        let found = match kind {
+            SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
+            SnapshotKind::Claim => {
+                let entry = self.claims.find(namespace, name).and_then(|slot| self.claims.get(slot));
+                entry.and_then(|entry| entry.record.as_ref()).map(|claim| claim.bytes)
+            }
+            SnapshotKind::Pod => {
+                let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get(slot));
+                entry.and_then(Option::as_ref).map(|pod| pod.bytes)
+            }
+            SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule(rule)),
+            SnapshotKind::Budget => {
+                self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
+            }
+            SnapshotKind::Namespace => self.namespaces.get(name).map(|labels| labels.bytes_kept()),
+        };
+        found.unwrap_or_default()
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// If it takes more than `limit` bytes, removes the largest objects until it takes clearly less, those last that only
+    /// drivers and administrators write. Returns what was removed.
+    pub fn shed(&mut self, limit: usize) -> Vec<LeftOutObject> {
+        let mut removed = Vec::new();
+        if self.bytes <= limit {
+            return removed;
+        }
+        let mut objects = self.sizes();
+        let rank = |kind: SnapshotKind| matches!(kind, SnapshotKind::Slice | SnapshotKind::Rule);
+        objects.sort_by(|(one_kind, one, _), (other_kind, other, _)| {
+            (rank(*one_kind), other).cmp(&(rank(*other_kind), one))
+        });
+        for (kind, bytes, (namespace, name)) in objects {
+            if self.bytes <= limit - limit / 16 {
+                break;
+            }
+            self.remove(kind, &namespace, &name);
+            removed.push(LeftOutObject {
+                kind,
+                namespace: (&*namespace).into(),
+                name: (&*name).into(),
+                bytes,
+            });
+        }
+        self.names.sweep();
+        removed
+    }
+}

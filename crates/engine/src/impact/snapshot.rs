@@ -1,0 +1,488 @@
+//! The state of a cluster, as far as evictions depend on it: filled object by object, from a dump or from a watch.
+//!
+//! Everything is indexed the way a rule is followed: driver → pool → device → allocated claims → pods. An object
+//! replaces the one of the same name; removing what is not there changes nothing. Records are shared, so a clone
+//! copies indexes but no strings: a watcher keeps one snapshot and hands out clones.
+//!
+//! Invariant: the indexes match the records, whatever the order in which objects came and went.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::cost;
+use super::interner::{InternedStr, StringInterner};
+use super::kinds::{SnapshotKind, is_unknown_resource_version, version_of};
+use super::patches::PatchedDevice;
+use super::read::{self, UnreadableObject};
+use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
+use super::shape;
+use super::slots::{Slot, SlotMap};
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::view::{self, View as _};
+use tollgate_document::doc::{Builder, Doc, Name as Field, Syntax, Value};
+use tollgate_document::field::Path;
+use tollgate_formats::gotime::Timestamp;
+
+const API_VERSION: Field = Field::of("apiVersion");
+const KIND: Field = Field::of("kind");
+
+/// The devices of one pool: what slices list, and which claims they are allocated to.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    /// Sorted by name.
+    slices: Vec<Arc<Slice>>,
+    newest: i64,
+    /// Device → claims, one entry for each allocation result.
+    allocated: BTreeMap<InternedStr, Vec<Slot>>,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool { slices: Vec::new(), newest: i64::MIN, allocated: BTreeMap::new() }
+    }
+}
+
+impl Pool {
+    /// The slices of the newest generation; older ones are out of date and ignored, complete or not.
+    pub(super) fn current_slices(&self) -> impl Iterator<Item = &Slice> {
+        self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
+    }
+
+    /// The allocated devices and their claims.
+    pub(super) fn allocated(&self) -> &BTreeMap<InternedStr, Vec<Slot>> {
+        &self.allocated
+    }
+
+    fn is_empty(&self) -> bool {
+        self.slices.is_empty() && self.allocated.is_empty()
+    }
+
+    fn update_newest(&mut self) {
+        self.newest = self.slices.iter().map(|slice| slice.generation).max().unwrap_or(i64::MIN);
+    }
+}
+
+/// A claim, or only the name of a claim that a pod uses and that is not stored yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClaimEntry {
+    pub(super) record: Option<Arc<Claim>>,
+    /// Pods that use it.
+    pub(super) pods: Vec<Slot>,
+}
+
+/// The pools of a driver, by name.
+pub(super) type Pools = BTreeMap<InternedStr, Slot>;
+
+/// The state of a cluster.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    pub(super) names: StringInterner,
+    /// What all objects take, as `cost` estimates it.
+    pub(super) bytes: usize,
+    pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
+    drivers: BTreeMap<InternedStr, Pools>,
+    /// By driver and name.
+    pools: SlotMap<Pool>,
+    pub(super) claims: SlotMap<ClaimEntry>,
+    pub(super) pods: SlotMap<Option<Arc<Pod>>>,
+    pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
+    pub(super) budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
+    pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
+}
+
+impl Clone for Snapshot {
+    /// Shares the records and starts with an empty interner.
+    fn clone(&self) -> Snapshot {
+        Snapshot {
+            names: StringInterner::default(),
+            bytes: self.bytes,
+            slices: self.slices.clone(),
+            drivers: self.drivers.clone(),
+            pools: self.pools.clone(),
+            claims: self.claims.clone(),
+            pods: self.pods.clone(),
+            rules: self.rules.clone(),
+            budgets: self.budgets.clone(),
+            namespaces: self.namespaces.clone(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// An empty snapshot.
+    pub fn new() -> Snapshot {
+        Snapshot::default()
+    }
+
+    /// Stores an object, replacing the previous one. `None` if a snapshot does not store its kind.
+    pub fn apply(&mut self, object: Value<'_>) -> Result<Option<SnapshotKind>, UnreadableObject> {
+        let (api_version, kind) = (object.field(API_VERSION), object.field(KIND));
+        self.apply_as(api_version.str(), kind.str(), object)
+    }
+
+    /// Stores an object with the given type: items of a list do not repeat theirs.
+    pub fn apply_as(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        object: Value<'_>,
+    ) -> Result<Option<SnapshotKind>, UnreadableObject> {
+        let Some(kind) = SnapshotKind::of(api_version, kind) else {
+            return if is_unknown_resource_version(api_version, kind) {
+                let detail = format!("{api_version} is not supported");
+                Err(read::unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail))
+            } else {
+                Ok(None)
+            };
+        };
+        shape::check(kind, object)?;
+        let version = version_of(api_version).unwrap_or(Version::V1);
+        let before = self.names.added();
+        match kind {
+            SnapshotKind::Slice => {
+                shape::check_identity(kind, object)?;
+                self.apply_slice(object, version, None, &[])?;
+            }
+            SnapshotKind::Claim => {
+                read::check_schema(ApiKind::ResourceClaim, version, object)?;
+                shape::check_identity(kind, object)?;
+                let claim = view::Claim::of(object);
+                let mut record = read::claim(claim, version, &mut self.names);
+                let (namespace, name) = (claim.metadata().namespace(), claim.metadata().name());
+                record.bytes = cost::claim(&record, name.len(), self.names.added() - before);
+                self.put_claim(namespace, name, record);
+            }
+            SnapshotKind::Pod => {
+                let pod = view::Pod::of(object);
+                // Most pods use no claim: they are not stored.
+                if read::references(pod).next().is_some() {
+                    shape::check_identity(kind, object)?;
+                    self.put_pod(pod);
+                } else {
+                    self.remove_pod(pod.metadata().namespace(), pod.metadata().name());
+                }
+            }
+            SnapshotKind::Rule => {
+                read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
+                shape::check_identity(kind, object)?;
+                let rule = read::rule(view::TaintRule::of(object), &mut self.names);
+                self.remove(kind, "", &rule.name);
+                self.bytes += cost::rule(&rule);
+                self.rules.insert(InternedStr::clone(&rule.name), Arc::new(rule));
+            }
+            SnapshotKind::Budget => {
+                shape::check_identity(kind, object)?;
+                let budget = view::Budget::of(object);
+                let namespace = self.names.intern(budget.metadata().namespace());
+                let mut record = read::budget(budget, &mut self.names);
+                record.bytes = cost::budget(&record, self.names.added() - before);
+                self.remove(kind, &namespace, &record.name);
+                self.bytes += record.bytes;
+                self.budgets
+                    .entry(namespace)
+                    .or_default()
+                    .insert(InternedStr::clone(&record.name), Arc::new(record));
+            }
+            SnapshotKind::Namespace => {
+                shape::check_identity(kind, object)?;
+                let metadata = object.get("metadata");
+                let labels = metadata.get("labels");
+                let mut builder = Builder::to_keep("", Syntax::Json, labels.size());
+                builder.copy(labels);
+                let name = self.names.intern(metadata.get("name").str());
+                let labels = builder.finish();
+                self.remove(kind, "", &name);
+                self.bytes += labels.bytes_kept();
+                self.namespaces.insert(name, Arc::new(labels));
+            }
+        }
+        Ok(Some(kind))
+    }
+
+    /// Removes an object; `namespace` is empty for kinds that have none.
+    pub fn remove(&mut self, kind: SnapshotKind, namespace: &str, name: &str) {
+        match kind {
+            SnapshotKind::Slice => self.remove_slice(name),
+            SnapshotKind::Claim => self.remove_claim(namespace, name),
+            SnapshotKind::Pod => self.remove_pod(namespace, name),
+            SnapshotKind::Rule => self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule(&rule)),
+            SnapshotKind::Budget => {
+                if let Some(budgets) = self.budgets.get_mut(namespace) {
+                    self.bytes -= budgets.remove(name).map_or(0, |budget| budget.bytes);
+                    if budgets.is_empty() {
+                        self.budgets.remove(namespace);
+                    }
+                }
+            }
+            SnapshotKind::Namespace => {
+                self.bytes -= self.namespaces.remove(name).map_or(0, |labels| labels.bytes_kept());
+            }
+        }
+    }
+
+    /// Removes every object of a kind for which `keep` (namespace, name) is false, as after a new list.
+    pub fn retain(&mut self, kind: SnapshotKind, mut keep: impl FnMut(&str, &str) -> bool) {
+        let gone: Vec<(InternedStr, InternedStr)> =
+            self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
+        for (namespace, name) in gone {
+            self.remove(kind, &namespace, &name);
+        }
+    }
+
+    /// Number of objects of a kind; of pods, those that use claims.
+    pub fn count(&self, kind: SnapshotKind) -> usize {
+        match kind {
+            SnapshotKind::Slice => self.slices.len(),
+            SnapshotKind::Claim => {
+                self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some()).count()
+            }
+            SnapshotKind::Pod => self.pods.iter().filter(|(_, _, _, pod)| pod.is_some()).count(),
+            SnapshotKind::Rule => self.rules.len(),
+            SnapshotKind::Budget => self.budgets.values().map(BTreeMap::len).sum(),
+            SnapshotKind::Namespace => self.namespaces.len(),
+        }
+    }
+
+    /// Number of devices that current slices list.
+    pub fn devices(&self) -> usize {
+        let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
+        pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
+    }
+
+    /// The labels of a namespace; `None` if there is no such namespace.
+    pub fn labels(&self, namespace: &str) -> Option<Value<'_>> {
+        self.namespaces.get(namespace).map(|labels| labels.root())
+    }
+
+    /// The stored rule of that name.
+    pub fn rule(&self, name: &str) -> Option<&Rule> {
+        self.rules.get(name).map(|rule| &**rule)
+    }
+
+    pub(super) fn drivers(&self) -> &BTreeMap<InternedStr, Pools> {
+        &self.drivers
+    }
+
+    pub(super) fn slice(&self, name: &str) -> Option<&Slice> {
+        self.slices.get(name).map(|slice| &**slice)
+    }
+
+    pub(super) fn pool(&self, slot: Slot) -> Option<&Pool> {
+        self.pools.get(slot)
+    }
+
+    pub(super) fn pool_named(&self, driver: &str, pool: &str) -> Option<&Pool> {
+        self.pools.get(self.pools.find(driver, pool)?)
+    }
+
+    pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.values().map(|rule| &**rule)
+    }
+
+    pub(super) fn claims(&self) -> &SlotMap<ClaimEntry> {
+        &self.claims
+    }
+
+    pub(super) fn pods(&self) -> &SlotMap<Option<Arc<Pod>>> {
+        &self.pods
+    }
+
+    pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
+        let budgets = self.budgets.get(namespace);
+        budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
+    }
+
+    pub(super) fn keys(&self, kind: SnapshotKind) -> Vec<(InternedStr, InternedStr)> {
+        let none = InternedStr::from("");
+        let alone = |name: &InternedStr| (InternedStr::clone(&none), InternedStr::clone(name));
+        match kind {
+            SnapshotKind::Slice => {
+                let mut keys: Vec<(InternedStr, InternedStr)> = self.slices.keys().map(alone).collect();
+                keys.sort();
+                keys
+            }
+            SnapshotKind::Claim => {
+                let known = self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some());
+                known
+                    .map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
+                    .collect()
+            }
+            SnapshotKind::Pod => {
+                let pods = self.pods.iter();
+                pods.map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
+                    .collect()
+            }
+            SnapshotKind::Rule => self.rules.keys().map(alone).collect(),
+            SnapshotKind::Budget => {
+                let each = self.budgets.iter().flat_map(|(namespace, budgets)| {
+                    budgets.keys().map(|name| (InternedStr::clone(namespace), InternedStr::clone(name)))
+                });
+                each.collect()
+            }
+            SnapshotKind::Namespace => self.namespaces.keys().map(alone).collect(),
+        }
+    }
+
+    /// Stores a slice, with what patches do to its devices; `now` is the time of taints that have none yet.
+    pub(super) fn apply_slice(
+        &mut self,
+        object: Value<'_>,
+        version: Version,
+        now: Option<Timestamp>,
+        patched: &[PatchedDevice<'_>],
+    ) -> Result<(), UnreadableObject> {
+        read::check_schema(ApiKind::ResourceSlice, version, object)?;
+        let before = self.names.added();
+        let mut slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
+        read::apply_patches(&mut slice, patched, now, &mut self.names);
+        slice.bytes = cost::slice(&slice, self.names.added() - before);
+        self.put_slice(slice);
+        Ok(())
+    }
+
+    fn put_slice(&mut self, slice: Slice) {
+        self.remove_slice(&slice.name);
+        self.bytes += slice.bytes;
+        let slice = Arc::new(slice);
+        let slot = self.pool_slot(&slice.driver, &slice.pool);
+        if let Some(pool) = self.pools.get_mut(slot) {
+            let at = pool.slices.partition_point(|other| other.name < slice.name);
+            pool.slices.insert(at, Arc::clone(&slice));
+            pool.update_newest();
+        }
+        self.slices.insert(InternedStr::clone(&slice.name), slice);
+    }
+
+    fn remove_slice(&mut self, name: &str) {
+        let Some(slice) = self.slices.remove(name) else { return };
+        self.bytes -= slice.bytes;
+        self.update_pool(&slice.driver, &slice.pool, |pool| {
+            pool.slices.retain(|other| other.name != slice.name);
+            pool.update_newest();
+        });
+    }
+
+    /// The slot of a pool, which is created if it is new.
+    fn pool_slot(&mut self, driver: &InternedStr, pool: &InternedStr) -> Slot {
+        if let Some(slot) = self.pools.find(driver, pool) {
+            return slot;
+        }
+        let slot = self.pools.find_or_insert(driver, pool);
+        self.drivers.entry(InternedStr::clone(driver)).or_default().insert(InternedStr::clone(pool), slot);
+        slot
+    }
+
+    /// Changes a pool and removes it if it is empty then.
+    fn update_pool(&mut self, driver: &InternedStr, name: &InternedStr, change: impl FnOnce(&mut Pool)) {
+        let Some(slot) = self.pools.find(driver, name) else { return };
+        let Some(pool) = self.pools.get_mut(slot) else { return };
+        change(pool);
+        if !pool.is_empty() {
+            return;
+        }
+        self.pools.remove(slot);
+        if let Some(pools) = self.drivers.get_mut(driver) {
+            pools.remove(name);
+            if pools.is_empty() {
+                self.drivers.remove(driver);
+            }
+        }
+    }
+
+    fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
+        let namespace = self.names.intern(namespace);
+        let slot = self.claims.find_or_insert(&namespace, name);
+        self.take_allocation(slot);
+        for result in claim.results.iter_mut().flatten() {
+            result.pool_slot = self.pool_slot(&result.driver, &result.pool);
+            if let Some(pool) = self.pools.get_mut(result.pool_slot) {
+                pool.allocated.entry(InternedStr::clone(&result.device)).or_default().push(slot);
+            }
+        }
+        if let Some(entry) = self.claims.get_mut(slot) {
+            self.bytes += claim.bytes;
+            entry.record = Some(Arc::new(claim));
+        }
+    }
+
+    fn remove_claim(&mut self, namespace: &str, name: &str) {
+        let Some(slot) = self.claims.find(namespace, name) else { return };
+        self.take_allocation(slot);
+        self.drop_unused_claim(slot);
+    }
+
+    /// Removes the record of a claim, and the claim from the indexes of devices.
+    fn take_allocation(&mut self, slot: Slot) {
+        let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
+        self.bytes -= claim.bytes;
+        for result in claim.results.iter().flatten() {
+            self.update_pool(&result.driver, &result.pool, |pool| {
+                if let Some(claims) = pool.allocated.get_mut(&result.device) {
+                    claims.retain(|other| *other != slot);
+                    if claims.is_empty() {
+                        pool.allocated.remove(&result.device);
+                    }
+                }
+            });
+        }
+    }
+
+    fn drop_unused_claim(&mut self, slot: Slot) {
+        let unused =
+            self.claims.get(slot).is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
+        if unused {
+            self.claims.remove(slot);
+        }
+    }
+
+    fn put_pod(&mut self, pod: view::Pod<'_>) {
+        let added = self.names.added();
+        let namespace = self.names.intern(pod.metadata().namespace());
+        let slot = self.pods.find_or_insert(&namespace, pod.metadata().name());
+        let before = self.pods.get_mut(slot).and_then(Option::take);
+        let claims: Vec<ClaimReference> = read::references(pod)
+            .map(|(claim, source)| {
+                let claim = self.claims.find_or_insert(&namespace, claim);
+                if let Some(entry) = self.claims.get_mut(claim)
+                    && !entry.pods.contains(&slot)
+                {
+                    entry.pods.push(slot);
+                }
+                ClaimReference { slot: claim, source }
+            })
+            .collect();
+        // Claims that it no longer uses.
+        let dropped = before.iter().flat_map(|before| before.claims.iter());
+        for reference in dropped.filter(|old| !claims.iter().any(|new| new.slot == old.slot)) {
+            self.unlink(slot, reference.slot);
+        }
+        let Some((_, name)) = self.pods.key(slot) else { return };
+        let mut record = read::pod(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
+        record.bytes = cost::pod(&record, self.names.added() - added);
+        self.bytes -= before.map_or(0, |before| before.bytes);
+        if let Some(entry) = self.pods.get_mut(slot) {
+            self.bytes += record.bytes;
+            *entry = Some(Arc::new(record));
+        }
+    }
+
+    fn remove_pod(&mut self, namespace: &str, name: &str) {
+        let Some(slot) = self.pods.find(namespace, name) else { return };
+        let pod = self.pods.get_mut(slot).and_then(Option::take);
+        self.bytes -= pod.as_ref().map_or(0, |pod| pod.bytes);
+        for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
+            self.unlink(slot, reference.slot);
+        }
+        self.pods.remove(slot);
+    }
+
+    /// Removes a pod from the users of a claim.
+    fn unlink(&mut self, pod: Slot, claim: Slot) {
+        if let Some(entry) = self.claims.get_mut(claim) {
+            entry.pods.retain(|other| *other != pod);
+        }
+        self.drop_unused_claim(claim);
+    }
+}

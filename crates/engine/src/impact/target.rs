@@ -1,0 +1,302 @@
+//! Devices as people name them: `DRIVER[/POOL[/DEVICE]]`, or `node/NAME` for the devices of a node.
+//!
+//! Parsing needs nothing; [`DeviceTarget::resolve`] looks the names up in the state of a cluster. Pure.
+//!
+//! Invariant: what is resolved selects at least one device, and only devices that were asked for. A device that several
+//! nodes share does not belong to one of them.
+
+use std::collections::BTreeSet;
+
+use super::placement::Place;
+use super::record::Selector;
+use super::snapshot::{Pool, Snapshot};
+use super::unmatched;
+use tollgate_api::conform::suggest::nearest;
+
+/// What a user names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DeviceTarget {
+    /// Devices by driver, pool and name.
+    Devices(DeviceNames),
+    /// The devices of a node.
+    Node(String),
+}
+
+/// Criteria of a selector; `None` is any.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceNames {
+    pub driver: Option<String>,
+    pub pool: Option<String>,
+    pub device: Option<String>,
+}
+
+/// What a target stands for in the state of a cluster.
+#[derive(Debug, Default)]
+pub struct ResolvedTarget {
+    /// One for each rule that is needed.
+    pub devices: Vec<DeviceNames>,
+    /// What could belong to the target and is left out.
+    pub notes: Vec<String>,
+}
+
+impl DeviceNames {
+    /// No criterion at all.
+    pub fn is_everything(&self) -> bool {
+        *self == DeviceNames::default()
+    }
+
+    /// The criteria that are set, by the name of their field.
+    pub fn criteria(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [("driver", &self.driver), ("pool", &self.pool), ("device", &self.device)];
+        all.into_iter().filter_map(|(field, value)| value.as_deref().map(|value| (field, value)))
+    }
+}
+
+impl DeviceTarget {
+    /// Reads `DRIVER[/POOL[/DEVICE]]` or `node/NAME`. The name of a pool may have slashes: with more than three parts, all
+    /// between the first and the last are the pool.
+    pub fn parse(text: &str) -> Result<DeviceTarget, String> {
+        let parts: Vec<&str> = text.split('/').collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            let message = "a part is empty; use `*` to match any name, as in gpu.example.com/*/gpu-0";
+            return Err(message.to_owned());
+        }
+        let is_pattern = |part: &&&str| **part != "*" && part.contains(['*', '?', '[', '{']);
+        if let Some(part) = parts.iter().find(is_pattern) {
+            return Err(format!(
+                "`{part}` is a pattern, but a DeviceTaintRule selects devices by exact names; use the whole name, or \
+                 `*` alone for any name"
+            ));
+        }
+        let given = |part: String| Some(part).filter(|part| part != "*");
+        let (driver, pool, device) = match parts.as_slice() {
+            ["node", "*"] => return Err("use the name of a node, as in node/gpu-node-03".to_owned()),
+            ["node", name] => return Ok(DeviceTarget::Node((*name).to_owned())),
+            [driver] => (*driver, None, None),
+            [driver, pool] => (*driver, Some((*pool).to_owned()), None),
+            [driver, pool @ .., device] => (*driver, Some(pool.join("/")), Some((*device).to_owned())),
+            [] => return Err("expected DRIVER[/POOL[/DEVICE]] or node/NAME".to_owned()),
+        };
+        Ok(DeviceTarget::Devices(DeviceNames {
+            driver: given(driver.to_owned()),
+            pool: pool.and_then(given),
+            device: device.and_then(given),
+        }))
+    }
+
+    /// The devices in the state of a cluster; an error names the nearest name, if there is none of the given one.
+    pub fn resolve(&self, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
+        match self {
+            DeviceTarget::Devices(names) => resolve_names(names, snapshot),
+            DeviceTarget::Node(node) => resolve_node(node, snapshot),
+        }
+    }
+}
+
+fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
+    let shared = |name: &Option<String>| name.as_deref().map(Into::into);
+    let selector = Selector {
+        driver: shared(&names.driver),
+        pool: shared(&names.pool),
+        device: shared(&names.device),
+        ..Selector::default()
+    };
+    let Some(reason) = unmatched::missing_name(&selector, snapshot) else {
+        return Ok(ResolvedTarget { devices: vec![names.clone()], notes: Vec::new() });
+    };
+    let Some(driver) = names.driver.as_deref().filter(|name| !snapshot.drivers().contains_key(*name)) else {
+        return Err(reason);
+    };
+    // The first part is not a driver: perhaps a node, or a pool, which is often called after its node.
+    if node_names(snapshot).contains(driver) {
+        return Err(format!("{reason}; `{driver}` is a node: use `node/{driver}`"));
+    }
+    let of_pool = |(name, pools): (&super::interner::InternedStr, &super::snapshot::Pools)| {
+        pools.contains_key(driver).then(|| name.to_string())
+    };
+    match snapshot.drivers().iter().find_map(of_pool) {
+        Some(owner) => Err(format!("{reason}; `{driver}` is a pool: use `{owner}/{driver}`")),
+        None => Err(reason),
+    }
+}
+
+/// Every node that a slice names.
+fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
+    let mut nodes = BTreeSet::new();
+    for (_, _, pool) in pools(snapshot) {
+        for slice in pool.current_slices() {
+            for device in &slice.devices {
+                if let Place::Nodes(names) = slice.placement.of_device(&device.name) {
+                    nodes.extend(names.iter().map(|name| &**name));
+                }
+            }
+        }
+    }
+    nodes
+}
+
+/// The pools, with the names of their drivers and their own.
+fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
+    snapshot.drivers().iter().flat_map(move |(driver, pools)| {
+        let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pool(*slot)?)));
+        known.map(move |(name, pool)| (&**driver, &**name, pool))
+    })
+}
+
+fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
+    let mut resolved = ResolvedTarget::default();
+    for (driver, name, pool) in pools(snapshot) {
+        let mut own: BTreeSet<&str> = BTreeSet::new();
+        let (mut others, mut is_shared, mut is_unknown) = (0, false, false);
+        for slice in pool.current_slices() {
+            for device in &slice.devices {
+                match slice.placement.of_device(&device.name) {
+                    Place::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
+                        own.insert(&*device.name);
+                        continue;
+                    }
+                    Place::Nodes(nodes) => is_shared |= nodes.iter().any(|name| **name == *node),
+                    Place::Elsewhere => is_unknown = true,
+                }
+                others += 1;
+            }
+        }
+        let of = |device: Option<&str>| DeviceNames {
+            driver: Some(driver.to_owned()),
+            pool: Some(name.to_owned()),
+            device: device.map(ToOwned::to_owned),
+        };
+        if is_shared || is_unknown {
+            let why =
+                if is_shared { "other nodes, too" } else { "nodes that the ResourceSlice does not name" };
+            resolved.notes.push(format!(
+                "pool {name} of driver {driver} has devices that are available on {why}; they are not included"
+            ));
+        }
+        match others {
+            _ if own.is_empty() => {}
+            0 => resolved.devices.push(of(None)),
+            _ => resolved.devices.extend(own.into_iter().map(|device| of(Some(device)))),
+        }
+    }
+    if !resolved.devices.is_empty() {
+        return Ok(resolved);
+    }
+    let known = node_names(snapshot);
+    if known.contains(node) {
+        return Err(format!("no device belongs to node `{node}` alone: {}", resolved.notes.join("; ")));
+    }
+    let meant = nearest(node, known.iter().copied()).map(|meant| format!(" (did you mean `node/{meant}`?)"));
+    Err(format!("no ResourceSlice names node `{node}`{}", meant.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DeviceNames, DeviceTarget};
+    use crate::impact::Snapshot;
+    use tollgate_document::doc;
+
+    fn names(parts: [&str; 3]) -> DeviceNames {
+        let [driver, pool, device] = parts.map(|part| Some(part.to_owned()).filter(|part| !part.is_empty()));
+        DeviceNames { driver, pool, device }
+    }
+
+    #[test]
+    fn devices_and_nodes_are_named() {
+        for (text, expected) in [
+            ("a", ["a", "", ""]),
+            ("a/b", ["a", "b", ""]),
+            ("a/b/c", ["a", "b", "c"]),
+            ("a/b/c/d", ["a", "b/c", "d"]),
+            ("a/*/c", ["a", "", "c"]),
+            ("*/b", ["", "b", ""]),
+            ("*", ["", "", ""]),
+            ("*/*/*", ["", "", ""]),
+        ] {
+            assert_eq!(DeviceTarget::parse(text), Ok(DeviceTarget::Devices(names(expected))), "{text}");
+        }
+        assert_eq!(DeviceTarget::parse("node/n-1"), Ok(DeviceTarget::Node("n-1".to_owned())));
+        for text in ["a//c", "", "node/*", "gpu-*", "a/node-?", "a/b/gpu-[0-3]", "node/gpu-*", "a/{b,c}"] {
+            assert!(DeviceTarget::parse(text).is_err(), "{text}");
+        }
+        let pattern = DeviceTarget::parse("a/gpu-*").unwrap_err();
+        assert!(pattern.starts_with("`gpu-*` is a pattern") && !pattern.contains("regex"), "{pattern}");
+    }
+
+    /// Two pools of one node each, one that spans nodes, one by name of a selector, one for all nodes.
+    fn snapshot() -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        let selector = |nodes: &str| {
+            format!(
+                r#""nodeSelector":{{"nodeSelectorTerms":[{{"matchFields":[{{"key":"metadata.name","operator":"In","values":[{nodes}]}}]}}]}}"#
+            )
+        };
+        let slices = [
+            (
+                "gpu.example.com",
+                "gpu-node-03",
+                r#""nodeName":"gpu-node-03""#.to_owned(),
+                r#"{"name":"gpu-0"},{"name":"gpu-1"}"#.to_owned(),
+            ),
+            (
+                "gpu.example.com",
+                "pool-9",
+                r#""nodeName":"gpu-node-09""#.to_owned(),
+                r#"{"name":"gpu-0"}"#.to_owned(),
+            ),
+            (
+                "nic.example.com",
+                "fabric",
+                r#""perDeviceNodeSelection":true"#.to_owned(),
+                format!(
+                    r#"{{"name":"nic-3","nodeName":"gpu-node-03"}},{{"name":"nic-9","nodeName":"gpu-node-09"}},{{"name":"nic-x",{}}}"#,
+                    selector(r#""gpu-node-03","gpu-node-09""#)
+                ),
+            ),
+            ("fpga.example.com", "rack", selector(r#""gpu-node-03""#), r#"{"name":"f-0"}"#.to_owned()),
+            ("lic.example.com", "licenses", r#""allNodes":true"#.to_owned(), r#"{"name":"l-0"}"#.to_owned()),
+        ];
+        for (driver, pool, place, devices) in slices {
+            let slice = format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"{pool}"}},
+                "spec":{{"driver":"{driver}","pool":{{"name":"{pool}","generation":1,"resourceSliceCount":1}},
+                {place},"devices":[{devices}]}}}}"#
+            );
+            let slice = doc::parse(&slice).expect("JSON");
+            snapshot.apply(slice.root()).expect("a slice");
+        }
+        snapshot
+    }
+
+    #[test]
+    fn a_node_has_the_devices_that_no_other_node_has() {
+        let resolved = DeviceTarget::parse("node/gpu-node-03").unwrap().resolve(&snapshot()).unwrap();
+        assert_eq!(
+            resolved.devices,
+            [
+                names(["fpga.example.com", "rack", ""]),
+                names(["gpu.example.com", "gpu-node-03", ""]),
+                names(["nic.example.com", "fabric", "nic-3"]),
+            ]
+        );
+        assert_eq!(resolved.notes.len(), 2, "{:?}", resolved.notes);
+    }
+
+    #[test]
+    fn a_name_that_nothing_has_is_an_error_with_the_nearest_one() {
+        for (text, expected) in [
+            ("gpu-node-03", "`gpu-node-03` is a node: use `node/gpu-node-03`"),
+            ("pool-9", "`pool-9` is a pool: use `gpu.example.com/pool-9`"),
+            ("gpu.exmaple.com", "did you mean `gpu.example.com`?"),
+            ("gpu.example.com/gpu-node-3", "did you mean `gpu-node-03`?"),
+            ("gpu.example.com/gpu-node-03/gpu0", "did you mean `gpu-0`?"),
+            ("node/gpu-node-3", "did you mean `node/gpu-node-03`?"),
+            ("node/elsewhere", "no ResourceSlice names node `elsewhere`"),
+        ] {
+            let error = DeviceTarget::parse(text).unwrap().resolve(&snapshot()).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let known = DeviceTarget::parse("gpu.example.com/*/gpu-0").unwrap().resolve(&snapshot()).unwrap();
+        assert_eq!(known.devices, [names(["gpu.example.com", "", "gpu-0"])]);
+    }
+}

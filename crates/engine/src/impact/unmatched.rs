@@ -1,0 +1,122 @@
+//! Why a rule selects no devices: the first name in its selector that no device has, and the name that was probably meant.
+//!
+//! A typo in a pool is the harmless half of a mistake, and the one that nobody sees: the forecast is empty, the limits hold,
+//! and the broken device stays in use.
+
+use super::record::Selector;
+use super::snapshot::{Pool, Snapshot};
+use tollgate_api::conform::suggest::nearest;
+
+/// The reason in one sentence; `None` if every name exists, but not on one device.
+pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
+    missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
+}
+
+/// The first name that no ResourceSlice has.
+pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
+    let drivers = snapshot.drivers();
+    let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
+    if let Some(driver) = selector.driver.as_deref()
+        && !drivers.contains_key(driver)
+    {
+        return Some(sentence("driver", driver, "", drivers.keys().map(|name| &**name)));
+    }
+    let pools = drivers.iter().filter(|(name, _)| in_driver(name)).flat_map(|(_, pools)| pools);
+    if let Some(pool) = selector.pool.as_deref()
+        && !pools.clone().any(|(name, _)| **name == *pool)
+    {
+        let of =
+            selector.driver.as_deref().map(|driver| format!(" of driver `{driver}`")).unwrap_or_default();
+        return Some(sentence("pool", pool, &of, pools.map(|(name, _)| &**name)));
+    }
+    let device = selector.device.as_deref()?;
+    let pools = pools.filter(|(name, _)| selector.pool.as_deref().is_none_or(|wanted| wanted == &***name));
+    let slices = pools.filter_map(|(_, slot)| snapshot.pool(*slot)).flat_map(Pool::current_slices);
+    let mut names: Vec<&str> =
+        slices.flat_map(|slice| slice.devices.iter()).map(|device| &*device.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of = selector.pool.as_deref().map(|pool| format!(" in pool `{pool}`")).unwrap_or_default();
+    names.binary_search(&device).is_err().then(|| sentence("device", device, &of, names.iter().copied()))
+}
+
+fn sentence<'n>(what: &str, name: &str, of: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+    let unpadded_name = unpadded(name);
+    let same_numbers = known.clone().find(|known| unpadded(known) == unpadded_name);
+    let meant = same_numbers
+        .or_else(|| nearest(name, known))
+        .map(|meant| format!(" (did you mean `{meant}`?)"))
+        .unwrap_or_default();
+    format!("no ResourceSlice has {what} `{name}`{of}{meant}")
+}
+
+/// The name without zeros in front of its numbers: pools are often called after numbered nodes.
+fn unpadded(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut letters = name.chars().peekable();
+    let mut is_in_number = false;
+    while let Some(letter) = letters.next() {
+        let is_padding = letter == '0' && !is_in_number && letters.peek().is_some_and(char::is_ascii_digit);
+        if !is_padding {
+            out.push(letter);
+            is_in_number = letter.is_ascii_digit();
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+    use crate::impact::Snapshot;
+    use crate::impact::record::Selector;
+    use tollgate_document::doc;
+
+    fn snapshot() -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        for pool in ["node-01", "node-12"] {
+            let slice = format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"{pool}"}},
+                "spec":{{"driver":"gpu.example.com","pool":{{"name":"{pool}","generation":1,"resourceSliceCount":1}},
+                "nodeName":"{pool}","devices":[{{"name":"gpu-0"}},{{"name":"gpu-1"}}]}}}}"#
+            );
+            let slice = doc::parse(&slice).expect("JSON");
+            snapshot.apply(slice.root()).expect("a slice");
+        }
+        snapshot
+    }
+
+    #[test]
+    fn the_first_name_that_nothing_has_is_named_with_the_nearest_one() {
+        let snapshot = snapshot();
+        for (driver, pool, device, expected) in [
+            (
+                Some("gpu.exmaple.com"),
+                Some("node-01"),
+                None,
+                Some("has driver `gpu.exmaple.com` (did you mean `gpu.example.com`?)"),
+            ),
+            (
+                Some("gpu.example.com"),
+                Some("node-1"),
+                None,
+                Some("has pool `node-1` of driver `gpu.example.com` (did you mean `node-01`?)"),
+            ),
+            (None, Some("elsewhere"), None, Some("has pool `elsewhere`")),
+            (
+                None,
+                Some("node-12"),
+                Some("gpu0"),
+                Some("has device `gpu0` in pool `node-12` (did you mean `gpu-0`?)"),
+            ),
+            (None, None, Some("nic-7"), Some("has device `nic-7`")),
+            (Some("gpu.example.com"), Some("node-01"), Some("gpu-0"), None),
+        ] {
+            let arc = |name: Option<&str>| name.map(Into::into);
+            let selector =
+                Selector { driver: arc(driver), pool: arc(pool), device: arc(device), ..Selector::default() };
+            let expected = expected.map(|end| format!("the rule selects no devices: no ResourceSlice {end}"));
+            assert_eq!(reason(&selector, &snapshot), expected);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Admission policies: who may tolerate what, which taints may be published, how much a DeviceTaintRule may affect.
+//!
+//! Policy files are compiled into a [`PolicySet`], all or none ([`PolicySet::load`]). A set checks one request at a time
+//! and uses no files, no clock and no cluster: its input is `Attributes` and `Context`.
+//!
+//! Invariants: allow entries of several policies add up, and a deny entry wins; a criterion that cannot be evaluated is a
+//! violation, never "no match"; a stored violation that an update does not change is not reported, unless it could
+//! spread; an empty set costs nothing.
+
+mod cel;
+mod changes;
+mod compare;
+mod conditions;
+mod entries;
+mod fields;
+mod glob;
+mod index;
+mod json_schema;
+mod kind;
+mod load;
+mod matching;
+mod missing;
+mod parameters;
+mod relevance;
+mod report;
+mod schema;
+mod taint;
+mod taint_rule;
+mod toleration;
+
+pub use compare::ComparedNamespace;
+pub use conditions::evaluate;
+pub use fields::TEST_FILE;
+pub use glob::matches as glob_matches;
+pub use kind::PolicyKind;
+pub use load::{PolicyError, PolicyFile, ReadFile};
+pub use load::{document_errors, is_test, normalized, policy_errors};
+pub use missing::{MissingTolerations, missing_tolerations};
+pub use relevance::Among;
+pub use schema::{Struct, Ty, field, near, required};
+
+use std::cell::RefCell;
+
+use crate::admission::{Context, DecodedAttributes, Operation};
+use crate::defaults::Edit;
+use crate::rules::policy::POLICY_LOOKUP;
+use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
+use crate::rules::{Level, RuleSet};
+use cel::Variables;
+use conditions::{Expressions, RequestVariables};
+use index::NamespaceIndex;
+use kind::{PolicySpec, check};
+use matching::{Exemptions, Scope, ScopeMatch};
+pub use report::Violations;
+use report::{MAX_DENIALS, ViolationReport};
+use tollgate_api::convert;
+use tollgate_api::profile::Version;
+use tollgate_api::view::Object;
+use tollgate_document::doc::{Doc, Value};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
+
+/// Compiled policies.
+#[derive(Debug, Default)]
+pub struct PolicySet {
+    policies: Vec<Policy>,
+    index: NamespaceIndex,
+    digest: Box<str>,
+}
+
+/// One policy.
+#[derive(Debug)]
+struct Policy {
+    name: Box<str>,
+    /// `file:line`
+    source: Box<str>,
+    scope: Scope,
+    exempt: Exemptions,
+    action: Level,
+    /// `onUnavailable: Deny`
+    fails_closed: bool,
+    /// Whom to ask about it.
+    contact: Option<Box<str>>,
+    /// Where it is explained.
+    docs: Option<Box<str>>,
+    expressions: Expressions,
+    spec: PolicySpec,
+    /// The document as JSON.
+    json: Box<str>,
+    /// The fields that name schema files, and the contents of those files.
+    schema_files: Vec<(String, String)>,
+}
+
+/// A violation of a policy.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Violation {
+    /// What is wrong.
+    pub finding: Finding,
+    /// How it affects the verdict.
+    pub level: Level,
+    /// `file:line name` of the policy.
+    pub policy: Box<str>,
+}
+
+/// A policy that matches, and whether it binds the user. Its allow entries count either way: an exemption makes nothing
+/// stricter.
+#[derive(Clone, Copy, Debug)]
+struct MatchedPolicy<'s> {
+    policy: &'s Policy,
+    binds: bool,
+}
+
+impl PolicySet {
+    /// No policies.
+    pub fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// Number of policies.
+    pub fn len(&self) -> usize {
+        self.policies.len()
+    }
+
+    /// True if some policy needs the labels of namespaces.
+    pub fn needs_labels(&self) -> bool {
+        self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
+    }
+
+    /// A hash of everything the set was compiled from: equal digests give equal results.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The violations of a request, within a budget. For an update, only those that it introduces.
+    pub fn judge(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        rules: &RuleSet,
+        budget: FindingBudget,
+    ) -> Violations {
+        if self.is_empty() || admission.is_status() {
+            return Violations::default();
+        }
+        let extent = ratchet::extent(admission);
+        // An update that only narrows, weakens or slows a taint is always allowed.
+        if extent == Extent::Within {
+            return Violations::default();
+        }
+        let known = RefCell::new(KnownFaults::new(extent));
+        let mut report = ViolationReport::within(budget, rules);
+        let matched = self.matching(admission, context, &mut report);
+        // Violations of the request as a whole are always reported.
+        let before = report.clone();
+        let first = before.violations.len();
+        check(&matched, admission, context, &mut report);
+        if let Some(stored) = admission.for_stored_object()
+            && extent != Extent::Wider
+            && (report.violations.len() > first || !report.left_out.is_empty())
+        {
+            let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
+            learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
+            check(&matched, &stored, context, &mut learned);
+            // Again, so that only new violations count against the budget and are explained.
+            report = before;
+            report.ratchet = Some(Ratchet::Ask(&known, admission.object));
+            check(&matched, admission, context, &mut report);
+        }
+        let mut violations = Violations { list: report.violations, left_out: report.left_out };
+        // After the comparison with stored violations, because the counts change on their own.
+        taint_rule::append_counts(&mut violations.list, admission, context);
+        violations
+    }
+
+    /// The default tolerations of a new claim or template.
+    pub fn defaults(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Vec<Edit> {
+        if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
+            return Vec::new();
+        }
+        let nothing = RuleSet::compile(|_| false);
+        let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
+        let matched = self.matching(admission, context, &mut report);
+        toleration::defaults(&matched, admission, context.profile)
+    }
+
+    /// Why the default tolerations of a new claim or template cannot be determined: one reason for each such policy.
+    pub fn undecided_defaults(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+    ) -> Vec<Finding> {
+        if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
+            return Vec::new();
+        }
+        let every = RuleSet::compile(|_| true);
+        let mut report = ViolationReport::within(FindingBudget::default(), &every);
+        self.matching(admission, context, &mut report);
+        let locations: Vec<String> =
+            self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
+        let is_undecided = |violation: &Violation| {
+            violation.finding.kind == ErrorType::Internal
+                && locations.iter().any(|location| **location == *violation.policy)
+        };
+        report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
+    }
+
+    /// The policies that match a request. Violations of the request as a whole are reported.
+    fn matching(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) -> Vec<MatchedPolicy<'_>> {
+        let ours: Vec<&Policy> = match admission.object_namespace() {
+            None => self.policies.iter().collect(),
+            Some(namespace) => {
+                let candidates = self.index.candidates(namespace).into_iter();
+                candidates.filter_map(|number| self.policies.get(number as usize)).collect()
+            }
+        };
+        let ours =
+            || ours.iter().copied().filter(|policy| policy.scope.includes_kind(admission.object.kind()));
+        let seen = ours()
+            .any(|policy| !policy.expressions.is_empty())
+            .then(|| RequestVariables::of(admission, context));
+        let (request, namespace) = seen.as_ref().map(RequestVariables::parse).unwrap_or_default();
+        // Whoever sends a request chooses its version, and must not thereby choose what a policy sees.
+        let reshaped = [Some(admission.object), admission.old_object].map(|object| {
+            let object = object.filter(|_| seen.is_some())?;
+            convert::reshaped(object.value(), object.kind(), object.version, Version::V1)
+        });
+        let [object, old] = &reshaped;
+        let object = object.as_ref().map_or(admission.object.value(), Doc::root);
+        let sent = admission.old_object.map_or(Value::absent(), Object::value);
+        let old = old.as_ref().map_or(sent, Doc::root);
+        let variables = Variables::new(object, old, root(request.as_ref()), root(namespace.as_ref()));
+        let mut matched = Vec::new();
+        for policy in ours() {
+            match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
+                ScopeMatch::No => continue,
+                ScopeMatch::Yes => {}
+                ScopeMatch::Unknown
+                    if policy.limits_tolerations_only() && !toleration::has_tolerations(admission) =>
+                {
+                    continue;
+                }
+                ScopeMatch::Unknown => {
+                    let namespace = admission.object_namespace();
+                    debug_assert!(namespace.is_some(), "only labels of a namespace can be unknown");
+                    let namespace = namespace.unwrap_or_default();
+                    let detail = format!(
+                        "{} selects namespaces by label, but the labels of namespace {namespace:?} are not available",
+                        policy.describe()
+                    );
+                    let metadata = Path::ROOT.field("metadata");
+                    report.report(
+                        policy,
+                        POLICY_LOOKUP,
+                        &metadata.field("namespace"),
+                        ErrorType::Internal,
+                        detail,
+                    );
+                    continue;
+                }
+            }
+            let binds = !policy.exempt.cover(admission.user);
+            if binds && policy.has_ambiguous_keys(admission, context, report)
+                || !policy.conditions_hold(&variables, admission, context, report)
+            {
+                continue;
+            }
+            if binds {
+                policy.check_validations(&variables, admission, context, report);
+            }
+            matched.push(MatchedPolicy { policy, binds });
+        }
+        matched
+    }
+}
+
+fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
+    document.map_or(Value::absent(), Doc::root)
+}
+
+impl Policy {
+    /// `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`
+    fn describe(&self) -> String {
+        let help: Vec<String> = [("contact", &self.contact), ("docs", &self.docs)]
+            .into_iter()
+            .filter_map(|(name, text)| Some(format!("{name}: {}", text.as_deref()?)))
+            .collect();
+        let help = if help.is_empty() { String::new() } else { format!(" ({})", help.join(", ")) };
+        format!("policy {} at {}{help}", self.name, self.source)
+    }
+
+    /// `policy research: the reason; contact: gpu-team; docs: https://…`; none if there is nothing to say.
+    fn advice(&self, reason: Option<&str>) -> Option<String> {
+        let contact = self.contact.as_deref().map(|contact| format!("contact: {contact}"));
+        let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
+        let parts: Vec<String> = [reason.map(str::to_owned), contact, docs].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
+    }
+
+    /// True if it can say nothing about an object without tolerations.
+    fn limits_tolerations_only(&self) -> bool {
+        self.expressions.is_empty() && self.spec.limits_tolerations_only()
+    }
+
+    /// True if it adds tolerations to claims. A policy that only audits changes nothing.
+    fn adds_defaults(&self) -> bool {
+        self.spec.has_defaults() && self.action != Level::Audit
+    }
+
+    /// `policies/research.yaml:1 research`
+    fn location(&self) -> String {
+        format!("{} {}", self.source, self.name)
+    }
+}

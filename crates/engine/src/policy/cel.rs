@@ -1,0 +1,172 @@
+//! Expressions of policies: compiled when a set is loaded, evaluated within a budget.
+//!
+//! The `cel` crate parses and evaluates; it has no limits of its own. Here the text is scanned before it is parsed,
+//! the tree is rewritten so that every loop and every operand is charged ([`rewrite`]), and the steps are counted ([`meter`]).
+//! JSON is read as it is used ([`tree`]). There is no type checker: type errors occur during evaluation and deny the
+//! request unless the policy has `failurePolicy: Ignore`.
+//!
+//! Invariant: no expression and no object can stall or end the process.
+
+mod functions;
+mod library;
+mod meter;
+mod rewrite;
+mod tree;
+
+use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use ::cel::common::types::{CelBool, CelString};
+use ::cel::common::value::Val;
+use ::cel::{Context, Env, IdedExpr, Value as CelValue};
+
+use tollgate_document::doc::Value;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(super) struct Program {
+    tree: IdedExpr,
+    /// It is evaluated on a stack of its own.
+    is_deep: bool,
+    /// It uses `namespaceObject`.
+    pub(super) needs_namespace: bool,
+    /// The names of fields, and the texts, that it contains.
+    pub(super) names: BTreeSet<String>,
+}
+
+/// Why an expression does not compile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct CompileError {
+    /// Byte of the expression.
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+/// The variables of expressions.
+pub(super) struct Variables<'d> {
+    object: Value<'d>,
+    old_object: Value<'d>,
+    request: Value<'d>,
+    namespace: Value<'d>,
+    /// Made on first use. What one expression has read of an object, the next need not read.
+    context: OnceCell<Context<'d, 'd>>,
+    /// Steps left for this request.
+    steps_left: Cell<u64>,
+}
+
+/// Nodes in each other that any thread has the stack for, in a debug build.
+const FLAT_DEPTH: u32 = 16;
+/// The stack for more. Its pages are touched only as deep as the expression goes.
+const DEEP_STACK: usize = 32 << 20;
+
+/// The names of the variables.
+const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
+
+impl Program {
+    /// Compiles an expression.
+    pub(super) fn compile(text: &str) -> Result<Program, CompileError> {
+        if let Some(reason) = tollgate_cel::too_deep(text) {
+            return Err(CompileError { at: 0, message: reason.to_owned() });
+        }
+        let parsed = env().parser().parse(text).map_err(|errors| {
+            let first = errors.errors.into_iter().next();
+            first.map_or(CompileError { at: 0, message: "cannot be parsed".to_owned() }, |error| {
+                CompileError { at: offset(text, error.pos), message: error.msg }
+            })
+        })?;
+        let mut rewriter = rewrite::Rewriter::default();
+        let tree = rewriter.rewrite(parsed);
+        if let Some(message) = rewriter.refused {
+            return Err(CompileError { at: 0, message });
+        }
+        Ok(Program {
+            tree,
+            is_deep: rewriter.deepest > FLAT_DEPTH,
+            needs_namespace: rewriter.needs_namespace,
+            names: rewriter.names,
+        })
+    }
+
+    /// The boolean result, or why there is none.
+    pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
+        self.evaluate(variables, |result| {
+            let result = result.downcast_ref::<CelBool>().map(|value| *value.inner());
+            result.ok_or("true or false")
+        })
+    }
+
+    /// The string result, or why there is none.
+    pub(super) fn evaluate_string(&self, variables: &Variables<'_>) -> Result<String, String> {
+        self.evaluate(variables, |result| {
+            let result = result.downcast_ref::<CelString<'_>>().map(|text| text.inner().to_owned());
+            result.ok_or("a string")
+        })
+    }
+
+    /// Evaluates the expression; `read` says which type it wants if the result is of another.
+    fn evaluate<T>(
+        &self,
+        variables: &Variables<'_>,
+        read: impl FnOnce(&dyn Val) -> Result<T, &'static str>,
+    ) -> Result<T, String> {
+        let context = variables.context();
+        let budget = variables.steps_left.get().min(meter::MAX_EVALUATION_STEPS);
+        meter::start(budget);
+        let resolve = || CelValue::resolve_val(&self.tree, context);
+        let result = if self.is_deep { stacker::grow(DEEP_STACK, resolve) } else { resolve() };
+        variables.steps_left.set(variables.steps_left.get() - (budget - meter::left()));
+        // `||` can hide an error, but not that the evaluation was stopped.
+        if let Some(reason) = meter::stopped() {
+            return Err(reason.to_owned());
+        }
+        let result = result.map_err(|error| error.to_string())?;
+        read(result.as_ref()).map_err(|wanted| format!("returns {}, not {wanted}", result.get_type().name()))
+    }
+}
+
+impl<'d> Variables<'d> {
+    /// The variables of a request.
+    pub(super) fn new(
+        object: Value<'d>,
+        old_object: Value<'d>,
+        request: Value<'d>,
+        namespace: Value<'d>,
+    ) -> Variables<'d> {
+        Variables {
+            object,
+            old_object,
+            request,
+            namespace,
+            context: OnceCell::new(),
+            steps_left: Cell::new(meter::MAX_REQUEST_STEPS),
+        }
+    }
+
+    fn context(&self) -> &Context<'d, 'd> {
+        self.context.get_or_init(|| {
+            let mut context = Context::with_env(Arc::clone(env()));
+            let values = [self.object, self.old_object, self.request, self.namespace];
+            for (name, value) in VARIABLES.into_iter().zip(values) {
+                context.add_variable_as_val(name, tree::JsonVal::of(value).boxed());
+            }
+            context
+        })
+    }
+}
+
+fn env() -> &'static Arc<Env> {
+    static ENV: OnceLock<Arc<Env>> = OnceLock::new();
+    ENV.get_or_init(|| Arc::new(functions::env()))
+}
+
+/// The byte of a line and a column, both from 1; columns count characters.
+fn offset(text: &str, (line, column): (isize, isize)) -> usize {
+    let (line, column) = (usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1));
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let rest = text.get(start..).unwrap_or_default();
+    start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests;

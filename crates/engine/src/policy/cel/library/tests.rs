@@ -1,0 +1,142 @@
+//! What the functions of the library answer. The expected answers are those of Kubernetes' own library; where it
+//! refuses, so do we, at load if the text is written out.
+
+use super::super::{Program, Variables};
+use tollgate_document::doc::{self, Value};
+
+const OBJECT: &str = r#"{"numbers":[3,1,2],"sorted":["a","b"],"none":[],"name":"gpu-17.rack-4","at":"2026-03-04T05:06:07.25Z",
+"memory":"40Gi","seconds":90,"address":"10.1.2.3","bad":"?(","version":"1.4.0-rc.1","mixed":[1,"a"]}"#;
+
+fn holds(expression: &str) -> Result<bool, String> {
+    let program = Program::compile(expression).map_err(|refused| format!("refused: {}", refused.message))?;
+    let document = doc::parse(OBJECT).unwrap();
+    let absent = Value::absent();
+    program.evaluate_bool(&Variables::new(document.root(), absent, absent, absent))
+}
+
+#[test]
+fn the_library_answers() {
+    let table = [
+        // Lists.
+        "object.numbers.sum() == 6 && object.none.sum() == 0 && [1.5, 2.5].sum() == 4.0",
+        "object.numbers.min() == 1 && object.numbers.max() == 3 && ['b', 'a'].min() == 'a'",
+        "!object.numbers.isSorted() && object.sorted.isSorted() && object.none.isSorted() && [1, 1, 2].isSorted()",
+        "object.numbers.indexOf(2) == 2 && object.numbers.indexOf(9) == -1 && [1, 2, 1].lastIndexOf(1) == 2",
+        "'banana'.indexOf('a') == 1 && 'banana'.lastIndexOf('a') == 5",
+        "[duration('1s'), duration('2s')].sum() == duration('3s') && [timestamp(5), timestamp(4)].max() == timestamp(5)",
+        // Sets.
+        "sets.contains(object.numbers, [1, 3]) && sets.contains([1], []) && !sets.contains([1], [2])",
+        "sets.equivalent(object.numbers, [1, 2, 3, 3]) && !sets.equivalent([1], [1, 2]) && sets.equivalent([], [])",
+        "sets.intersects(object.sorted, ['b', 'c']) && !sets.intersects([1], []) && sets.intersects([1], [1u, 1.0])",
+        "[['a']].all(sets, sets.contains(['a'][0]) || sets[0] == 'a')",
+        // Patterns.
+        "object.name.find('[0-9]+') == '17' && object.name.find('x+') == ''",
+        "object.name.findAll('[0-9]+') == ['17', '4'] && object.name.findAll('[0-9]+', 1) == ['17']",
+        "object.name.findAll('[0-9]', 0) == [] && 'aXbX'.findAll('X', -1) == ['X', 'X'] && 'ab'.findAll('') == ['', '', '']",
+        // Quantities.
+        "quantity(object.memory).isGreaterThan(quantity('32Gi')) && quantity('1').compareTo(quantity('1000m')) == 0",
+        "quantity('1Ki').asInteger() == 1024 && quantity('1Ki').isInteger() && !quantity('500m').isInteger()",
+        "quantity('50k').add(quantity('20k')) == quantity('70k') && quantity('50k').sub(20000) == quantity('30k')",
+        "quantity('1').sub(quantity('3')).sign() == -1 && quantity('0').sign() == 0 && quantity('5').add(-5).sign() == 0",
+        "quantity('1.5').asApproximateFloat() == 1.5 && isQuantity('1.3Gi') && !isQuantity('1.3GiB') && !isQuantity(' 1')",
+        "quantity('1').isLessThan(quantity('2')) && quantity('200M').compareTo(quantity('0.2G')) == 0",
+        // Times.
+        "timestamp(object.at) < timestamp('2027-01-01T00:00:00Z') && timestamp(object.at) == timestamp(object.at)",
+        "timestamp(object.at).getFullYear() == 2026 && timestamp(object.at).getMonth() == 2 && timestamp(object.at).getDate() == 4",
+        "timestamp(object.at).getDayOfMonth() == 3 && timestamp(object.at).getDayOfWeek() == 3 && timestamp(object.at).getDayOfYear() == 62",
+        "timestamp(object.at).getHours() == 5 && timestamp(object.at).getMinutes() == 6 && timestamp(object.at).getSeconds() == 7",
+        "timestamp(object.at).getMilliseconds() == 250 && timestamp(object.at).getHours('+02:00') == 7",
+        "timestamp('2026-01-01T01:00:00Z').getFullYear('-02:00') == 2025 && timestamp(0).getHours('UTC') == 0",
+        "timestamp('2026-01-01T00:00:00Z') + duration('24h') == timestamp('2026-01-02T00:00:00Z')",
+        "timestamp('2026-01-02T00:00:00Z') - timestamp('2026-01-01T00:00:00Z') == duration('24h')",
+        "duration('90m') - duration('1h') == duration('30m') && duration('1h') + timestamp(0) == timestamp(3600)",
+        "duration('1h30m').getHours() == 1 && duration('1h30m').getMinutes() == 90 && duration('1.5s').getMilliseconds() == 1500",
+        "duration('-1.5h') < duration('0') && duration('1us') > duration('999ns') && duration('+1m') == duration('60s')",
+        "duration(string(object.seconds) + 's') > duration('1m')",
+        "string(timestamp('2026-01-01T02:00:00.5+02:00')) == '2026-01-01T00:00:00.5Z' && string(duration('90m')) == '5400s'",
+        "string(duration('-1.5s')) == '-1.5s' && string(duration('-500ms')) == '-0.5s' && int(timestamp('1970-01-01T00:01:00Z')) == 60",
+        // Addresses.
+        "ip(object.address).family() == 4 && isIP('::1') && !isIP('1.2.3') && !isIP('01.2.3.4') && !isIP('::ffff:1.2.3.4')",
+        "ip('::1').isLoopback() && ip('0.0.0.0').isUnspecified() && ip('fe80::1').isLinkLocalUnicast()",
+        "ip('224.0.0.1').isLinkLocalMulticast() && ip('ff02::1').isLinkLocalMulticast() && !ip('ff05::1').isLinkLocalMulticast()",
+        "ip('10.0.0.1').isGlobalUnicast() && !ip('127.0.0.1').isGlobalUnicast() && string(ip('2001:DB8::1')) == '2001:db8::1'",
+        "ip.isCanonical('2001:db8::1') && !ip.isCanonical('2001:DB8::1') && ip('::1') == ip('0::1')",
+        "cidr('10.0.0.0/8').containsIP(object.address) && cidr('10.0.0.0/8').containsIP(ip('10.1.1.1'))",
+        "!cidr('10.0.0.0/8').containsIP('11.0.0.1') && !cidr('::/0').containsIP('10.0.0.1') && cidr('0.0.0.0/0').containsIP('1.1.1.1')",
+        "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && !cidr('10.1.0.0/16').containsCIDR(cidr('10.0.0.0/8'))",
+        "cidr('10.1.2.3/8').masked() == cidr('10.0.0.0/8') && string(cidr('2001:db8:1::/32').masked()) == '2001:db8::/32'",
+        "cidr('10.1.2.3/8').ip() == ip('10.1.2.3') && cidr('10.0.0.0/8').prefixLength() == 8 && !isCIDR('10.0.0.0/33') && isCIDR('::/128')",
+        // Versions.
+        "semver(object.version).isLessThan(semver('1.4.0')) && semver('1.10.0').compareTo(semver('1.9.9')) == 1",
+        "semver('1.2.3').major() == 1 && semver('1.2.3').minor() == 2 && semver('1.2.3').patch() == 3",
+        "semver('1.0.0-alpha.1').isLessThan(semver('1.0.0-alpha.beta')) && semver('1.0.0-2').isLessThan(semver('1.0.0-11'))",
+        "semver('1.0.0+a') == semver('1.0.0+b') && isSemver('1.0.0-rc.1') && !isSemver('v1.0.0')",
+        // Texts.
+        "'%s of %d, %.2f, %s'.format(['3', 4, 0.5, object.numbers]) == '3 of 4, 0.50, [3, 1, 2]'",
+        "strings.quote('a\"b') == '\"a\\\\\"b\"'",
+    ];
+    for expression in table {
+        assert_eq!(holds(expression), Ok(true), "{expression}");
+    }
+}
+
+#[test]
+fn what_it_refuses_is_told() {
+    let table = [
+        ("object.name.find('(') == ''", "refused: \"(\" is not a valid regular expression"),
+        ("timestamp('2026-13-01T00:00:00Z') == timestamp(0)", "refused: parsing time"),
+        ("duration('1 hour') == duration('1h')", "refused: \"1 hour\" is not a duration"),
+        ("duration('') == duration('1h')", "refused: \"\" is not a duration"),
+        ("duration('1') == duration('1h')", "refused: \"1\" is not a duration"),
+        ("duration('3000000h') == duration('1h')", "refused: \"3000000h\" is longer than 292 years"),
+        ("quantity('4 GB').sign() == 1", "refused: \"4 GB\" is not a quantity"),
+        ("ip('1.2.3').family() == 4", "refused: \"1.2.3\" is not an IP address"),
+        ("cidr('1.2.3.4').prefixLength() == 4", "refused: \"1.2.3.4\" is not a network"),
+        ("semver('v1').major() == 1", "refused: \"v1\" is not a semantic version"),
+        ("sets.union([1], [2]) == [1, 2]", "refused: unknown function sets.union"),
+        ("sets == 1", "refused: unknown variable sets"),
+        ("url('https://a').getHost() == 'a'", "refused: unknown function"),
+        ("object.name.find(object.bad) == ''", "is not a valid regular expression"),
+        ("quantity(object.name).sign() == 1", "is not a quantity"),
+        ("object.none.min() == 1", "called on an empty list"),
+        ("object.mixed.max() == 1", "no matching overload"),
+        ("object.mixed.sum() == 1", "nsupported"),
+        ("object.numbers.sum('a') == 1", "no matching overload"),
+        ("timestamp(object.at).getHours('Europe/Berlin') == 7", "is not supported; use UTC or an offset"),
+        ("timestamp('9999-12-31T23:59:59Z') + duration('1s') == timestamp(0)", "out of range"),
+        ("timestamp(0) + 1 == timestamp(1)", "no matching overload"),
+        ("timestamp(0) < duration('1s')", "no matching overload"),
+        ("quantity('1.5').asInteger() == 1", "cannot convert value to integer"),
+        ("quantity('1e30').asInteger() == 1", "cannot convert value to integer"),
+    ];
+    for (expression, reason) in table {
+        let error = holds(expression).expect_err(expression);
+        assert!(error.to_lowercase().contains(&reason.to_lowercase()), "{expression}: {error}");
+    }
+}
+
+#[test]
+fn durations_are_read_as_go_reads_them() {
+    for (text, nanos) in [
+        ("0", Some(0)),
+        ("1ns", Some(1)),
+        ("1.5us", Some(1_500)),
+        ("1µs1ns", Some(1_001)),
+        ("2h45m0.5s", Some(9_900_500_000_000)),
+        ("-.5s", Some(-500_000_000)),
+        ("5.s", Some(5_000_000_000)),
+        ("0.0000000001s", Some(0)),
+        ("-0", Some(0)),
+        ("1.2.3s", None),
+        (".s", None),
+        ("s", None),
+        ("1d", None),
+        ("1h ", None),
+        ("--1s", None),
+        ("-", None),
+        ("99999999999999999999999999999999999999999h", None),
+    ] {
+        let read = super::time::Span::read(text).ok().map(|span| span.0);
+        assert_eq!(read, nanos, "{text}");
+    }
+}

@@ -1,0 +1,365 @@
+//! Rewrites an expression so that it charges the budget for every iteration and for every value that an operator or a
+//! function reads.
+//!
+//! `all`, `exists` and `exists_one` get a loop condition that ends the loop when the budget is exhausted; `map` and
+//! `filter` charge inside, because the interpreter appends in place only while their condition is a constant. An iteration
+//! costs the number of nodes of its body, without nested loops, which charge for themselves.
+//!
+//! Unknown variables and functions are refused here: the interpreter would only fail when it reaches them.
+
+use std::collections::BTreeSet;
+
+use ::cel::IdedExpr;
+use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
+
+use super::VARIABLES;
+use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, NAMES, OPERATORS, SHARE};
+use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
+use super::library::strings::REPLACED;
+use super::library::{self, CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
+use tollgate_api::conform::suggest;
+
+/// Names of types.
+const TYPES: &[&str] = &[
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "bool",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "dyn",
+    "optional",
+];
+
+/// Steps for an element of a list beyond those of its nodes: it is kept.
+const ELEMENT_COST: i64 = 3;
+/// Steps for an entry of a map beyond those of its nodes: it is kept.
+const ENTRY_COST: i64 = 10;
+
+/// The state of a rewrite.
+#[derive(Debug, Default)]
+pub(super) struct Rewriter {
+    /// Loop variables in scope.
+    scope: Vec<String>,
+    /// Nodes since the start of the innermost loop.
+    nodes: i64,
+    /// Nodes around the current one, and the most there were.
+    depth: u32,
+    pub(super) deepest: u32,
+    /// Why the expression is refused.
+    pub(super) refused: Option<String>,
+    /// It uses `namespaceObject`.
+    pub(super) needs_namespace: bool,
+    /// The names of fields, and the texts, that it contains.
+    pub(super) names: BTreeSet<String>,
+}
+
+impl Rewriter {
+    /// Rewrites an expression.
+    pub(super) fn rewrite(&mut self, expression: IdedExpr) -> IdedExpr {
+        self.rewrite_expr(expression)
+    }
+
+    fn refuse(&mut self, message: String) {
+        self.refused.get_or_insert(message);
+    }
+
+    fn rewrite_expr(&mut self, node: IdedExpr) -> IdedExpr {
+        self.nodes += 1;
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        let id = node.id;
+        let expr = match node.expr {
+            Expr::Call(call) => self.call(call),
+            Expr::Comprehension(comprehension) => {
+                let comprehension = self.comprehension(*comprehension);
+                share(id, Expr::Comprehension(Box::new(comprehension)))
+            }
+            Expr::Ident(name) => {
+                self.check_name(&name);
+                Expr::Ident(name)
+            }
+            Expr::List(list) => {
+                let list = self.list(list);
+                share(id, Expr::List(list))
+            }
+            Expr::Map(mut map) => {
+                for entry in &mut map.entries {
+                    if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                        self.nodes += ENTRY_COST;
+                        entry.key = charge_operand(self.rewrite_expr(std::mem::take(&mut entry.key)));
+                        entry.value = charge_item(0, self.rewrite_expr(std::mem::take(&mut entry.value)));
+                    }
+                }
+                share(id, Expr::Map(map))
+            }
+            Expr::Select(mut select) => {
+                self.names.insert(select.field.clone());
+                *select.operand = self.rewrite_expr(std::mem::take(&mut select.operand));
+                Expr::Select(select)
+            }
+            Expr::Struct(made) => {
+                self.refuse(format!("unknown type {}", made.type_name));
+                Expr::Struct(made)
+            }
+            Expr::Literal(literal) => {
+                self.nodes += literal_cost(&literal);
+                if let LiteralValue::String(text) = &literal {
+                    self.names.insert(text.inner().to_owned());
+                }
+                Expr::Literal(literal)
+            }
+            Expr::Unspecified => Expr::Unspecified,
+        };
+        self.depth -= 1;
+        IdedExpr { id, expr }
+    }
+
+    /// Rewrites a list: its elements are copied into it.
+    fn list(&mut self, list: ListExpr) -> ListExpr {
+        let mut element = |element| {
+            self.nodes += ELEMENT_COST;
+            charge_item(0, self.rewrite_expr(element))
+        };
+        ListExpr {
+            elements: list.elements.into_iter().map(&mut element).collect(),
+            optional_indices: list.optional_indices,
+        }
+    }
+
+    /// Rewrites what must stay a list of the interpreter, if it is one.
+    fn unshared(&mut self, node: IdedExpr) -> IdedExpr {
+        match node.expr {
+            Expr::List(list) => IdedExpr { id: node.id, expr: Expr::List(self.list(list)) },
+            expr => self.rewrite_expr(IdedExpr { id: node.id, expr }),
+        }
+    }
+
+    fn check_name(&mut self, name: &str) {
+        self.needs_namespace |= name == "namespaceObject";
+        let known = VARIABLES.contains(&name)
+            || TYPES.contains(&name)
+            || self.scope.iter().any(|variable| variable == name);
+        if !known {
+            self.refuse(format!("unknown variable {name}; {}", suggest::one_of(&VARIABLES)));
+        }
+    }
+
+    fn call(&mut self, mut call: CallExpr) -> Expr {
+        let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        self.qualify(&mut call);
+        let name = call.func_name.as_str();
+        let is_known = NAMES.contains(&name) || library::NAMES.iter().any(|names| names.contains(&name));
+        if is_named && !is_known && !QUALIFIED_FUNCTIONS.contains(&name) {
+            self.refuse(format!("unknown function {name}"));
+        }
+        let writes = call.func_name == "format";
+        let arguments = std::mem::take(&mut call.args);
+        call.args = arguments
+            .into_iter()
+            .map(|argument| {
+                let argument = self.rewrite_expr(argument);
+                match (is_named, writes) {
+                    (true, true) => function_call(CHARGE_DEEP, vec![argument]),
+                    (true, false) => charge_operand(argument),
+                    (false, _) => argument,
+                }
+            })
+            .collect();
+        // A long pattern is often written in parts: `'^(a' + '|b)$'`. As one text it is compiled once.
+        if let Some(text) = joined_text(&call) {
+            self.names.insert(text.clone());
+            return Expr::Literal(LiteralValue::String(text.into()));
+        }
+        self.check_literal(&call);
+        // `optional.of(x)`: the target is part of the name.
+        let is_qualified = call
+            .target
+            .as_ref()
+            .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
+        if let Some(target) = call.target.take() {
+            let target = self.rewrite_expr(*target);
+            call.target = Some(Box::new(if is_qualified { target } else { charge_operand(target) }));
+        }
+        // `matches(a, b)` is `a.matches(b)`.
+        if call.target.is_none() && call.func_name == "matches" && call.args.len() == 2 {
+            call.target = Some(Box::new(call.args.remove(0)));
+        }
+        let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
+        let patterns = if is_fixed { FIXED_FUNCTIONS } else { COMPUTED_FUNCTIONS };
+        let mut names = patterns.iter().chain(REPLACED);
+        let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
+        let charging = OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
+        let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
+        if let Some(replacement) = replacement {
+            replacement.clone_into(&mut call.func_name);
+        }
+        Expr::Call(call)
+    }
+
+    /// `sets.contains(a, b)`: the target is part of the name.
+    fn qualify(&mut self, call: &mut CallExpr) {
+        let Some(Expr::Ident(library)) = call.target.as_ref().map(|target| &target.expr) else { return };
+        let begins = |name: &&str| name.split_once('.').is_some_and(|(first, _)| first == library);
+        if self.scope.contains(library) || !QUALIFIED_FUNCTIONS.iter().any(begins) {
+            return;
+        }
+        call.func_name = format!("{library}.{}", call.func_name);
+        call.target = None;
+    }
+
+    /// Checks the literal argument of a function such as `duration`.
+    fn check_literal(&mut self, call: &CallExpr) {
+        let Some((_, check)) = CHECKED_LITERALS.iter().find(|(name, _)| *name == call.func_name) else {
+            return;
+        };
+        // `a.matches(b)`, but `matches(a, b)`.
+        let place = usize::from(call.target.is_none() && call.args.len() == 2);
+        if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.get(place).map(|text| &text.expr)
+            && let Err(reason) = check(text.inner())
+        {
+            self.refuse(reason);
+        }
+    }
+
+    fn comprehension(&mut self, mut loop_: ComprehensionExpr) -> ComprehensionExpr {
+        let appends = matches!(loop_.loop_cond.expr, Expr::Literal(_));
+        loop_.iter_range = self.rewrite_expr(loop_.iter_range);
+        if appends {
+            // Before its first iteration, `map` reserves memory for its last.
+            loop_.iter_range = charge_operand(loop_.iter_range);
+        }
+        loop_.accu_init = self.unshared(loop_.accu_init);
+        let before = std::mem::take(&mut self.nodes);
+        self.scope.push(loop_.iter_var.clone());
+        self.scope.extend(loop_.iter_var2.clone());
+        self.scope.push(loop_.accu_var.clone());
+        let depth = 2 + usize::from(loop_.iter_var2.is_some());
+        let step = self.step(loop_.loop_step, &loop_.accu_var);
+        let is_result = matches!(&loop_.result.expr, Expr::Ident(name) if *name == loop_.accu_var);
+        loop_.result = self.rewrite_expr(loop_.result);
+        if !is_result {
+            // `optMap` is a loop without iterations; its result is copied.
+            loop_.result = charge_item(0, loop_.result);
+        }
+        self.scope.truncate(self.scope.len().saturating_sub(depth));
+        let cost = 3 + self.nodes;
+        self.nodes = before + 1;
+        if appends {
+            loop_.loop_step = charge_inside(step, cost);
+        } else {
+            loop_.loop_step = step;
+            loop_.loop_cond = and(charge_iteration(cost), loop_.loop_cond);
+        }
+        loop_
+    }
+
+    /// Rewrites the step of a loop. The interpreter must still recognize its form, so only the user's parts change.
+    fn step(&mut self, step: IdedExpr, accumulator: &str) -> IdedExpr {
+        let is_accumulator = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == accumulator);
+        let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return self.rewrite_expr(step) };
+        let folds = call.args.first().is_some_and(is_accumulator);
+        let keeps = call.args.get(2).is_some_and(is_accumulator);
+        if folds {
+            let rest = call.args.split_off(1);
+            call.args.extend(rest.into_iter().map(|argument| self.unshared(argument)));
+        } else if keeps && call.func_name == operators::CONDITIONAL {
+            let mut arguments = std::mem::take(&mut call.args).into_iter();
+            call.args.extend(arguments.next().map(|condition| self.rewrite_expr(condition)));
+            call.args.extend(arguments.next().map(|inner| self.step(inner, accumulator)));
+            call.args.extend(arguments);
+        } else {
+            return self.rewrite_expr(IdedExpr { id, expr: Expr::Call(call) });
+        }
+        IdedExpr { id, expr: Expr::Call(call) }
+    }
+}
+
+/// Makes `cond ? accu + [x] : accu` charge in its condition, `accu + [x]` in its item, anything else around it.
+fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
+    let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
+    if call.func_name == operators::CONDITIONAL {
+        if let Some(condition) = call.args.first_mut() {
+            *condition = and(charge_iteration(cost), std::mem::take(condition));
+        }
+    } else if let Some(IdedExpr { expr: Expr::List(list), .. }) = call.args.get_mut(1) {
+        for element in &mut list.elements {
+            set_item_cost(element, cost);
+        }
+    } else {
+        return charge_item(cost, IdedExpr { id, expr: Expr::Call(call) });
+    }
+    IdedExpr { id, expr: Expr::Call(call) }
+}
+
+fn function_call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
+}
+
+fn literal(number: i64) -> IdedExpr {
+    IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(number.into())) }
+}
+
+/// The text that adding two literals makes.
+fn joined_text(call: &CallExpr) -> Option<String> {
+    let text = |node: &IdedExpr| match &node.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner().to_owned()),
+        _ => None,
+    };
+    match call.args.as_slice() {
+        [one, other] if call.func_name == operators::ADD && call.target.is_none() => {
+            Some(text(one)? + &text(other)?)
+        }
+        _ => None,
+    }
+}
+
+fn charge_iteration(cost: i64) -> IdedExpr {
+    function_call(CHARGE_ITERATION, vec![literal(cost)])
+}
+
+fn charge_item(cost: i64, value: IdedExpr) -> IdedExpr {
+    function_call(CHARGE_ITEM, vec![literal(cost), value])
+}
+
+/// Sets the steps of what [`charge_item`] made.
+fn set_item_cost(item: &mut IdedExpr, cost: i64) {
+    if let Expr::Call(call) = &mut item.expr
+        && let Some(steps) = call.args.first_mut()
+    {
+        *steps = literal(cost);
+    }
+}
+
+/// Makes the list or map that an expression makes one that is shared when it is copied.
+fn share(id: u64, made: Expr) -> Expr {
+    Expr::Call(CallExpr {
+        func_name: SHARE.to_owned(),
+        target: None,
+        args: vec![IdedExpr { id, expr: made }],
+    })
+}
+
+/// Steps for reading a literal beyond that of its node.
+fn literal_cost(literal: &LiteralValue) -> i64 {
+    let length = match literal {
+        LiteralValue::String(text) => text.inner().len(),
+        LiteralValue::Bytes(bytes) => bytes.inner().len(),
+        _ => 0,
+    };
+    i64::try_from(length / 8).unwrap_or(i64::MAX)
+}
+
+fn and(one: IdedExpr, other: IdedExpr) -> IdedExpr {
+    function_call(operators::LOGICAL_AND, vec![one, other])
+}
+
+/// Charges for an operand, unless it is a literal.
+fn charge_operand(node: IdedExpr) -> IdedExpr {
+    if matches!(node.expr, Expr::Literal(_)) { node } else { function_call(CHARGE_OPERAND, vec![node]) }
+}

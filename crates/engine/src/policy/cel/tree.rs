@@ -1,0 +1,437 @@
+//! JSON as values of CEL, and the lists and maps that expressions make: strings borrowed, containers shared, integers as
+//! int.
+//!
+//! The items of a JSON list and the members of an object become values when an expression first uses them, and cost
+//! steps by their number: an object with a hundred thousand of them costs a policy about its name nothing. Members are
+//! sorted by key, so that a lookup is a binary search; of duplicates the last counts, as everywhere. The interpreter
+//! copies items into loop variables, so containers are reference-counted. `null` is null; a number with a fraction, or
+//! too large for int, is a double.
+//!
+//! Invariant: what is kept in memory is at most 20 bytes for each step that was charged. Without steps, a container is
+//! empty, and the evaluation has failed.
+
+use std::sync::{Arc, OnceLock};
+
+use ::cel::ExecutionError;
+use ::cel::common::traits::{self, Adder, Container, Indexer, Iterable, Sizer, Zeroer};
+use ::cel::common::types::{
+    self, CelBool, CelDouble, CelInt, CelList, CelMap, CelNull, CelString, CelUInt, Type,
+};
+use ::cel::common::value::{CowVal, Val};
+
+use super::functions::{copy_cost, deep_equals};
+use super::meter::charge;
+use tollgate_document::doc::{Value, ValueKind};
+
+/// Steps for making a value of a JSON item, or a copy of it for another list.
+const ITEM_COST: u64 = 2;
+/// Steps for making values of a member of a JSON object and sorting it in.
+const MEMBER_COST: u64 = 4;
+
+/// One value.
+#[derive(Clone, Debug)]
+pub(super) enum JsonVal<'d> {
+    Null(CelNull),
+    Bool(CelBool),
+    Int(CelInt),
+    Double(CelDouble),
+    Str(CelString<'d>),
+    List(List<'d>),
+    Map(Map<'d>),
+}
+
+/// A list.
+#[derive(Clone, Debug)]
+pub(super) enum List<'d> {
+    Json { list: Value<'d>, items: OnceLock<Arc<Vec<JsonVal<'d>>>> },
+    Made(Arc<Made<CelList<'d>>>),
+}
+
+/// A map.
+#[derive(Clone, Debug)]
+pub(super) enum Map<'d> {
+    Json { object: Value<'d>, members: OnceLock<Arc<Vec<Member<'d>>>> },
+    Made(Arc<Made<CelMap<'d>>>),
+}
+
+type Member<'d> = (CelString<'d>, JsonVal<'d>);
+
+/// A container that an expression made.
+#[derive(Debug)]
+pub(super) struct Made<T> {
+    container: T,
+    /// Steps for a loop that copies each of its items or keys.
+    loop_cost: u64,
+}
+
+impl<'d> JsonVal<'d> {
+    /// The value; absent is null.
+    pub(super) fn of(value: Value<'d>) -> JsonVal<'d> {
+        match value.kind() {
+            ValueKind::Null => JsonVal::Null(CelNull),
+            ValueKind::Bool => JsonVal::Bool(value.bool().unwrap_or_default().into()),
+            ValueKind::Number => match value.int() {
+                Some(number) => JsonVal::Int(number.into()),
+                None => JsonVal::Double(value.text().parse::<f64>().unwrap_or(f64::NAN).into()),
+            },
+            ValueKind::String => JsonVal::Str(CelString::from(value.text())),
+            ValueKind::Array => JsonVal::List(List::Json { list: value, items: OnceLock::new() }),
+            ValueKind::Object => JsonVal::Map(Map::Json { object: value, members: OnceLock::new() }),
+        }
+    }
+
+    /// The value as the interpreter's trait object.
+    pub(super) fn boxed(self) -> Box<dyn Val + 'd> {
+        self.as_val().clone_as_boxed()
+    }
+
+    fn as_val<'b, 'v>(&'b self) -> &'b (dyn Val + 'v)
+    where
+        'd: 'v,
+    {
+        match self {
+            JsonVal::Null(value) => value,
+            JsonVal::Bool(value) => value,
+            JsonVal::Int(value) => value,
+            JsonVal::Double(value) => value,
+            JsonVal::Str(value) => value,
+            JsonVal::List(value) => value,
+            JsonVal::Map(value) => value,
+        }
+    }
+}
+
+/// Steps for reading the text of a number: its literal may have a million digits.
+fn digits_cost(value: Value<'_>) -> u64 {
+    if value.kind() == ValueKind::Number { (value.text().len() / 8) as u64 } else { 0 }
+}
+
+impl<'d> List<'d> {
+    /// A list that an expression made.
+    pub(super) fn made(list: CelList<'d>) -> List<'d> {
+        let loop_cost = list.inner().iter().map(|item| 1 + copy_cost(item.as_ref())).sum();
+        List::Made(Arc::new(Made { container: list, loop_cost }))
+    }
+}
+
+/// The values of a JSON list.
+fn items<'b, 'd>(list: Value<'d>, made: &'b OnceLock<Arc<Vec<JsonVal<'d>>>>) -> &'b [JsonVal<'d>] {
+    if made.get().is_none() {
+        let (count, digits) =
+            list.items().fold((0, 0), |(count, digits), item| (count + 1, digits + digits_cost(item)));
+        // Nothing is remembered if the steps do not suffice: they may suffice for the next expression.
+        if !charge(ITEM_COST * count as u64 + digits) {
+            return &[];
+        }
+        made.get_or_init(|| {
+            let mut items = Vec::with_capacity(count);
+            items.extend(list.items().map(JsonVal::of));
+            Arc::new(items)
+        });
+    }
+    made.get().map_or(&[], |items| items.as_slice())
+}
+
+/// The members of a JSON object, sorted by key.
+fn members<'b, 'd>(object: Value<'d>, made: &'b OnceLock<Arc<Vec<Member<'d>>>>) -> &'b [Member<'d>] {
+    if made.get().is_none() {
+        let (count, texts) = object.members().fold((0, 0), |(count, texts), (key, value)| {
+            (count + 1, texts + (key.text().len() / 8) as u64 + digits_cost(value))
+        });
+        if !charge(MEMBER_COST * count as u64 + texts) {
+            return &[];
+        }
+        made.get_or_init(|| {
+            let mut keys: Vec<Value<'d>> = Vec::with_capacity(count);
+            keys.extend(object.members().map(|(key, _)| key));
+            keys.sort_unstable_by(|one, other| (one.text(), one.index()).cmp(&(other.text(), other.index())));
+            keys.dedup_by(|next, last| {
+                let is_same = next.text() == last.text();
+                if is_same {
+                    *last = *next;
+                }
+                is_same
+            });
+            let mut members = Vec::with_capacity(keys.len());
+            // On the tape, a value follows its key.
+            members.extend(
+                keys.into_iter()
+                    .map(|key| (CelString::from(key.text()), JsonVal::of(key.doc().value(key.index() + 1)))),
+            );
+            Arc::new(members)
+        });
+    }
+    made.get().map_or(&[], |members| members.as_slice())
+}
+
+/// What lists and maps have in common as values of the interpreter.
+macro_rules! container_methods {
+    ($cel_type:expr) => {
+        fn get_type(&self) -> &Type {
+            <Self as Val>::cel_type()
+        }
+
+        fn cel_type() -> &'static Type {
+            $cel_type
+        }
+
+        fn as_container(&self) -> Option<&dyn Container> {
+            Some(self)
+        }
+
+        fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn Indexer + 'v)>
+        where
+            Self: 'v,
+        {
+            Some(self)
+        }
+
+        fn as_iterable<'b, 'v>(&'b self) -> Option<&'b (dyn Iterable + 'v)>
+        where
+            Self: 'v,
+        {
+            Some(self)
+        }
+
+        fn as_sizer(&self) -> Option<&dyn Sizer> {
+            Some(self)
+        }
+
+        fn as_zeroer(&self) -> Option<&dyn Zeroer> {
+            Some(self)
+        }
+
+        fn equals(&self, other: &dyn Val) -> bool {
+            deep_equals(self, other)
+        }
+
+        fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
+        where
+            Self: 'v,
+        {
+            Box::new(self.clone())
+        }
+    };
+}
+
+impl Val for List<'_> {
+    container_methods!(&types::LIST_TYPE);
+
+    fn as_adder<'b, 'v>(&'b self) -> Option<&'b (dyn Adder + 'v)>
+    where
+        Self: 'v,
+    {
+        Some(self)
+    }
+}
+
+impl Val for Map<'_> {
+    container_methods!(&types::MAP_TYPE);
+}
+
+impl Adder for List<'_> {
+    fn add<'b, 'v>(&'b self, other: &(dyn Val + 'v)) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        let (Some(more), Some(count)) = (other.as_iterable(), other.as_sizer().map(Sizer::size)) else {
+            let types = vec!["list".to_owned(), other.get_type().name().to_owned()];
+            return Err(ExecutionError::no_such_overload("_+_", types));
+        };
+        let count = u64::try_from(*self.size().inner() + *count.inner()).unwrap_or_default();
+        if !charge(ITEM_COST * count) {
+            return Err(super::functions::budget_exhausted());
+        }
+        let mut all: Vec<Box<dyn Val + 'v>> = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+        for mut items in [self.iter(), more.iter()] {
+            while let Some(item) = items.next() {
+                all.push(item.clone_as_boxed());
+            }
+        }
+        Ok(CowVal::owned(List::made(CelList::from(all))))
+    }
+}
+
+impl Container for List<'_> {
+    fn contains(&self, value: &dyn Val) -> Result<bool, ExecutionError> {
+        let mut items = self.iter();
+        while let Some(item) = items.next() {
+            if deep_equals(item, value) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Indexer for List<'_> {
+    fn get<'b, 'v>(&'b self, index: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        let (list, made) = match self {
+            List::Json { list, items } => (*list, items),
+            List::Made(made) => return got(made.container.get(index)),
+        };
+        let number = index.downcast_ref::<CelInt>().map(|number| usize::try_from(*number.inner()).ok());
+        let number =
+            number.or_else(|| index.downcast_ref::<CelUInt>().map(|n| usize::try_from(*n.inner()).ok()));
+        let Some(number) = number else {
+            let (got, want) = (index.get_type().name().to_owned(), "int".to_owned());
+            return Err(ExecutionError::UnexpectedType { got, want });
+        };
+        let item = number.and_then(|number| items(list, made).get(number));
+        let out_of_bounds = || {
+            let index = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
+            ExecutionError::IndexOutOfBounds(index.into())
+        };
+        item.map(|item| CowVal::Borrowed(item.as_val())).ok_or_else(out_of_bounds)
+    }
+
+    fn steal<'v>(self: Box<Self>, index: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        self.get(index).map(CowVal::into_owned)
+    }
+}
+
+/// Charges for what was found in a container that an expression made: the interpreter may copy it.
+fn got<'b, 'v>(found: Result<CowVal<'b, 'v>, ExecutionError>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let found = found?;
+    if charge(copy_cost(found.as_ref())) { Ok(found) } else { Err(super::functions::budget_exhausted()) }
+}
+
+impl Iterable for List<'_> {
+    fn iter<'b, 'v>(&'b self) -> Box<dyn traits::Iterator<'b, 'v> + 'b>
+    where
+        Self: 'v,
+    {
+        match self {
+            List::Json { list, items: made } => Box::new(Items(items(*list, made).iter())),
+            List::Made(made) if charge(made.loop_cost) => made.container.iter(),
+            List::Made(_) => Box::new(Items([].iter())),
+        }
+    }
+}
+
+impl Sizer for List<'_> {
+    fn size(&self) -> CelInt {
+        match self {
+            List::Json { list, items } => size(items.get().map_or_else(|| list.len(), |items| items.len())),
+            List::Made(made) => made.container.size(),
+        }
+    }
+}
+
+impl Zeroer for List<'_> {
+    fn is_zero_value(&self) -> bool {
+        match self {
+            List::Json { list, .. } => list.is_empty(),
+            List::Made(made) => made.container.is_zero_value(),
+        }
+    }
+}
+
+impl<'d> Map<'d> {
+    /// A map that an expression made.
+    pub(super) fn made(map: CelMap<'d>) -> Map<'d> {
+        let loop_cost = map.inner().keys().map(|key| 1 + copy_cost(key.inner())).sum();
+        Map::Made(Arc::new(Made { container: map, loop_cost }))
+    }
+}
+
+impl Container for Map<'_> {
+    fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
+        match self {
+            Map::Json { .. } => Ok(self.get(key).is_ok()),
+            Map::Made(made) => made.container.contains(key),
+        }
+    }
+}
+
+impl Indexer for Map<'_> {
+    fn get<'b, 'v>(&'b self, key: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        let name = key.downcast_ref::<CelString<'_>>().map(CelString::inner);
+        // The key is compared, or hashed, and copied into an error if there is none.
+        let length = name.map_or(0, str::len) as u64;
+        if !charge(1 + length / 8) {
+            return Err(super::functions::budget_exhausted());
+        }
+        let (object, made) = match self {
+            Map::Json { object, members } => (*object, members),
+            Map::Made(made) => return got(made.container.get(key)),
+        };
+        let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
+        let members = members(object, made);
+        match members.binary_search_by(|(known, _)| known.inner().cmp(name)) {
+            Ok(place) => members.get(place).map(|(_, value)| CowVal::Borrowed(value.as_val())),
+            Err(_) => None,
+        }
+        .ok_or_else(|| ExecutionError::no_such_key(name))
+    }
+
+    fn steal<'v>(self: Box<Self>, key: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        self.get(key).map(CowVal::into_owned)
+    }
+}
+
+impl Iterable for Map<'_> {
+    fn iter<'b, 'v>(&'b self) -> Box<dyn traits::Iterator<'b, 'v> + 'b>
+    where
+        Self: 'v,
+    {
+        match self {
+            Map::Json { object, members: made } => Box::new(Keys(members(*object, made).iter())),
+            Map::Made(made) if charge(made.loop_cost) => made.container.iter(),
+            Map::Made(_) => Box::new(Keys([].iter())),
+        }
+    }
+}
+
+impl Sizer for Map<'_> {
+    fn size(&self) -> CelInt {
+        match self {
+            // Duplicates do not count.
+            Map::Json { object, members: made } => size(members(*object, made).len()),
+            Map::Made(made) => made.container.size(),
+        }
+    }
+}
+
+impl Zeroer for Map<'_> {
+    fn is_zero_value(&self) -> bool {
+        match self {
+            Map::Json { object, .. } => object.is_empty(),
+            Map::Made(made) => made.container.is_zero_value(),
+        }
+    }
+}
+
+/// Iterator over items.
+struct Items<'b, 'd>(std::slice::Iter<'b, JsonVal<'d>>);
+
+impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Items<'b, 'd> {
+    fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {
+        self.0.next().map(JsonVal::as_val)
+    }
+}
+
+/// Iterator over keys.
+struct Keys<'b, 'd>(std::slice::Iter<'b, Member<'d>>);
+
+impl<'b, 'd: 'v, 'v> traits::Iterator<'b, 'v> for Keys<'b, 'd> {
+    fn next(&mut self) -> Option<&'b (dyn Val + 'v)> {
+        self.0.next().map(|(key, _)| key as _)
+    }
+}
+
+fn size(length: usize) -> CelInt {
+    i64::try_from(length).unwrap_or(i64::MAX).into()
+}

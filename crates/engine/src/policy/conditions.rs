@@ -1,0 +1,323 @@
+//! `matchConditions` and `validations`: expressions about the whole request.
+//!
+//! A policy does not apply if one of its conditions is false. An expression that cannot be evaluated is a violation, or
+//! counts as true with `failurePolicy: Ignore`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use super::cel::{Program, Variables};
+use super::json_schema::SoughtNames;
+use super::schema::PolicyFaults;
+use super::{Policy, ViolationReport};
+use crate::admission::{Context, DecodedAttributes, Labels};
+use crate::rules::policy::{POLICY_LOOKUP, POLICY_VALIDATION};
+use crate::site::{self, Site, walk};
+use tollgate_document::doc::{self, Doc, Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_document::finding::ErrorType;
+use tollgate_formats::gofmt;
+
+/// The expressions of a policy.
+#[derive(Debug, Default)]
+pub(super) struct Expressions {
+    conditions: Vec<Condition>,
+    validations: Vec<Validation>,
+    /// `failurePolicy: Ignore`
+    ignores_failures: bool,
+    /// What they look for in objects.
+    sought: SoughtNames,
+}
+
+#[derive(Debug)]
+struct Condition {
+    name: Box<str>,
+    program: Program,
+}
+
+#[derive(Debug)]
+struct Validation {
+    text: Box<str>,
+    program: Program,
+    message: Option<Box<str>>,
+    message_program: Option<Program>,
+}
+
+impl Expressions {
+    /// Reads them from `spec`.
+    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Expressions {
+        let mut read = Expressions {
+            ignores_failures: spec.get("failurePolicy").str() == "Ignore",
+            ..Expressions::default()
+        };
+        let list_at = at.field("matchConditions");
+        for (index, item) in spec.get("matchConditions").items().enumerate() {
+            let item_at = list_at.index(index);
+            let name = match item.get("name").str() {
+                "" => format!("matchConditions[{index}]").into(),
+                name => name.into(),
+            };
+            if let Some(program) = compile(item.get("expression"), &item_at.field("expression"), faults) {
+                read.conditions.push(Condition { name, program });
+            }
+        }
+        let list_at = at.field("validations");
+        for (index, item) in spec.get("validations").items().enumerate() {
+            let item_at = list_at.index(index);
+            let (expression, message) = (item.get("expression"), item.get("message"));
+            let program = compile(expression, &item_at.field("expression"), faults);
+            let message_expression = item.get("messageExpression");
+            let message_program = message_expression
+                .exists()
+                .then(|| compile(message_expression, &item_at.field("messageExpression"), faults))
+                .flatten();
+            if let Some(program) = program {
+                read.validations.push(Validation {
+                    text: expression.str().into(),
+                    program,
+                    message: message.exists().then(|| message.str().into()),
+                    message_program,
+                });
+            }
+        }
+        read.sought = SoughtNames::of(read.deciding().flat_map(|program| &program.names));
+        read
+    }
+
+    /// Those that decide something; a message does not.
+    fn deciding(&self) -> impl Iterator<Item = &Program> {
+        let conditions = self.conditions.iter().map(|condition| &condition.program);
+        conditions.chain(self.validations.iter().map(|validation| &validation.program))
+    }
+
+    /// True if one of them uses `namespaceObject`.
+    pub(super) fn need_namespace(&self) -> bool {
+        let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
+        self.deciding().chain(messages).any(|program| program.needs_namespace)
+    }
+
+    /// True if there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conditions.is_empty() && self.validations.is_empty()
+    }
+}
+
+/// A missing expression was already reported as a missing field.
+fn compile(expression: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Program> {
+    if expression.str().is_empty() {
+        return None;
+    }
+    match Program::compile(expression.str()) {
+        Ok(program) => Some(program),
+        Err(error) => {
+            faults.report_at_offset(at, error.at, error.message);
+            None
+        }
+    }
+}
+
+/// The variables `request` and `namespaceObject` as JSON text; [`RequestVariables::parse`] makes documents of it.
+pub(super) struct RequestVariables {
+    request: String,
+    namespace: Option<String>,
+}
+
+impl RequestVariables {
+    /// The variables of a request: the same offline and in the cluster, as far as they are known.
+    pub(super) fn of(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
+        let object = admission.object;
+        let kind = object.kind();
+        let version = object.version.name();
+        let group = kind.group();
+        let mut request = format!(
+            r#"{{"kind":{{"group":"{group}","version":"{version}","kind":"{}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":"#,
+            kind.name(),
+            kind.resource(),
+            admission.operation.name(),
+        );
+        gofmt::json_string(&mut request, object.metadata().name());
+        request.push_str(",\"namespace\":");
+        gofmt::json_string(&mut request, admission.object_namespace().unwrap_or_default());
+        request.push_str(",\"userInfo\":");
+        let user = if admission.user.is_null() { "{}".to_owned() } else { admission.user.to_json() };
+        // Whoever sends a request decides how long it is: no more than it takes.
+        request.reserve_exact(user.len() + 1);
+        request.push_str(&user);
+        drop(user);
+        request.push('}');
+        let namespace = admission.object_namespace().map(|name| {
+            let mut text = String::from(r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"#);
+            gofmt::json_string(&mut text, name);
+            text.push_str(",\"labels\":");
+            match context.labels {
+                Labels::Known(labels) if !labels.is_null() => text.push_str(&labels.to_json()),
+                _ => text.push_str("{}"),
+            }
+            text.push_str("}}");
+            text
+        });
+        RequestVariables { request, namespace }
+    }
+
+    /// The parsed documents.
+    pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
+        let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
+        let request = doc::parse(&self.request).ok();
+        // Both texts are written above: an expression must not see null instead.
+        debug_assert!(request.is_some() && namespace.is_some() == self.namespace.is_some());
+        (request, namespace)
+    }
+}
+
+/// Visits what API servers store byte by byte: parameters, and the data of taints.
+fn visit_raw(
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    visit: &mut dyn FnMut(&Path<'_>, Value<'_>),
+) {
+    site::visit_parameters(admission, context.classes, &mut |at, parameters| visit(at, parameters.value));
+    walk(admission, &mut |site| {
+        if let Site::Taint { at, taint } = site {
+            visit(&at.field("data"), taint.taint.data());
+        }
+    });
+}
+
+/// Every key and value in its order, duplicates included.
+fn as_written(value: Value<'_>) -> String {
+    let mut out = String::new();
+    for part in value.descendants() {
+        // Writing to a `String` cannot fail.
+        _ = write!(out, "{:?} {} {:?};", part.kind(), part.len(), part.str());
+        if part.kind() == ValueKind::Number {
+            out.push_str(part.text());
+        }
+    }
+    out
+}
+
+impl Policy {
+    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see what a driver
+    /// sees. They are reported, unless they are stored as they are.
+    pub(super) fn has_ambiguous_keys(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) -> bool {
+        if self.expressions.is_empty() {
+            return false;
+        }
+        let before = report.reported;
+        let mut stored: HashSet<String> = HashSet::new();
+        if let Some(old) = admission.for_stored_object() {
+            visit_raw(&old, context, &mut |_, value| _ = stored.insert(as_written(value)));
+        }
+        visit_raw(admission, context, &mut |at, value| {
+            let sought = &self.expressions.sought;
+            if value.is_null() {
+                return;
+            }
+            if stored.is_empty() || !stored.contains(&as_written(value)) {
+                report.check_sought_keys(self, POLICY_VALIDATION, sought, value, at);
+            }
+        });
+        report.reported > before
+    }
+
+    /// True if every match condition holds.
+    pub(super) fn conditions_hold(
+        &self,
+        variables: &Variables<'_>,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) -> bool {
+        let mut failures = Vec::new();
+        for condition in &self.expressions.conditions {
+            if self.lacks_namespace(&condition.program, admission, context, report) {
+                return false;
+            }
+            match condition.program.evaluate_bool(variables) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(reason) => failures.push(format!("match condition {}: {reason}", condition.name)),
+            }
+        }
+        if self.expressions.ignores_failures || failures.is_empty() {
+            return true;
+        }
+        for failure in failures {
+            let detail = format!("cannot evaluate {}: {failure}", self.describe());
+            report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
+        }
+        false
+    }
+
+    /// Evaluates the validations.
+    pub(super) fn check_validations(
+        &self,
+        variables: &Variables<'_>,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        for (index, validation) in self.expressions.validations.iter().enumerate() {
+            if self.lacks_namespace(&validation.program, admission, context, report) {
+                return;
+            }
+            match validation.program.evaluate_bool(variables) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let computed =
+                        validation.message_program.as_ref().and_then(|it| it.evaluate_string(variables).ok());
+                    let message = computed
+                        .or_else(|| validation.message.as_deref().map(str::to_owned))
+                        .unwrap_or_else(|| format!("failed expression: {}", validation.text));
+                    let detail = format!("{message}; see {}", self.describe());
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Forbidden, detail);
+                    report.shorten_last(self, message);
+                }
+                Err(_) if self.expressions.ignores_failures => {}
+                Err(reason) => {
+                    let detail =
+                        format!("cannot evaluate {}: validations[{index}]: {reason}", self.describe());
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
+                }
+            }
+        }
+    }
+
+    /// True if the expression uses a namespace whose labels are not known.
+    fn lacks_namespace(
+        &self,
+        program: &Program,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) -> bool {
+        let namespace = admission.object_namespace();
+        let is_unknown =
+            program.needs_namespace && namespace.is_some() && matches!(context.labels, Labels::Unknown);
+        if let Some(namespace) = namespace.filter(|_| is_unknown) {
+            let detail = format!(
+                "{} uses namespaceObject, but namespace {namespace:?} is not available",
+                self.describe()
+            );
+            let metadata = Path::ROOT.field("metadata");
+            report.report(self, POLICY_LOOKUP, &metadata.field("namespace"), ErrorType::Internal, detail);
+        }
+        is_unknown
+    }
+}
+
+/// Evaluates an expression, for tests of expressions that the API server evaluates.
+pub fn evaluate(
+    expression: &str,
+    object: Value<'_>,
+    old: Value<'_>,
+    request: Value<'_>,
+) -> Result<bool, String> {
+    let program = Program::compile(expression).map_err(|error| error.message)?;
+    program.evaluate_bool(&Variables::new(object, old, request, Value::absent()))
+}

@@ -1,0 +1,216 @@
+//! Entries of `allow` and `deny`: how they are read, described and expire.
+
+use std::borrow::Cow;
+
+use super::schema::PolicyFaults;
+use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::names;
+
+/// The fields that all entries have.
+#[derive(Clone, Debug)]
+pub(super) struct EntryTerms {
+    /// `allow[0]`
+    pub(super) location: Box<str>,
+    pub(super) values: Option<Vec<Box<str>>>,
+    pub(super) effects: Effects,
+    pub(super) reason: Option<Box<str>>,
+    pub(super) expires: Option<Timestamp>,
+}
+
+impl EntryTerms {
+    /// Reads an entry of a list.
+    pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> EntryTerms {
+        let (values, effects) = (entry.get("values"), entry.get("effects"));
+        let (reason, expires) = (entry.get("reason"), entry.get("expires"));
+        let end = gotime::parse(expires.str()).ok();
+        // An entry that never expires would be the wrong reading of a bad time; the schema has refused those.
+        debug_assert!(end.is_some() == expires.exists(), "{}", expires.str());
+        let all = |all: Effects, name: Value<'_>| all.or(Effects::named(name.str()));
+        EntryTerms {
+            location: format!("{list}[{index}]").into(),
+            values: values.exists().then(|| values.items().map(|value| value.str().into()).collect()),
+            effects: if effects.exists() { effects.items().fold(Effects::EMPTY, all) } else { Effects::ALL },
+            reason: reason.exists().then(|| reason.str().into()),
+            expires: end,
+        }
+    }
+
+    /// True if the entry has expired. Without a clock, an entry with `expires` counts as expired.
+    pub(super) fn is_expired(&self, now: Option<Timestamp>) -> bool {
+        self.expired_at(now).is_some()
+    }
+
+    /// When it expired, if it has.
+    pub(super) fn expired_at(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        self.expires.filter(|expires| now.is_none_or(|now| *expires <= now))
+    }
+
+    /// True if they include a taint with that value and effect.
+    pub(super) fn contain(&self, value: &str, effect: &str) -> bool {
+        self.effects.contains(Effects::named(effect))
+            && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
+    }
+
+    /// ` (reason)`, if there is one.
+    pub(super) fn reason_suffix(&self) -> String {
+        self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
+    }
+
+    /// `, values: [a, b], effects: [NoSchedule]`, for what is limited.
+    pub(super) fn describe(&self) -> String {
+        let mut out = String::new();
+        if let Some(values) = &self.values {
+            out.push_str(", values: [");
+            let quoted: Vec<String> = values.iter().map(|value| yaml_scalar(value)).collect();
+            out.push_str(&quoted.join(", "));
+            out.push(']');
+        }
+        if self.effects != Effects::ALL {
+            out.push_str(", effects: [");
+            out.push_str(&self.effects.names().collect::<Vec<_>>().join(", "));
+            out.push(']');
+        }
+        out
+    }
+}
+
+/// A YAML scalar, quoted only where necessary.
+pub(super) fn yaml_scalar(text: &str) -> String {
+    let plain =
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
+    if plain && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) {
+        text.to_owned()
+    } else {
+        format!("{text:?}")
+    }
+}
+
+/// An entry about tolerations.
+#[derive(Clone, Debug)]
+pub(super) struct TolerationEntry {
+    pub(super) entry: PolicyEntry,
+    pub(super) terms: EntryTerms,
+}
+
+impl TolerationEntry {
+    /// Reads a list of entries.
+    pub(super) fn read_all(
+        list: Value<'_>,
+        name: &'static str,
+        at: &Path<'_>,
+        faults: &mut PolicyFaults,
+    ) -> Vec<TolerationEntry> {
+        let mut grants = Vec::new();
+        for (index, entry) in list.items().enumerate() {
+            let text = entry.get("key").str();
+            let Some(keys) = KeyPattern::parse(text).filter(can_match) else {
+                let message = format!("{text:?} is not valid; use a key, `prefix/*` or `*`");
+                let (list_at, index_at);
+                list_at = at.field(name);
+                index_at = list_at.index(index);
+                faults.report(&index_at.field("key"), message);
+                continue;
+            };
+            let terms = EntryTerms::read(entry, name, index);
+            let entry = PolicyEntry {
+                keys,
+                values: terms.values.clone(),
+                effects: terms.effects,
+                seconds: entry.get("maxTolerationSeconds").int(),
+            };
+            grants.push(TolerationEntry { entry, terms });
+        }
+        grants
+    }
+
+    /// `{key: a/b, values: [c], maxTolerationSeconds: 600}`
+    pub(super) fn describe(&self) -> String {
+        let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
+        let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.describe());
+        format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
+    }
+}
+
+/// True if an API server accepts keys that the pattern contains. An entry for any others would do nothing, unnoticed.
+fn can_match(keys: &KeyPattern) -> bool {
+    match keys {
+        KeyPattern::Any => true,
+        KeyPattern::Prefix(prefix) => names::is_label_key(&format!("{prefix}a")),
+        KeyPattern::Exact(key) => names::is_label_key(key),
+    }
+}
+
+/// An entry about taints: keys are globs, and `${driver}` stands for the driver.
+#[derive(Clone, Debug)]
+pub(super) struct TaintEntry {
+    pub(super) key: Box<str>,
+    pub(super) terms: EntryTerms,
+}
+
+impl TaintEntry {
+    /// Reads a list of entries.
+    pub(super) fn read_all(list: Value<'_>, name: &str) -> Vec<TaintEntry> {
+        let entries = list.items().enumerate();
+        entries
+            .map(|(index, entry)| TaintEntry {
+                key: entry.get("key").str().into(),
+                terms: EntryTerms::read(entry, name, index),
+            })
+            .collect()
+    }
+
+    /// `{key: "a/*", effects: [None]}`
+    pub(super) fn describe(&self) -> String {
+        format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.describe())
+    }
+}
+
+/// A glob in which the driver replaces `${driver}`. A driver is a DNS name, so it contains no wildcard.
+pub(super) fn with_driver<'p>(pattern: &'p str, driver: &str) -> Cow<'p, str> {
+    if pattern.contains(DRIVER_PLACEHOLDER) {
+        Cow::Owned(pattern.replace(DRIVER_PLACEHOLDER, driver))
+    } else {
+        Cow::Borrowed(pattern)
+    }
+}
+
+/// Placeholder for the driver of a slice or of a rule's selector.
+pub(super) const DRIVER_PLACEHOLDER: &str = "${driver}";
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryTerms, with_driver, yaml_scalar};
+    use tollgate_document::doc;
+    use tollgate_formats::gotime;
+
+    #[test]
+    fn an_entry_expires_at_its_time_and_without_a_clock() {
+        let entry = doc::parse(r#"{"expires":"2026-01-02T00:00:00Z"}"#).unwrap();
+        let terms = EntryTerms::read(entry.root(), "allow", 0);
+        let time = |text: &str| gotime::parse(text).unwrap();
+        assert_eq!(terms.expired_at(Some(time("2026-01-01T23:59:59Z"))), None);
+        for now in [Some(time("2026-01-02T00:00:00Z")), None] {
+            assert_eq!(terms.expired_at(now), Some(time("2026-01-02T00:00:00Z")));
+            assert!(terms.is_expired(now));
+        }
+        let endless = doc::parse("{}").unwrap();
+        assert!(!EntryTerms::read(endless.root(), "allow", 0).is_expired(None));
+    }
+
+    #[test]
+    fn scalars_are_quoted_where_yaml_needs_it() {
+        for (text, expected) in [("a/b-c", "a/b-c"), ("", "\"\""), ("1", "\"1\""), ("a b", "\"a b\"")] {
+            assert_eq!(yaml_scalar(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_driver_is_filled_in() {
+        assert_eq!(with_driver("${driver}/*", "gpu.example.com"), "gpu.example.com/*");
+        assert_eq!(with_driver("${driver}/*", ""), "/*");
+        assert_eq!(with_driver("a/*", "gpu.example.com"), "a/*");
+    }
+}

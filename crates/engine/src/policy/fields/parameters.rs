@@ -1,0 +1,93 @@
+//! Fields of a ParameterPolicy.
+
+use super::{
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES,
+    OPERATIONS, SCHEMA_FILE, SELECTED, UNAVAILABLE, VALIDATIONS,
+};
+use crate::policy::schema::{Struct, Ty, field, required};
+use tollgate_api::profile::ApiKind;
+
+/// ParameterPolicy.
+pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SPEC);
+
+static SPEC: Struct = Struct {
+    name: "ParameterPolicySpec",
+    fields: &[
+        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
+        EXEMPT,
+        ACTION,
+        CONTACT,
+        DOCS,
+        FAILURE,
+        UNAVAILABLE,
+        CONDITIONS,
+        VALIDATIONS,
+        field("schemas", Ty::List(&Ty::Struct(&PARAMETER_SCHEMA)), "JSON Schemas for opaque parameters"),
+        field(
+            "unknown",
+            Ty::OneOf(LEVELS),
+            "What happens to parameters whose apiVersion and kind are not in `schemas` (default: `Allow`)",
+        ),
+    ],
+};
+
+/// Of both groups where a name is used twice: classic DRA has a ResourceClaim too.
+const MATCH_RESOURCES: &[&str] = &[
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceClass",
+    "Pod",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "CronJob",
+];
+
+static MATCH: Struct = Struct {
+    name: "ParameterMatch",
+    fields: &[
+        NAMESPACES,
+        EXCLUDED,
+        SELECTED,
+        DRIVERS,
+        OPERATIONS,
+        field(
+            "resources",
+            Ty::NonEmptyList(&Ty::OneOf(MATCH_RESOURCES)),
+            "Kinds of objects to include (default: all)",
+        ),
+    ],
+};
+
+static PARAMETER_SCHEMA: Struct = Struct {
+    name: "ParameterSchema",
+    fields: &[
+        field(
+            "apiVersion",
+            Ty::NonEmptyStr,
+            "apiVersion of the parameters; omit it for parameters that have no apiVersion",
+        ),
+        field("kind", Ty::NonEmptyStr, "kind of the parameters; omit it for parameters that have no kind"),
+        field("schema", Ty::Schema, "JSON Schema for the parameters"),
+        SCHEMA_FILE,
+    ],
+};
+
+/// Kinds of objects it can apply to; `match.resources` narrows them. Pods carry templates of classic claims.
+pub(in crate::policy) const RESOURCES: &[ApiKind] = &[
+    ApiKind::ResourceClaim,
+    ApiKind::ResourceClaimTemplate,
+    ApiKind::DeviceClass,
+    ApiKind::ClassicClass,
+    ApiKind::ClassicClaim,
+    ApiKind::Pod,
+    ApiKind::Deployment,
+    ApiKind::StatefulSet,
+    ApiKind::DaemonSet,
+    ApiKind::ReplicaSet,
+    ApiKind::Job,
+    ApiKind::CronJob,
+];

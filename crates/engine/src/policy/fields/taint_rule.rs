@@ -1,0 +1,80 @@
+//! Fields of a TaintRulePolicy.
+
+use super::{
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, EXEMPTIONS, FAILURE, LEVELS, META,
+    NAMESPACES, OPERATIONS, SELECTED, UNAVAILABLE, VALIDATIONS,
+};
+use crate::policy::schema::{Struct, Ty, field, required};
+use tollgate_api::profile::ApiKind;
+
+/// TaintRulePolicy.
+pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SPEC);
+
+static SPEC: Struct = Struct {
+    name: "TaintRulePolicySpec",
+    fields: &[
+        field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
+        EXEMPT,
+        ACTION,
+        CONTACT,
+        DOCS,
+        FAILURE,
+        UNAVAILABLE,
+        CONDITIONS,
+        VALIDATIONS,
+        field(
+            "requireSelector",
+            Ty::List(&Ty::OneOf(&["driver", "pool", "device", "any"])),
+            "Criteria that `deviceSelector` must set; `any` requires at least one criterion",
+        ),
+        field(
+            "twoSteps",
+            Ty::Bool,
+            "Whether a rule must be created with effect `None`; a later update with the same selector and taint can set \
+             a stronger effect (default: false)",
+        ),
+        field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
+        field(
+            "onUnknown",
+            Ty::OneOf(LEVELS),
+            "What happens if `maxImpact` applies to a rule but its impact is not known (default: `Deny`)",
+        ),
+        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Annotation with which users can exceed `maxImpact`"),
+    ],
+};
+
+static MATCH: Struct = Struct {
+    name: "RuleMatch",
+    fields: &[
+        NAMESPACES,
+        EXCLUDED,
+        SELECTED,
+        DRIVERS,
+        OPERATIONS,
+        field("resources", Ty::NonEmptyList(&Ty::OneOf(&["DeviceTaintRule"])), "Kinds of objects to include"),
+    ],
+};
+
+static MAX_IMPACT: Struct = Struct {
+    name: "MaxImpact",
+    fields: &[
+        field("devices", Ty::Int(0), "Maximum number of devices that a rule may select"),
+        field("pods", Ty::Int(0), "Maximum number of pods that a rule may evict"),
+        field("namespaces", Ty::Int(0), "Maximum number of namespaces in which a rule may evict pods"),
+    ],
+};
+
+static ACKNOWLEDGE: Struct = Struct {
+    name: "Acknowledge",
+    fields: &[
+        required(
+            "annotation",
+            Ty::NonEmptyStr,
+            "Name of the annotation; its value must be the number of evicted pods",
+        ),
+        field("groups", EXEMPTIONS, "Groups that may set the annotation, as globs (default: everyone)"),
+    ],
+};
+
+/// Kinds of objects it can apply to; `match.resources` narrows them.
+pub(in crate::policy) const RESOURCES: &[ApiKind] = &[ApiKind::DeviceTaintRule];

@@ -1,0 +1,268 @@
+//! Keys that a Go decoder takes for others: the same one twice, and names that differ from a known one in case only.
+//!
+//! Drivers decode with Go's `encoding/json`, which takes the last of equal keys, merges objects, and falls back to
+//! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys are
+//! faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all other
+//! keys are those of a map, and free. Expressions have no schema: known are the names that they contain ([`SoughtNames`]).
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::evaluate::Evaluation;
+use super::explain::ViolationSink;
+use super::{cut, fold};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::Path;
+
+/// What says which type the value is.
+pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
+
+/// Looks at every key of a value that the subschemas of those numbers, and what they refer to, may apply to.
+pub(super) fn check(
+    run: &mut Evaluation<'_>,
+    value: Value<'_>,
+    schemas: &[u32],
+    names: &[&str],
+    at: &Path<'_>,
+    faults: &mut ViolationSink<'_>,
+) {
+    if faults.is_full() || value.is_empty() || !run.take(value.len() as u64) {
+        return;
+    }
+    let schemas = all_branches(run, schemas);
+    match value.kind() {
+        ValueKind::Object => {
+            report_duplicates(value, at, faults, |_| true);
+            for (key, member) in value.members() {
+                if faults.is_full() || !run.take(schemas.len() as u64) {
+                    return;
+                }
+                let key_at = at.field(key.text());
+                if let Some(intended_name) = intended_name(run, key.text(), &schemas, names) {
+                    faults.report(
+                        &key_at,
+                        member.to_json(),
+                        describe_other_case(key.text(), &intended_name),
+                        true,
+                    );
+                }
+                if !member.is_empty() {
+                    let below = for_member(run, &schemas, key);
+                    check(run, member, &below, &[], &key_at, faults);
+                }
+            }
+        }
+        ValueKind::Array => {
+            for (index, item) in value.items().enumerate().filter(|(_, item)| !item.is_empty()) {
+                if faults.is_full() || !run.take(schemas.len() as u64) {
+                    return;
+                }
+                let below = for_item(run, &schemas, index);
+                check(run, item, &below, &[], &at.index(index), faults);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The names that the expressions of a policy look for, at whatever depth.
+#[derive(Debug, Default)]
+pub(in crate::policy) struct SoughtNames {
+    /// Each under its folded form.
+    names: HashMap<String, BTreeSet<String>>,
+    /// The expressions look into parameters or data, perhaps under names that they compute.
+    looks_inside: bool,
+}
+
+/// Fields whose values a server passes on as they are, and those that contain them.
+const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
+
+impl SoughtNames {
+    /// The names of some expressions.
+    pub(in crate::policy) fn of<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
+        let mut sought = SoughtNames::default();
+        for name in names {
+            sought.looks_inside |= OPAQUE_FIELDS.contains(&name.as_str());
+            sought.names.entry(fold::folded(name)).or_default().insert(name.clone());
+        }
+        sought
+    }
+
+    /// The name that a key is taken for, if it is not that name. Elsewhere the same names have another meaning.
+    fn intended(&self, key: &str) -> Option<&str> {
+        if !self.looks_inside {
+            return None;
+        }
+        let names = self.names.get(fold::folded(key).as_str())?;
+        if names.contains(key) { None } else { names.first().map(String::as_str) }
+    }
+}
+
+/// Looks at every key of a value for names that an expression would not find, or would find with another value.
+pub(super) fn check_sought(
+    run: &mut Evaluation<'_>,
+    value: Value<'_>,
+    sought: &SoughtNames,
+    at: &Path<'_>,
+    faults: &mut ViolationSink<'_>,
+) {
+    if faults.is_full() || value.is_empty() || !run.take(value.len() as u64) {
+        return;
+    }
+    if value.kind() == ValueKind::Array {
+        for (index, item) in value.items().enumerate() {
+            check_sought(run, item, sought, &at.index(index), faults);
+        }
+        return;
+    }
+    report_duplicates(value, at, faults, |_| true);
+    if sought.looks_inside {
+        report_other_cases(value, at, faults);
+    }
+    for (key, member) in value.members() {
+        let key_at = at.field(key.text());
+        if let Some(name) = sought.intended(key.text()) {
+            faults.report(&key_at, member.to_json(), describe_other_case(key.text(), name), true);
+        }
+        check_sought(run, member, sought, &key_at, faults);
+    }
+}
+
+/// Keys of one object that differ in case only.
+fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+    let mut first: HashMap<String, &str> = HashMap::new();
+    for (key, member) in value.members() {
+        let known = *first.entry(fold::folded(key.text())).or_insert(key.text());
+        if known != key.text() {
+            let text = describe_other_case(key.text(), &cut(known));
+            faults.report(&at.field(key.text()), member.to_json(), text, true);
+        }
+    }
+}
+
+/// Looks at the keys that say which type a value is, and at no others.
+pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+    let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
+    report_duplicates(value, at, faults, |key| intended_name(key).is_some());
+    for (key, member) in value.members() {
+        if let Some(name) = intended_name(key.text()).filter(|name| *name != key.text()) {
+            faults.report(
+                &at.field(key.text()),
+                member.to_json(),
+                describe_other_case(key.text(), name),
+                true,
+            );
+        }
+    }
+}
+
+/// The values of all keys that a Go decoder takes for that one.
+pub(in crate::policy) fn values_of<'d>(
+    value: Value<'d>,
+    name: &'static str,
+) -> impl Iterator<Item = &'d str> {
+    let members = value.members();
+    members.filter(move |(key, _)| fold::is_same(key.text(), name)).map(|(_, value)| value.str())
+}
+
+fn describe_other_case(key: &str, name: &str) -> String {
+    format!(
+        "key \"{}\" differs from \"{name}\" only in case, and Go decoders read it as \"{name}\": write \"{name}\"",
+        cut(key)
+    )
+}
+
+/// Keys that come more than once.
+fn report_duplicates(
+    value: Value<'_>,
+    at: &Path<'_>,
+    faults: &mut ViolationSink<'_>,
+    matters: impl Fn(&str) -> bool,
+) {
+    let mut keys: Vec<&str> = value.members().map(|(key, _)| key.text()).filter(|key| matters(key)).collect();
+    keys.sort_unstable();
+    let mut last = None;
+    for pair in keys.windows(2) {
+        let [one, next] = pair else { continue };
+        if one == next && last != Some(*one) && !faults.is_full() {
+            last = Some(*one);
+            let text =
+                format!("key \"{}\" is set twice, and decoders differ in which value they use", cut(one));
+            faults.report(&at.field(one), as_written(value), text, true);
+        }
+    }
+}
+
+/// An object with all its members, in their order.
+fn as_written(value: Value<'_>) -> String {
+    let mut out = String::from("{");
+    for (key, member) in value.members() {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        tollgate_formats::gofmt::json_string(&mut out, key.text());
+        out.push(':');
+        out.push_str(&member.to_json());
+    }
+    out.push('}');
+    out
+}
+
+/// The subschemas, and all that may apply to the same value because of them.
+fn all_branches(run: &mut Evaluation<'_>, schemas: &[u32]) -> Vec<u32> {
+    let graph = run.graph();
+    let mut all = schemas.to_vec();
+    all.sort_unstable();
+    all.dedup();
+    let mut seen: std::collections::HashSet<u32> = all.iter().copied().collect();
+    let mut next = 0;
+    while let Some(schema) = all.get(next).and_then(|number| graph.get(*number)) {
+        schema.in_place(&mut |number| {
+            if seen.insert(number) {
+                all.push(number);
+            }
+        });
+        next += 1;
+        if !run.take(1) {
+            break;
+        }
+    }
+    all
+}
+
+/// The known name that a key is taken for, if it is not that name.
+fn intended_name(run: &Evaluation<'_>, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
+    let known = || schemas.iter().filter_map(|number| run.graph().get(*number));
+    if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {
+        return None;
+    }
+    if let Some(name) = names.iter().find(|name| fold::is_same(name, key)) {
+        return Some((*name).to_owned());
+    }
+    if known().all(|schema| schema.properties.is_empty()) {
+        return None;
+    }
+    let folded = fold::folded(key);
+    known().find_map(|schema| schema.folded.get(folded.as_str())).map(ToString::to_string)
+}
+
+fn for_member(run: &mut Evaluation<'_>, schemas: &[u32], key: Value<'_>) -> Vec<u32> {
+    let mut below = Vec::new();
+    for number in schemas {
+        let Some(schema) = run.graph().get(*number) else { continue };
+        if schema.has_members() && run.take_for_key(schema, key) {
+            schema.for_member(key, &mut |next| below.push(next));
+        }
+        below.extend(schema.unevaluated_properties);
+    }
+    below
+}
+
+fn for_item(run: &Evaluation<'_>, schemas: &[u32], index: usize) -> Vec<u32> {
+    let known = schemas.iter().filter_map(|number| run.graph().get(*number));
+    known
+        .flat_map(|schema| {
+            let contains = schema.contains.map(|contains| contains.schema);
+            [schema.for_item(index), contains, schema.unevaluated_items].into_iter().flatten()
+        })
+        .collect()
+}

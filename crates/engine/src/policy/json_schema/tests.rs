@@ -1,0 +1,427 @@
+//! What schemas say, how much it costs, and that it is what the `jsonschema` crate says.
+#![expect(clippy::disallowed_types, reason = "the other side of the comparison")]
+
+mod keys;
+
+use super::{Budget, Schema};
+use tollgate_document::doc;
+use tollgate_document::field::{Path, PathStyle};
+
+fn told(schema: &Schema, value: &str) -> (Vec<String>, u64) {
+    let document = doc::parse(value).unwrap();
+    let mut found = Vec::new();
+    let mut budget = Budget::default();
+    schema.check(document.root(), &Path::ROOT.field("data"), &mut budget, &mut |at, fault| {
+        found.push(format!("{}: {}", at.owned().print(PathStyle::User), fault.text));
+    });
+    (found, budget.taken())
+}
+
+fn faults(schema: &str, value: &str) -> Result<Vec<String>, String> {
+    Schema::compile(schema).map(|schema| told(&schema, value).0)
+}
+
+#[test]
+fn faults_point_into_the_value() {
+    let schema = r#"{"properties":{"a/b":{"items":{"type":"string"}},"n":{"maximum":3}},"required":["n"]}"#;
+    assert_eq!(faults(schema, r#"{"n":2}"#).unwrap(), [""; 0]);
+    assert_eq!(
+        faults(schema, r#"{"a/b":["x",7]}"#).unwrap(),
+        ["data: \"n\" is a required property", "data.a/b[1]: 7 is not of type \"string\""]
+    );
+}
+
+#[test]
+fn references_to_elsewhere_and_bad_schemas_are_refused() {
+    for schema in [
+        r#"{"$ref":"http://example.com/s.json"}"#,
+        r#"{"$ref":"file:///etc/passwd"}"#,
+        r#"{"type":"strin"}"#,
+        r#"{"pattern":"(?=a)b"}"#,
+        r#"{"$ref":"other.json"}"#,
+    ] {
+        assert!(Schema::compile(schema).is_err(), "{schema}");
+    }
+}
+
+#[test]
+fn a_schema_that_never_ends_is_refused() {
+    for schema in [
+        r##"{"$ref":"#"}"##,
+        r##"{"allOf":[{"$ref":"#"}]}"##,
+        r##"{"anyOf":[{"$ref":"#"},{"type":"string"}]}"##,
+        r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}"##,
+        r##"{"$defs":{"a":{"not":{"$ref":"#/$defs/a"}}},"items":{"$ref":"#/$defs/a"}}"##,
+    ] {
+        let told = Schema::compile(schema).unwrap_err();
+        assert!(told.contains("refers to itself"), "{schema}: {told}");
+    }
+}
+
+#[test]
+fn what_nests_too_deep_is_a_fault_and_not_a_crash() {
+    let schema = r##"{"items":{"$ref":"#"}}"##;
+    for depth in [128, 3_000, 9_000] {
+        let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        let told = faults(schema, &deep).unwrap();
+        assert_eq!(told, ["data: cannot be checked: it is nested deeper than 127 levels"], "{depth}");
+    }
+    let deep = format!("{}1{}", "[".repeat(127), "]".repeat(127));
+    assert_eq!(faults(schema, &deep).unwrap(), [""; 0]);
+    // A long way through the schema at each level.
+    let chain: Vec<String> =
+        (0..40).map(|i| format!(r##""c{i}":{{"allOf":[{{"$ref":"#/$defs/c{}"}}]}}"##, i + 1)).collect();
+    let schema = format!(
+        r##"{{"$ref":"#/$defs/c0","$defs":{{{},"c40":{{"items":{{"$ref":"#/$defs/c0"}}}}}}}}"##,
+        chain.join(",")
+    );
+    let told = faults(&schema, &deep).unwrap();
+    assert!(told[0].contains("cannot be checked"), "{told:?}");
+    let shallow = format!("{}1{}", "[".repeat(5), "]".repeat(5));
+    assert_eq!(faults(&schema, &shallow).unwrap(), [""; 0]);
+    let schema = schema.replace(r#""c40":{"#, r#""c40":{"not":{"const":1},"#);
+    assert_eq!(
+        faults(&schema, &shallow).unwrap(),
+        ["data[0][0][0][0][0]: {\"const\":1} is not allowed for 1"]
+    );
+}
+
+#[test]
+fn references_by_id_and_anchor_are_followed() {
+    let schema = r##"{
+      "$id": "https://example.com/s.json",
+      "$defs": {"p": {"$id": "p.json", "$defs": {"q": {"maxLength": 1}}, "type": "string", "$ref": "#/$defs/q"},
+                "q": {"$anchor": "q", "type": "integer"}},
+      "properties": {"a": {"$ref": "p.json"}, "b": {"$ref": "#q"}, "c": {"$ref": "https://example.com/s.json#/$defs/q"}}
+    }"##;
+    assert_eq!(faults(schema, r#"{"a":"x","b":1,"c":2}"#).unwrap(), [""; 0]);
+    assert_eq!(
+        faults(schema, r#"{"a":"xy","b":"x","c":"y"}"#).unwrap(),
+        [
+            "data.a: \"xy\" is longer than 1 character",
+            "data.b: \"x\" is not of type \"integer\"",
+            "data.c: \"y\" is not of type \"integer\""
+        ]
+    );
+    let dynamic = r##"{"$dynamicAnchor":"n","type":"object","properties":{"a":{"$dynamicRef":"#n"}}}"##;
+    assert_eq!(faults(dynamic, r#"{"a":{"a":1}}"#).unwrap(), ["data.a.a: 1 is not of type \"object\""]);
+    let several = schema.replace(r##""$ref": "#q""##, r##""$dynamicRef": "#q""##);
+    assert!(Schema::compile(&several).unwrap_err().contains("$dynamicRef"));
+    let four = r##"{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://example.com/a","type":"object",
+        "properties":{"a":{"$ref":"#/definitions/d","type":"string"}},"definitions":{"d":{"minimum":1,"exclusiveMinimum":true}}}"##;
+    assert_eq!(faults(four, r#"{"a":1}"#).unwrap(), ["data.a: 1 is less than or equal to the minimum of 1"]);
+}
+
+#[test]
+fn a_hostile_text_is_matched_in_linear_time() {
+    let hostile = format!("\"{}\"", "a".repeat(50_000));
+    assert_eq!(faults(r#"{"pattern":"^(a+)+$"}"#, &hostile).unwrap(), [""; 0]);
+}
+
+/// The schema of the report: and/or/not expressions.
+const EXPRESSIONS: &str = r##"{
+  "properties": {"filter": {"$ref": "#/$defs/expr"}},
+  "$defs": {"expr": {"oneOf": [
+    {"required": ["op", "args"], "properties": {"op": {"const": "and"}, "args": {"type": "array", "items": {"$ref": "#/$defs/expr"}}}},
+    {"required": ["op", "args"], "properties": {"op": {"const": "or"}, "args": {"type": "array", "items": {"$ref": "#/$defs/expr"}}}},
+    {"required": ["op", "args"], "properties": {"op": {"const": "not"}, "args": {"type": "array", "items": {"$ref": "#/$defs/expr"}}}},
+    {"required": ["op", "key"], "properties": {"op": {"const": "has"}, "key": {"type": "string"}}}
+  ]}}
+}"##;
+
+fn expression(depth: usize, leaf: &str) -> String {
+    let open = r#"{"op":"and","args":["#.repeat(depth);
+    format!(r#"{{"filter":{open}{leaf}{}}}"#, "]}".repeat(depth))
+}
+
+#[test]
+fn recursive_one_of_costs_linear_steps_even_for_an_invalid_leaf() {
+    let schema = Schema::compile(EXPRESSIONS).unwrap();
+    for leaf in [r#"{"op":"has","key":1}"#, r#"{"op":"has","key":"a"}"#] {
+        let cost = |depth| told(&schema, &expression(depth, leaf)).1;
+        for depth in [10, 14, 20, 30, 60] {
+            assert!(cost(depth) <= 60 * (depth as u64 + 1), "{depth}: {} steps", cost(depth));
+        }
+    }
+    let (found, _) = told(&schema, &expression(14, r#"{"op":"has","key":1}"#));
+    assert_eq!(found.len(), 1, "one fault, not a tree of them");
+    assert!(found[0].starts_with("data.filter: "), "{found:?}");
+    assert!(found[0].ends_with("is not valid under any of the schemas listed in the 'oneOf' keyword"));
+    assert_eq!(told(&schema, &expression(14, r#"{"op":"has","key":"a"}"#)).0, [""; 0]);
+}
+
+#[test]
+fn ambiguous_alternatives_cost_linear_steps() {
+    let branch = r##"{"properties":{"a":{"$ref":"#"},"b":{"$ref":"#"}}}"##;
+    for (what, end) in [("anyOf", "{}"), ("oneOf", "{}"), ("allOf", "{}")] {
+        let schema = format!(r#"{{"type":"object","{what}":[{branch},{branch},{branch}]}}"#);
+        let schema = Schema::compile(&schema).unwrap();
+        for leaf in ["1", end] {
+            let value = |depth: usize| format!("{}{leaf}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+            for depth in [10, 20, 60] {
+                let steps = told(&schema, &value(depth)).1;
+                assert!(steps <= 60 * (depth as u64 + 1), "{what} {depth}: {steps} steps");
+            }
+        }
+    }
+}
+
+#[test]
+fn conditions_and_negations_cost_linear_steps() {
+    for schema in [
+        r##"{"type":"object","if":{"properties":{"a":{"$ref":"#"}}},"then":{"properties":{"a":{"$ref":"#"}}},"else":{"properties":{"a":{"$ref":"#"}}}}"##,
+        r##"{"type":"object","not":{"not":{"properties":{"a":{"$ref":"#"}}}},"properties":{"a":{"$ref":"#"}}}"##,
+        r##"{"type":"object","dependentSchemas":{"a":{"properties":{"a":{"$ref":"#"}}}},"allOf":[{"properties":{"a":{"$ref":"#"}}}]}"##,
+        r##"{"type":"object","unevaluatedProperties":false,"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}"##,
+        r##"{"type":"object","patternProperties":{"^a":{"$ref":"#"},"a$":{"$ref":"#"}},"properties":{"a":{"$ref":"#"}}}"##,
+    ] {
+        let compiled = Schema::compile(schema).unwrap();
+        for leaf in ["1", "{}"] {
+            for depth in [10, 20, 60] {
+                let value = format!("{}{leaf}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+                let steps = told(&compiled, &value).1;
+                assert!(steps <= 80 * (depth as u64 + 1), "{schema} {depth}: {steps} steps");
+            }
+        }
+    }
+}
+
+#[test]
+fn references_that_double_are_judged_once_each() {
+    for what in ["anyOf", "allOf", "oneOf"] {
+        let defs: Vec<String> = (0..60)
+            .map(|i| {
+                let next = i + 1;
+                format!(
+                    r##""a{i}":{{"{what}":[{{"$ref":"#/$defs/a{next}"}},{{"$ref":"#/$defs/a{next}"}}]}}"##
+                )
+            })
+            .collect();
+        let schema =
+            format!(r##"{{"$ref":"#/$defs/a0","$defs":{{{},"a60":{{"type":"string"}}}}}}"##, defs.join(","));
+        let compiled = Schema::compile(&schema).unwrap();
+        for value in ["1", "\"a\"", "[1]"] {
+            let steps = told(&compiled, value).1;
+            assert!(steps < 1_500, "{what} {value}: {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn what_takes_too_many_steps_is_a_fault() {
+    // Nothing is shared here, so nothing can be remembered: 200 alternatives for each of many items.
+    let branches: Vec<String> = (0..200).map(|i| format!(r#"{{"const":{i}}}"#)).collect();
+    let schema = format!(r#"{{"items":{{"anyOf":[{}]}}}}"#, branches.join(","));
+    let compiled = Schema::compile(&schema).unwrap();
+    let list = |count: usize| format!("[{}999]", "199,".repeat(count));
+    assert_eq!(told(&compiled, &list(10)).0.len(), 1);
+    let (found, steps) = told(&compiled, &list(100_000));
+    assert_eq!(found, ["data: cannot be checked: evaluating its schema exceeds the step limit"]);
+    assert!(steps < 5_000_000, "{steps}");
+}
+
+#[test]
+fn cost_grows_with_the_data_and_no_faster() {
+    for (schema, item) in [
+        (
+            r#"{"items":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}"#,
+            r#"{"a":"x"}"#,
+        ),
+        (r#"{"uniqueItems":true}"#, r#"{"a":"x"}"#),
+        (r#"{"contains":{"const":1}}"#, "2"),
+        (r#"{"items":{"pattern":"^a*$"}}"#, "\"aaaa\""),
+        (r#"{"items":{"enum":["a","b"]}}"#, "\"c\""),
+        (r#"{"items":{"multipleOf":0.5}}"#, "2.5"),
+    ] {
+        let compiled = Schema::compile(schema).unwrap();
+        let cost = |count: usize| told(&compiled, &format!("[{item}{}]", format!(",{item}").repeat(count))).1;
+        let (small, large) = (cost(100), cost(1_000));
+        assert!(large <= small * 12, "{schema}: {small} → {large}");
+    }
+}
+
+#[test]
+fn a_budget_is_for_all_values_of_an_object() {
+    let schema = Schema::compile(r#"{"items":{"type":"string"}}"#).unwrap();
+    let value = format!("[{}\"\"]", "\"\",".repeat(50_000));
+    let document = doc::parse(&value).unwrap();
+    let mut budget = Budget::default();
+    let mut texts = Vec::new();
+    for _ in 0..200 {
+        schema.check(document.root(), &Path::ROOT, &mut budget, &mut |_, fault| texts.push(fault.text));
+    }
+    assert!(texts.last().unwrap().contains("exceeds the step limit"), "{:?}", texts.last());
+    assert!(budget.taken() < 5_000_000);
+}
+
+#[test]
+fn faults_of_large_values_stay_small() {
+    let large = format!(r#"{{"x":"{}"}}"#, "y".repeat(200_000));
+    let required: Vec<String> = (0..50).map(|i| format!("\"r{i}\"")).collect();
+    let schema = Schema::compile(&format!(r#"{{"required":[{}]}}"#, required.join(","))).unwrap();
+    let document = doc::parse(&large).unwrap();
+    let mut bytes = 0;
+    schema.check(document.root(), &Path::ROOT, &mut Budget::default(), &mut |_, fault| {
+        bytes += fault.value.map_or(0, |value| value.len()) + fault.text.len();
+    });
+    assert!(bytes < 2 * large.len(), "{bytes}");
+    let many: Vec<String> = (0..1_000).map(|i| format!(r#""k{i}":1"#)).collect();
+    let told = faults(r#"{"additionalProperties":false}"#, &format!("{{{}}}", many.join(","))).unwrap();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].len() < 400 && told[0].ends_with("and more were unexpected)"), "{told:?}");
+}
+
+/// A small generator, the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+
+    fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
+        from[usize::try_from(self.roll(from.len() as u64)).unwrap()]
+    }
+
+    fn value(&mut self, depth: u64) -> String {
+        match self.roll(if depth == 0 { 6 } else { 10 }) {
+            0 => "null".to_owned(),
+            1 => self.pick(&["true", "false"]).to_owned(),
+            2 => self.pick(&["0", "1", "1.0", "2", "-3", "2.5", "10"]).to_owned(),
+            3..6 => self.pick(&["\"\"", "\"a\"", "\"ab\"", "\"2020-01-01\"", "\"a.b\""]).to_owned(),
+            6..8 => {
+                let items: Vec<String> = (0..self.roll(4)).map(|_| self.value(depth - 1)).collect();
+                format!("[{}]", items.join(","))
+            }
+            _ => {
+                let names = ["a", "ab", "b", "c"];
+                let mut members = Vec::new();
+                for name in names {
+                    if self.roll(2) == 0 {
+                        members.push(format!("\"{name}\":{}", self.value(depth - 1)));
+                    }
+                }
+                format!("{{{}}}", members.join(","))
+            }
+        }
+    }
+
+    fn schema(&mut self, depth: u64, draft: &str) -> String {
+        if depth == 0 || self.roll(8) == 0 {
+            return match self.roll(10) {
+                0 if draft != "4" => self.pick(&["true", "false"]).to_owned(),
+                1 => "{}".to_owned(),
+                2 | 3 => format!("{{\"$ref\":\"#/definitions/{}\"}}", self.pick(&["x", "y"])),
+                _ => format!("{{{}}}", self.assertion(draft)),
+            };
+        }
+        let mut keywords: Vec<String> = Vec::new();
+        let new = draft == "2020" || draft == "2019";
+        for _ in 0..=self.roll(3) {
+            let sub = |dice: &mut Dice| dice.schema(depth - 1, draft);
+            let list = |dice: &mut Dice| {
+                let all: Vec<String> = (0..=dice.roll(2)).map(|_| dice.schema(depth - 1, draft)).collect();
+                format!("[{}]", all.join(","))
+            };
+            let keyword = match self.roll(20) {
+                0 => format!("\"allOf\":{}", list(self)),
+                1 => format!("\"anyOf\":{}", list(self)),
+                2 => format!("\"oneOf\":{}", list(self)),
+                3 => format!("\"not\":{}", sub(self)),
+                4 => format!("\"if\":{},\"then\":{},\"else\":{}", sub(self), sub(self), sub(self)),
+                5 | 6 => format!("\"properties\":{{\"a\":{},\"b\":{}}}", sub(self), sub(self)),
+                7 => format!("\"patternProperties\":{{\"^a\":{}}}", sub(self)),
+                8 => format!("\"additionalProperties\":{}", sub(self)),
+                9 if draft != "4" => format!("\"propertyNames\":{}", sub(self)),
+                10 if draft == "2020" => format!("\"prefixItems\":{}", list(self)),
+                10 => format!("\"items\":{},\"additionalItems\":{}", list(self), sub(self)),
+                11 => format!("\"items\":{}", sub(self)),
+                12 if draft != "4" => format!("\"contains\":{}", sub(self)),
+                13 if new => {
+                    format!("\"contains\":{},\"minContains\":{},\"maxContains\":2", sub(self), self.roll(3))
+                }
+                14 if new => format!("\"dependentSchemas\":{{\"a\":{}}}", sub(self)),
+                14 => format!("\"dependencies\":{{\"a\":{},\"b\":[\"c\"]}}", sub(self)),
+                15 if new => format!("\"unevaluatedProperties\":{}", sub(self)),
+                16 if new => format!("\"unevaluatedItems\":{}", sub(self)),
+                17 => format!("\"$ref\":\"#/definitions/{}\"", self.pick(&["x", "y"])),
+                _ => self.assertion(draft),
+            };
+            let name = keyword.split(':').next().unwrap().to_owned();
+            if !keywords.iter().any(|other| other.contains(&name)) {
+                keywords.push(keyword);
+            }
+        }
+        format!("{{{}}}", keywords.join(","))
+    }
+
+    fn assertion(&mut self, draft: &str) -> String {
+        let all = [
+            r#""type":"string""#,
+            r#""type":"object""#,
+            r#""type":["array","null"]"#,
+            r#""type":"integer""#,
+            r#""enum":[1,"a",null,[],{"a":1}]"#,
+            r#""minimum":1"#,
+            r#""maximum":2"#,
+            r#""multipleOf":0.5"#,
+            r#""minLength":1"#,
+            r#""maxLength":1"#,
+            r#""pattern":"^a""#,
+            r#""minItems":1"#,
+            r#""maxItems":2"#,
+            r#""uniqueItems":true"#,
+            r#""required":["a"]"#,
+            r#""maxProperties":1"#,
+            r#""format":"date""#,
+            r#""const":1"#,
+            r#""exclusiveMinimum":1"#,
+        ];
+        let most = if draft == "4" { all.len() - 2 } else { all.len() };
+        self.pick(&all[..most]).to_owned()
+    }
+}
+
+#[test]
+fn verdicts_and_texts_are_those_of_the_crate() {
+    let mut dice = Dice(7);
+    let (mut checked, mut invalid) = (0, 0);
+    for round in 0..1_200 {
+        let (draft, uri) = [
+            ("4", "http://json-schema.org/draft-04/schema#"),
+            ("7", "http://json-schema.org/draft-07/schema#"),
+            ("2019", "https://json-schema.org/draft/2019-09/schema"),
+            ("2020", "https://json-schema.org/draft/2020-12/schema"),
+        ][round % 4];
+        let (x, y, root) = (dice.schema(1, draft), dice.schema(2, draft), dice.schema(3, draft));
+        let Some(rest) = root.strip_prefix('{').filter(|rest| *rest != "}") else { continue };
+        let text = format!("{{\"$schema\":\"{uri}\",\"definitions\":{{\"x\":{x},\"y\":{y}}},{rest}");
+        let Ok(ours) = Schema::compile(&text) else { continue };
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let theirs = jsonschema::options()
+            .with_pattern_options(jsonschema::PatternOptions::regex())
+            .build(&json)
+            .unwrap();
+        for _ in 0..8 {
+            let value = dice.value(3);
+            let instance: serde_json::Value = serde_json::from_str(&value).unwrap();
+            let (found, _) = told(&ours, &value);
+            checked += 1;
+            assert_eq!(found.is_empty(), theirs.is_valid(&instance), "{text}\n{value}\n{found:?}");
+            if found.is_empty() {
+                continue;
+            }
+            invalid += 1;
+            let known: Vec<String> = theirs.iter_errors(&instance).map(|error| error.to_string()).collect();
+            // Where there are no `properties`, the crate tells of the first member only, as of any `false`.
+            let is_false = |known: &String| known.starts_with("False schema does not allow");
+            let is_known = |found: &String| {
+                known.iter().any(|known| found.ends_with(known.as_str()))
+                    || (found.contains(": Additional properties are") && known.iter().any(is_false))
+            };
+            assert!(found.iter().all(is_known), "{text}\n{value}\n{found:?}\n{known:?}");
+        }
+    }
+    assert!(checked > 5_000 && invalid > 1_500, "{checked} {invalid}");
+}

@@ -1,0 +1,213 @@
+//! The kinds of policies: the one place that lists them.
+//!
+//! What a kind means is in the file named after it, its fields in `policy/fields/`. Here every question about a kind is
+//! an exhaustive match, so that a new kind does not compile until each of them has an answer.
+
+use super::load::SchemaSource;
+use super::schema::{PolicyFaults, Struct};
+use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
+use crate::admission::{Context, DecodedAttributes};
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+
+/// Declares the kinds, so that enum and list cannot drift.
+macro_rules! kinds {
+    ($($kind:ident,)*) => {
+        /// A kind of policy.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum PolicyKind {
+            $(#[doc = concat!(stringify!($kind), "Policy")] $kind,)*
+        }
+
+        impl PolicyKind {
+            /// Every kind, in the order in which they are checked and listed.
+            pub const ALL: [PolicyKind; [$(PolicyKind::$kind),*].len()] = [$(PolicyKind::$kind),*];
+        }
+    };
+}
+
+kinds! {
+    Toleration,
+    Taint,
+    TaintRule,
+    Parameter,
+}
+
+impl PolicyKind {
+    /// The kind that policy files call by that name.
+    pub fn parse(name: &str) -> Option<PolicyKind> {
+        PolicyKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// `TolerationPolicy`
+    pub fn name(self) -> &'static str {
+        self.schema().name
+    }
+
+    /// The fields of its documents.
+    pub fn schema(self) -> &'static Struct {
+        match self {
+            PolicyKind::Toleration => &fields::toleration::POLICY,
+            PolicyKind::Taint => &fields::taint::POLICY,
+            PolicyKind::TaintRule => &fields::taint_rule::POLICY,
+            PolicyKind::Parameter => &fields::parameters::POLICY,
+        }
+    }
+
+    /// Kinds of objects that its policies apply to; `match.resources` narrows them.
+    pub(super) fn resources(self) -> &'static [ApiKind] {
+        match self {
+            PolicyKind::Toleration => fields::toleration::RESOURCES,
+            PolicyKind::Taint => fields::taint::RESOURCES,
+            PolicyKind::TaintRule => fields::taint_rule::RESOURCES,
+            PolicyKind::Parameter => fields::parameters::RESOURCES,
+        }
+    }
+
+    /// Reads `spec`, whose types are already checked.
+    pub(super) fn read(
+        self,
+        spec: Value<'_>,
+        at: &Path<'_>,
+        schemas: &SchemaSource<'_>,
+        faults: &mut PolicyFaults,
+    ) -> PolicySpec {
+        match self {
+            PolicyKind::Toleration => {
+                PolicySpec::Toleration(toleration::TolerationPolicy::read(spec, at, faults))
+            }
+            PolicyKind::Taint => PolicySpec::Taint(taint::TaintPolicy::read(spec, at, schemas, faults)),
+            PolicyKind::TaintRule => PolicySpec::TaintRule(taint_rule::TaintRulePolicy::read(spec)),
+            PolicyKind::Parameter => {
+                PolicySpec::Parameter(parameters::ParameterPolicy::read(spec, at, schemas, faults))
+            }
+        }
+    }
+}
+
+/// The compiled `spec`, without the fields that all kinds share.
+#[derive(Debug)]
+pub(super) enum PolicySpec {
+    Toleration(toleration::TolerationPolicy),
+    Taint(taint::TaintPolicy),
+    TaintRule(taint_rule::TaintRulePolicy),
+    Parameter(parameters::ParameterPolicy),
+}
+
+impl PolicySpec {
+    pub(super) fn kind(&self) -> PolicyKind {
+        match self {
+            PolicySpec::Toleration(_) => PolicyKind::Toleration,
+            PolicySpec::Taint(_) => PolicyKind::Taint,
+            PolicySpec::TaintRule(_) => PolicyKind::TaintRule,
+            PolicySpec::Parameter(_) => PolicyKind::Parameter,
+        }
+    }
+
+    /// True if it adds tolerations to new claims.
+    pub(super) fn has_defaults(&self) -> bool {
+        match self {
+            PolicySpec::Toleration(spec) => spec.has_defaults(),
+            PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
+        }
+    }
+
+    /// True if it only allows and denies tolerations.
+    pub(super) fn limits_tolerations_only(&self) -> bool {
+        match self {
+            PolicySpec::Toleration(spec) => !spec.has_defaults(),
+            PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => false,
+        }
+    }
+
+    /// True if it limits how many devices and pods a rule may affect.
+    pub(super) fn limits_impact(&self) -> bool {
+        match self {
+            PolicySpec::TaintRule(spec) => spec.limits_impact(),
+            PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => false,
+        }
+    }
+
+    /// True if it checks opaque parameters: objects with nothing else to check must be sent to the webhook too.
+    pub(super) fn checks_parameters(&self) -> bool {
+        match self {
+            PolicySpec::Parameter(_) => true,
+            PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::TaintRule(_) => false,
+        }
+    }
+}
+
+/// Checks a request against the policies that match, kind by kind.
+pub(super) fn check(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    for kind in PolicyKind::ALL {
+        match kind {
+            PolicyKind::Toleration => toleration::check(policies, admission, context.profile, report),
+            PolicyKind::Taint => taint::check(policies, admission, report),
+            PolicyKind::TaintRule => taint_rule::check(policies, admission, context, report),
+            PolicyKind::Parameter => parameters::check(policies, admission, context, report),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::PolicyKind;
+    use crate::policy::schema::{Struct, Ty};
+
+    fn words(ty: &Ty) -> BTreeSet<&'static str> {
+        match ty {
+            Ty::List(item) | Ty::NonEmptyList(item) => words(item),
+            Ty::OneOf(words) => words.iter().copied().collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    fn row(ty: &'static Struct, name: &str) -> &'static Ty {
+        let row = ty.fields.iter().find(|field| field.name == name);
+        &row.unwrap_or_else(|| panic!("{} has no field {name}", ty.name)).ty
+    }
+
+    fn fields(ty: &'static Struct, name: &str) -> &'static Struct {
+        let Ty::Struct(found) = row(ty, name) else { panic!("{}.{name} is no object", ty.name) };
+        found
+    }
+
+    #[test]
+    fn a_kind_has_the_name_of_its_documents_and_is_found_by_it() {
+        for kind in PolicyKind::ALL {
+            assert_eq!(kind.name(), format!("{kind:?}Policy"));
+            assert_eq!(words(row(kind.schema(), "kind")), BTreeSet::from([kind.name()]));
+            assert_eq!(PolicyKind::parse(kind.name()), Some(kind));
+        }
+        assert_eq!(PolicyKind::parse("Toleration"), None);
+    }
+
+    #[test]
+    fn match_resources_takes_the_kinds_that_the_policy_can_be_about() {
+        for kind in PolicyKind::ALL {
+            let spec = fields(kind.schema(), "spec");
+            let known: BTreeSet<&str> = kind.resources().iter().map(|resource| resource.name()).collect();
+            assert_eq!(words(row(fields(spec, "match"), "resources")), known, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn every_kind_is_in_the_documents() {
+        let page = include_str!("../../../../docs/reference/policies.md");
+        for kind in PolicyKind::ALL {
+            assert!(
+                page.contains(kind.name()),
+                "docs/reference/policies.md does not mention {}",
+                kind.name()
+            );
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! Compiles policy files into a [`PolicySet`], all or none.
+//!
+//! The caller reads the files, so that the same code loads from a directory, from a ConfigMap volume and from a test.
+//! Every fault of every file is reported, with file, line and column.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use sha2::{Digest as _, Sha256};
+
+use super::conditions::Expressions;
+use super::fields::API_VERSION;
+use super::index::NamespaceIndex;
+use super::json_schema::Schema;
+use super::kind::PolicyKind;
+use super::matching::{Exemptions, Scope};
+use super::schema::{PolicyFault, PolicyFaults, Struct, Ty};
+use super::{Policy, PolicySet};
+use crate::rules::Level;
+use tollgate_api::conform::suggest;
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_document::source::{Document, Lines, documents};
+
+/// A file that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyFile {
+    /// Its name, as the user gave it.
+    pub name: String,
+    /// Its contents.
+    pub text: String,
+}
+
+/// Something wrong with a policy file. Line and column count from 1, columns in characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PolicyError {
+    /// The file.
+    pub file: String,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = tollgate_formats::sanitize::line(&self.file);
+        write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// Reads a file that a policy names: its contents, or why it cannot be read.
+pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
+
+impl PolicySet {
+    /// Compiles policies. `read` is called for schema files that are not among `files`.
+    ///
+    /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
+    pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
+        let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
+        let named = RefCell::new(BTreeSet::new());
+        let digest = RefCell::new(Sha256::new());
+        let read_files = RefCell::new(Vec::new());
+        for file in files.iter().filter(|file| !is_test(&file.name)) {
+            let schemas = SchemaSource {
+                file: &file.name,
+                files,
+                read,
+                named: &named,
+                digest: &digest,
+                read_files: &read_files,
+            };
+            loader.file(file, &schemas);
+        }
+        let named = named.into_inner();
+        let Loader { policies, mut errors, non_policies } = loader;
+        errors.extend(non_policies.into_iter().filter(|error| !named.contains(&normalized(&error.file))));
+        if !errors.is_empty() {
+            errors.sort();
+            return Err(errors);
+        }
+        let mut digest = digest.into_inner();
+        for file in files.iter().filter(|file| !is_test(&file.name)) {
+            digest.update((file.text.len() as u64).to_be_bytes());
+            digest.update(file.text.as_bytes());
+        }
+        let digest = format!("{:x}", digest.finalize());
+        Ok(PolicySet { index: NamespaceIndex::of(&policies), policies, digest: digest.into() })
+    }
+}
+
+/// The errors of the policies in a file, with the index of the document. Documents that do not parse or are not policies
+/// are skipped.
+pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
+    let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
+    let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
+    let schemas = SchemaSource {
+        file: &file.name,
+        files: &[],
+        read,
+        named: &named,
+        digest: &digest,
+        read_files: &RefCell::new(Vec::new()),
+    };
+    let lines = Lines::of(&file.text);
+    let mut errors = Vec::new();
+    for document in documents(&file.text).flatten() {
+        loader.document(file, &document, &lines, &schemas);
+        errors.extend(loader.errors.drain(..).map(|error| (document.index, error)));
+    }
+    errors.sort();
+    errors
+}
+
+/// The file contains tests of policies.
+pub fn is_test(name: &str) -> bool {
+    [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
+}
+
+struct Loader {
+    policies: Vec<Policy>,
+    errors: Vec<PolicyError>,
+    /// Errors for documents that are not policies; dropped if a policy names the file as a schema.
+    non_policies: Vec<PolicyError>,
+}
+
+impl Loader {
+    fn file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
+        let lines = Lines::of(&file.text);
+        for document in documents(&file.text) {
+            match document {
+                Ok(document) => self.document(file, &document, &lines, schemas),
+                Err(fault) => {
+                    let (line, column) = lines.position(fault.at);
+                    let message = fault.message;
+                    self.errors.push(PolicyError { file: file.name.clone(), line, column, message });
+                }
+            }
+        }
+    }
+
+    fn document(
+        &mut self,
+        file: &PolicyFile,
+        document: &Document<'_>,
+        lines: &Lines<'_>,
+        schemas: &SchemaSource<'_>,
+    ) {
+        let root = document.doc.root();
+        let error = |fault: &PolicyFault| {
+            let location = document.locate(lines, &fault.at, fault.on_key);
+            let (line, column) = match fault.offset {
+                Some(offset) => expression_position(&file.text, lines, location.bytes, offset),
+                None => (location.line, location.column),
+            };
+            let field = fault.at.print(tollgate_document::field::PathStyle::User);
+            let message =
+                if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
+            PolicyError { file: file.name.clone(), line, column, message }
+        };
+        let mut faults = PolicyFaults::default();
+        let kind = match kind_of(root) {
+            Ok(kind) => kind,
+            Err((field, message)) => {
+                faults.report(&Path::ROOT.field(field), message);
+                let is_ours = root.get("apiVersion").str().starts_with("tollgate.dev/");
+                let list = if is_ours { &mut self.errors } else { &mut self.non_policies };
+                list.extend(faults.0.iter().map(error));
+                return;
+            }
+        };
+        faults.check(root, &Ty::Struct(kind.schema()), &Path::ROOT);
+        if faults.0.is_empty() {
+            let name = root.get("metadata").get("name").str();
+            if let Some(other) = self.same_name(kind, name) {
+                let message = format!("{} {name} is already defined at {other}", kind.name());
+                let metadata = Path::ROOT.field("metadata");
+                faults.report(&metadata.field("name"), message);
+            }
+            let source = format!("{}:{}", file.name, document.line(lines)).into();
+            let policy = read(kind, root, source, schemas, &mut faults);
+            self.policies.push(policy);
+        } else {
+            Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), &mut faults);
+        }
+        self.errors.extend(faults.0.iter().map(error));
+    }
+
+    fn same_name(&self, kind: PolicyKind, name: &str) -> Option<&str> {
+        let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
+        self.policies.iter().find(is_same).map(|policy| &*policy.source)
+    }
+}
+
+/// The errors of a document of the given type, with their positions. `lines` are those of the whole file.
+pub fn document_errors(
+    file: &str,
+    document: &Document<'_>,
+    lines: &Lines<'_>,
+    ty: &'static Struct,
+) -> Vec<PolicyError> {
+    let mut faults = PolicyFaults::default();
+    faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
+    let error = |fault: PolicyFault| {
+        let location = document.locate(lines, &fault.at, fault.on_key);
+        let message =
+            format!("{}: {}", fault.at.print(tollgate_document::field::PathStyle::User), fault.message);
+        PolicyError { file: file.to_owned(), line: location.line, column: location.column, message }
+    };
+    faults.0.into_iter().map(error).collect()
+}
+
+/// The kind of a policy document, or the field that is wrong and why.
+fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
+    if root.kind() != ValueKind::Object {
+        return Err(("", "a policy must be an object with apiVersion, kind, metadata and spec".to_owned()));
+    }
+    let (api_version, kind) = (root.get("apiVersion").str(), root.get("kind").str());
+    if api_version != API_VERSION {
+        return Err(("apiVersion", format!("{api_version:?} is not supported; use `{API_VERSION}`")));
+    }
+    PolicyKind::parse(kind).ok_or_else(|| {
+        let names = suggest::one_of(&PolicyKind::ALL.map(PolicyKind::name));
+        ("kind", format!("{kind:?} is not supported; {names}"))
+    })
+}
+
+fn read(
+    kind: PolicyKind,
+    root: Value<'_>,
+    source: Box<str>,
+    schemas: &SchemaSource<'_>,
+    faults: &mut PolicyFaults,
+) -> Policy {
+    let spec = root.get("spec");
+    let at = Path::ROOT.field("spec");
+    check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
+    check_namespaces(spec.get("match"), &at, faults);
+    let fails_closed = spec.get("onUnavailable").str() == "Deny";
+    if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
+        let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
+        faults.report(&at.field("onUnavailable"), message);
+    }
+    Policy {
+        name: root.get("metadata").get("name").str().into(),
+        source,
+        scope: Scope::read(spec.get("match"), kind.resources()),
+        exempt: Exemptions::read(spec.get("exempt")),
+        action: match spec.get("action").str() {
+            "Warn" => Level::Warn,
+            "Audit" => Level::Audit,
+            _ => Level::Deny,
+        },
+        fails_closed,
+        contact: text_of(spec.get("contact")),
+        docs: text_of(spec.get("docs")),
+        expressions: Expressions::read(spec, &at, faults),
+        spec: kind.read(spec, &at, schemas, faults),
+        json: root.to_json().into(),
+        schema_files: schemas.read_files.take(),
+    }
+}
+
+/// Patterns that no name of a namespace matches: the policy would do nothing, unnoticed.
+fn check_namespaces(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let scope_at = at.field("match");
+    for field in ["namespaces", "excludeNamespaces"] {
+        let list_at = scope_at.field(field);
+        for (index, pattern) in scope.get(field).items().enumerate() {
+            let text = pattern.str();
+            let in_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'*' | b'?');
+            if !text.bytes().all(in_names) {
+                let message = format!(
+                    "{text:?} matches no namespace; names consist of lowercase letters, digits and `-`, and patterns can also \
+                     contain `*` and `?`"
+                );
+                faults.report(&list_at.index(index), message);
+            }
+        }
+    }
+}
+
+fn text_of(value: Value<'_>) -> Option<Box<str>> {
+    value.exists().then(|| value.str().into())
+}
+
+fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let match_at = at.field("match");
+    let selector_at = match_at.field("namespaceSelector");
+    let list_at = selector_at.field("matchExpressions");
+    for (index, item) in selector.get("matchExpressions").items().enumerate() {
+        let needs_values = matches!(item.get("operator").str(), "In" | "NotIn");
+        let item_at = list_at.index(index);
+        if needs_values && item.get("values").is_empty() {
+            faults.report(&item_at.field("values"), "this field is required for the operators In and NotIn");
+        } else if !needs_values && !item.get("values").is_empty() {
+            faults
+                .report(&item_at.field("values"), "must be empty for the operators Exists and DoesNotExist");
+        }
+    }
+}
+
+/// Line and column of a byte of an expression. Exact if the file contains the expression verbatim, otherwise its start.
+fn expression_position(
+    text: &str,
+    lines: &Lines<'_>,
+    bytes: std::ops::Range<usize>,
+    offset: usize,
+) -> (usize, usize) {
+    let quoted = text.get(bytes.start..).is_some_and(|rest| rest.starts_with(['"', '\'']));
+    let block = text.get(bytes.start..).is_some_and(|rest| rest.starts_with(['|', '>']));
+    let start = bytes.start + usize::from(quoted);
+    let exact = !block && text.get(bytes.clone()).is_some_and(|it| !it.contains(['\n', '\\']));
+    lines.position(if exact { (start + offset).min(bytes.end) } else { bytes.start })
+}
+
+/// Where schemas come from.
+pub(super) struct SchemaSource<'l> {
+    file: &'l str,
+    files: &'l [PolicyFile],
+    read: ReadFile<'l>,
+    named: &'l RefCell<BTreeSet<String>>,
+    digest: &'l RefCell<Sha256>,
+    /// Schema files of the current policy: the field that names the file, and its contents.
+    read_files: &'l RefCell<Vec<(String, String)>>,
+}
+
+impl SchemaSource<'_> {
+    /// The schema of an item with `schema` or `schemaFile`.
+    pub(super) fn read(&self, item: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
+        let (inline, file) = (item.get("schema"), item.get("schemaFile"));
+        match (inline.exists(), file.exists()) {
+            (true, true) => {
+                faults.report(&at.field("schemaFile"), "set either `schema` or `schemaFile`, not both");
+                None
+            }
+            (true, false) => self.compile(&inline.to_json(), &at.field("schema"), faults),
+            (false, true) => {
+                let file_at = at.field("schemaFile");
+                let path = relative_to(self.file, file.str());
+                match self.text(&path) {
+                    Ok(text) => {
+                        let schema = self.compile(&text, &file_at, faults);
+                        let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
+                        self.read_files.borrow_mut().push((field, text));
+                        schema
+                    }
+                    Err(reason) => {
+                        faults.report(&file_at, format!("{path}: {reason}"));
+                        None
+                    }
+                }
+            }
+            (false, false) => None,
+        }
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        let normal = normalized(path);
+        let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
+        self.named.borrow_mut().insert(normal);
+        let text = given.map_or_else(|| (self.read)(path), |file| Ok(file.text.clone()))?;
+        if given.is_none() {
+            self.digest.borrow_mut().update(text.as_bytes());
+        }
+        // JSON or YAML; the schema is the first document.
+        match documents(&text).next() {
+            // The text of any other file must not get into a message.
+            Some(Ok(document)) if document.doc.root().kind() != ValueKind::Object => {
+                Err("expected a JSON Schema, which is an object".to_owned())
+            }
+            Some(Ok(document)) => Ok(document.doc.root().to_json()),
+            Some(Err(fault)) => {
+                let (line, column) = Lines::of(&text).position(fault.at);
+                Err(format!("{line}:{column}: {}", fault.message))
+            }
+            None => Err("is empty".to_owned()),
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
+    fn compile(&self, json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
+        match Schema::compile(json) {
+            Ok(schema) => Some(schema),
+            Err(reason) => {
+                faults.report(at, format!("cannot be used as a JSON Schema: {reason}"));
+                None
+            }
+        }
+    }
+}
+
+/// A path relative to the file that contains it.
+fn relative_to(file: &str, path: &str) -> String {
+    match file.rsplit_once('/') {
+        Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// A path without `.` and `..`, as far as the names alone tell: one file may be named in several ways.
+pub fn normalized(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for (index, part) in path.split('/').enumerate() {
+        match part {
+            "." => {}
+            "" if index > 0 => {}
+            ".." if parts.last().is_some_and(|last| !["", ".."].contains(last)) => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

@@ -1,0 +1,322 @@
+//! Where a policy applies: namespaces, kinds, drivers, operations; and whom it does not bind.
+//!
+//! Cheap criteria come first, so that a policy for another namespace costs one comparison. A criterion that cannot be
+//! evaluated (labels of a namespace that are not known) gives [`ScopeMatch::Unknown`], never `No`.
+//!
+//! Criteria about namespaces do not apply to objects that have none, as in the API server's own admission policies.
+
+use super::glob::Glob;
+use crate::admission::{Labels, Operation};
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::Value;
+
+/// Bytes of a driver's name. API servers accept 63; the time to match a much longer one is not spent.
+pub(super) const MAX_DRIVER: usize = 253;
+/// Groups of a user that are compared with exemptions.
+const MAX_GROUPS: usize = 4_096;
+
+/// The label that every namespace has: its own name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Whether a policy applies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ScopeMatch {
+    Yes,
+    No,
+    /// The labels of the namespace are not known.
+    Unknown,
+}
+
+/// `spec.match`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    namespaces: Option<Vec<Glob>>,
+    excluded: Vec<Glob>,
+    selector: Vec<LabelRequirement>,
+    drivers: Option<Vec<Glob>>,
+    operations: Option<Vec<Operation>>,
+    kinds: Vec<ApiKind>,
+}
+
+#[derive(Clone, Debug)]
+struct LabelRequirement {
+    key: Box<str>,
+    operator: LabelOperator,
+    values: Vec<Box<str>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LabelOperator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+impl Scope {
+    /// Reads `spec.match`; `default_kinds` are the kinds that this kind of policy applies to.
+    pub(super) fn read(value: Value<'_>, default_kinds: &[ApiKind]) -> Scope {
+        let given = value.get("resources");
+        let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
+        let operations = value.get("operations");
+        Scope {
+            namespaces: globs(value.get("namespaces")),
+            excluded: globs(value.get("excludeNamespaces")).unwrap_or_default(),
+            selector: requirements(value.get("namespaceSelector")),
+            drivers: globs(value.get("drivers")),
+            operations: operations.exists().then(|| {
+                let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
+                let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
+                all.into_iter().filter(|(name, _)| named(name)).map(|(_, operation)| operation).collect()
+            }),
+            kinds: default_kinds.iter().filter(|kind| !given.exists() || is_named(kind)).copied().collect(),
+        }
+    }
+
+    /// True if it applies to objects of that kind.
+    pub(super) fn includes_kind(&self, kind: ApiKind) -> bool {
+        self.kinds.contains(&kind)
+    }
+
+    /// Whether it applies to an operation in that namespace; `None` for cluster-scoped objects.
+    pub(super) fn applies(
+        &self,
+        operation: Operation,
+        namespace: Option<&str>,
+        labels: Labels<'_>,
+    ) -> ScopeMatch {
+        if !self.applies_by_name(operation, namespace) {
+            return ScopeMatch::No;
+        }
+        let Some(namespace) = namespace else { return ScopeMatch::Yes };
+        let mut answer = ScopeMatch::Yes;
+        for requirement in &self.selector {
+            match requirement.holds(namespace, labels) {
+                ScopeMatch::Yes => {}
+                ScopeMatch::No => return ScopeMatch::No,
+                ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
+            }
+        }
+        answer
+    }
+
+    /// True if operation and name of the namespace match, whatever `namespaceSelector` says.
+    pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
+        let is_named = |namespace: &str| {
+            any_matches(self.namespaces.as_deref(), namespace)
+                && !self.excluded.iter().any(|glob| glob.matches(namespace))
+        };
+        self.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
+            && namespace.is_none_or(is_named)
+    }
+
+    /// `team=ml,tier in (a,b),!batch`: the `namespaceSelector` as kubectl writes it, if there is one.
+    pub(super) fn selector(&self) -> Option<String> {
+        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::describe).collect();
+        (!texts.is_empty()).then(|| texts.join(","))
+    }
+
+    /// True if it applies to that driver; an empty driver, or one that no server accepts, stands for all of them.
+    pub(super) fn matches_driver(&self, driver: &str) -> bool {
+        driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
+    }
+
+    /// True if it only applies to certain drivers.
+    pub(super) fn limits_drivers(&self) -> bool {
+        self.drivers.is_some()
+    }
+
+    /// True if it needs labels other than the name label.
+    pub(super) fn needs_labels(&self) -> bool {
+        self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
+    }
+
+    /// The patterns of namespaces that are included or excluded.
+    pub(super) fn named_namespaces(&self) -> impl Iterator<Item = &Glob> {
+        self.namespaces.iter().flatten().chain(&self.excluded)
+    }
+
+    /// The namespaces as written, for people.
+    pub(super) fn namespaces(&self) -> Option<&[Glob]> {
+        self.namespaces.as_deref()
+    }
+}
+
+/// A missing list matches everything.
+fn any_matches(globs: Option<&[Glob]>, text: &str) -> bool {
+    globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
+}
+
+pub(super) fn globs(list: Value<'_>) -> Option<Vec<Glob>> {
+    list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
+}
+
+fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
+    let labels = selector.get("matchLabels").members().map(|(key, value)| LabelRequirement {
+        key: key.text().into(),
+        operator: LabelOperator::In,
+        values: vec![value.str().into()],
+    });
+    let expressions = selector.get("matchExpressions").items().map(|item| LabelRequirement {
+        key: item.get("key").str().into(),
+        operator: match item.get("operator").str() {
+            "In" => LabelOperator::In,
+            "NotIn" => LabelOperator::NotIn,
+            "Exists" => LabelOperator::Exists,
+            _ => LabelOperator::DoesNotExist,
+        },
+        values: item.get("values").items().map(|value| value.str().into()).collect(),
+    });
+    labels.chain(expressions).collect()
+}
+
+impl LabelRequirement {
+    fn describe(&self) -> String {
+        let (key, values) = (&self.key, self.values.join(","));
+        match self.operator {
+            LabelOperator::In if self.values.len() == 1 => format!("{key}={values}"),
+            LabelOperator::In => format!("{key} in ({values})"),
+            LabelOperator::NotIn if self.values.len() == 1 => format!("{key}!={values}"),
+            LabelOperator::NotIn => format!("{key} notin ({values})"),
+            LabelOperator::Exists => key.to_string(),
+            LabelOperator::DoesNotExist => format!("!{key}"),
+        }
+    }
+
+    // upstream v1.36 labels.Requirement.Matches
+    fn holds(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
+        let value = match labels {
+            _ if &*self.key == NAME_LABEL => Some(namespace),
+            Labels::Unknown => return ScopeMatch::Unknown,
+            Labels::Known(labels) => labels.member(&self.key).map(|(_, value)| value.str()),
+        };
+        let is_listed = value.is_some_and(|value| self.values.iter().any(|known| &**known == value));
+        let holds = match self.operator {
+            LabelOperator::In => is_listed,
+            LabelOperator::NotIn => !is_listed,
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
+        };
+        if holds { ScopeMatch::Yes } else { ScopeMatch::No }
+    }
+}
+
+/// `spec.exempt`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exemptions {
+    users: Vec<Glob>,
+    groups: Vec<Glob>,
+    service_accounts: Vec<Glob>,
+}
+
+impl Exemptions {
+    /// Reads `spec.exempt`.
+    pub(super) fn read(value: Value<'_>) -> Exemptions {
+        Exemptions {
+            users: globs(value.get("users")).unwrap_or_default(),
+            groups: globs(value.get("groups")).unwrap_or_default(),
+            service_accounts: globs(value.get("serviceAccounts")).unwrap_or_default(),
+        }
+    }
+
+    /// True if the user of a request (`userInfo`) is not bound. Without a user name, nobody is exempt.
+    pub(super) fn cover(&self, user: Value<'_>) -> bool {
+        let name = user.get("username").str();
+        if name.is_empty() {
+            return false;
+        }
+        self.users.iter().any(|glob| glob.matches(name))
+            || user
+                .get("groups")
+                .items()
+                .take(MAX_GROUPS)
+                .any(|group| self.groups.iter().any(|glob| glob.matches(group.str())))
+            || service_account(name)
+                .is_some_and(|account| self.service_accounts.iter().any(|glob| glob.matches(&account)))
+    }
+}
+
+/// `namespace/name` of a service account's user name.
+fn service_account(user: &str) -> Option<String> {
+    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    Some(format!("{namespace}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exemptions, Labels, Operation, Scope, ScopeMatch};
+    use tollgate_api::profile::ApiKind;
+    use tollgate_document::doc;
+
+    fn applies(scope: &str, namespace: Option<&str>, labels: Option<&str>) -> ScopeMatch {
+        let scope = doc::parse(scope).unwrap();
+        let labels = labels.map(|labels| doc::parse(labels).unwrap());
+        let known = labels.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
+        Scope::read(scope.root(), &[ApiKind::ResourceClaim]).applies(Operation::Create, namespace, known)
+    }
+
+    #[test]
+    fn namespaces_are_globs_with_exceptions() {
+        let scope = r#"{"namespaces":["ml-*","lab"],"excludeNamespaces":["ml-infra"]}"#;
+        for (namespace, expected) in
+            [("ml-a", ScopeMatch::Yes), ("lab", ScopeMatch::Yes), ("ml-infra", ScopeMatch::No)]
+        {
+            assert_eq!(applies(scope, Some(namespace), None), expected, "{namespace}");
+        }
+        assert_eq!(applies(scope, Some("other"), None), ScopeMatch::No);
+        assert_eq!(applies(scope, None, None), ScopeMatch::Yes, "an object without namespace");
+        assert_eq!(applies(r#"{"namespaces":[]}"#, Some("a"), None), ScopeMatch::No);
+        assert_eq!(applies(r#"{"operations":["UPDATE"]}"#, Some("a"), None), ScopeMatch::No);
+    }
+
+    #[test]
+    fn labels_select_and_a_missing_answer_is_no_no() {
+        let scope = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
+        assert_eq!(applies(scope, Some("a"), None), ScopeMatch::Unknown);
+        assert_eq!(applies(scope, Some("a"), Some("{}")), ScopeMatch::No);
+        assert_eq!(applies(scope, Some("a"), Some(r#"{"team":"ml"}"#)), ScopeMatch::Yes);
+        let table = [
+            (r#"{"key":"team","operator":"NotIn","values":["ml"]}"#, "{}", ScopeMatch::Yes),
+            (r#"{"key":"team","operator":"NotIn","values":["ml"]}"#, r#"{"team":"ml"}"#, ScopeMatch::No),
+            (r#"{"key":"team","operator":"Exists"}"#, r#"{"team":""}"#, ScopeMatch::Yes),
+            (r#"{"key":"team","operator":"DoesNotExist"}"#, r#"{"team":""}"#, ScopeMatch::No),
+            (
+                r#"{"key":"kubernetes.io/metadata.name","operator":"In","values":["a"]}"#,
+                "{}",
+                ScopeMatch::Yes,
+            ),
+        ];
+        for (expression, labels, expected) in table {
+            let scope = format!(r#"{{"namespaceSelector":{{"matchExpressions":[{expression}]}}}}"#);
+            assert_eq!(applies(&scope, Some("a"), Some(labels)), expected, "{expression} {labels}");
+        }
+        let every = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"},"matchExpressions":[
+            {"key":"tier","operator":"In","values":["a","b"]},{"key":"batch","operator":"DoesNotExist"},
+            {"key":"zone","operator":"NotIn","values":["z"]}]}}"#;
+        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector();
+        assert_eq!(every.as_deref(), Some("team=ml,tier in (a,b),!batch,zone!=z"));
+        let elsewhere = r#"{"namespaces":["b"],"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
+        assert_eq!(applies(elsewhere, Some("a"), None), ScopeMatch::No, "decided without labels");
+        let named = r#"{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"a"}}}"#;
+        assert_eq!(applies(named, Some("a"), None), ScopeMatch::Yes, "every namespace has its name");
+    }
+
+    #[test]
+    fn users_groups_and_service_accounts_are_exempt() {
+        let exempt = r#"{"users":["system:admin"],"groups":["gpu-*"],"serviceAccounts":["kube-system/*"]}"#;
+        let exempt = doc::parse(exempt).unwrap();
+        let exempt = Exemptions::read(exempt.root());
+        let table = [
+            (r#"{"username":"system:admin"}"#, true),
+            (r#"{"username":"ann","groups":["dev","gpu-oncall"]}"#, true),
+            (r#"{"username":"system:serviceaccount:kube-system:x"}"#, true),
+            (r#"{"username":"system:serviceaccount:other:x"}"#, false),
+            (r#"{"username":"ann","groups":["dev"]}"#, false),
+            (r#"{"groups":["gpu-oncall"]}"#, false),
+            ("{}", false),
+        ];
+        for (user, expected) in table {
+            assert_eq!(exempt.cover(doc::parse(user).unwrap().root()), expected, "{user}");
+        }
+    }
+}

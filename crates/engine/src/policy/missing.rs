@@ -1,0 +1,124 @@
+//! Stored tolerations that an update lacks: those that a policy's defaults added and that the manifest does not have.
+//!
+//! Requests are compared in order, and a list lacks tolerations if it is a subsequence of the stored list. Other
+//! differences are not checked here: the caller compares the whole object after the edits.
+//!
+//! Invariant: after the edits, each list equals the stored one.
+
+use crate::defaults::Edit;
+use crate::site;
+use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
+use tollgate_document::doc::{Change, New, ValueKind};
+use tollgate_document::field::{FieldPath, Path};
+
+/// The tolerations that one list lacks.
+#[derive(Clone, Debug)]
+pub struct MissingTolerations {
+    /// The edits that add them.
+    pub edits: Vec<Edit>,
+    /// How many there are.
+    pub count: usize,
+    /// The path of the list, if it is replaced as a whole.
+    rewritten_list: Option<FieldPath>,
+}
+
+impl MissingTolerations {
+    /// True if an edit is inside of a list that is replaced as a whole.
+    pub fn replaces(&self, edit: &Edit) -> bool {
+        let starts = |list: &FieldPath| {
+            let mut steps = edit.at.user_steps();
+            list.user_steps().all(|step| steps.next() == Some(step))
+        };
+        self.rewritten_list.as_ref().is_some_and(starts)
+    }
+}
+
+/// What the claim or template lacks; `None` if no list lacks anything, or if one is not a subsequence of the stored list.
+pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
+    let mut stored: Vec<RequestBody<'_>> = Vec::new();
+    site::visit_requests(old, &mut |_, request| stored.push(request));
+    let mut stored = stored.into_iter();
+    let (mut missing, mut is_other) = (Vec::new(), false);
+    site::visit_requests(new, &mut |at, request| {
+        let Some(old) = stored.next().filter(|_| !is_other) else {
+            is_other = true;
+            return;
+        };
+        match missing_in(at, request, site::tolerations_of(old)) {
+            Ok(None) => {}
+            Ok(Some(list)) => missing.push(list),
+            Err(NotASubset) => is_other = true,
+        }
+    });
+    (!is_other && stored.next().is_none() && !missing.is_empty()).then_some(missing)
+}
+
+/// The list is not a subsequence of the stored one.
+struct NotASubset;
+
+fn missing_in(
+    at: &Path<'_>,
+    request: RequestBody<'_>,
+    stored: List<'_, Toleration<'_>>,
+) -> Result<Option<MissingTolerations>, NotASubset> {
+    let list = site::tolerations_of(request);
+    let mut given = list.iter().peekable();
+    let mut missing: Vec<Toleration<'_>> = Vec::new();
+    let mut is_prefix = true;
+    for old in stored.iter() {
+        if given.next_if(|new| is_same(*new, old)).is_some() {
+            is_prefix &= missing.is_empty();
+        } else {
+            missing.push(old);
+        }
+    }
+    if given.next().is_some() {
+        return Err(NotASubset);
+    }
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let (count, list_at) = (missing.len(), at.field("tolerations"));
+    if is_prefix && list.value().kind() == ValueKind::Array {
+        let edits = missing.into_iter().enumerate().map(|(index, toleration)| {
+            let change = Change::Append { list: list.value().index(), value: to_new(toleration) };
+            Edit { at: list_at.index(list.len() + index).owned(), change }
+        });
+        return Ok(Some(MissingTolerations { edits: edits.collect(), count, rewritten_list: None }));
+    }
+    let value = New::List(stored.iter().map(to_new).collect());
+    let change = if list.value().exists() {
+        Change::Replace { node: list.value().index(), value }
+    } else {
+        Change::Add { object: request.json().index(), key: "tolerations", value }
+    };
+    let edit = Edit { at: list_at.owned(), change };
+    Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
+}
+
+/// The operator after defaulting.
+fn operator(toleration: Toleration<'_>) -> &str {
+    match toleration.operator() {
+        "" => "Equal",
+        given => given,
+    }
+}
+
+fn is_same(new: Toleration<'_>, old: Toleration<'_>) -> bool {
+    operator(new) == operator(old)
+        && (new.key(), new.value(), new.effect()) == (old.key(), old.value(), old.effect())
+        && new.toleration_seconds() == old.toleration_seconds()
+}
+
+fn to_new(toleration: Toleration<'_>) -> New {
+    let texts = [
+        ("key", toleration.key()),
+        ("operator", operator(toleration)),
+        ("value", toleration.value()),
+        ("effect", toleration.effect()),
+    ];
+    let given = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut fields: Vec<(&'static str, New)> = given.map(|(name, text)| (name, New::str(text))).collect();
+    fields.extend(toleration.toleration_seconds().map(|seconds| ("tolerationSeconds", New::Int(seconds))));
+    New::Object(fields)
+}

@@ -1,0 +1,208 @@
+//! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
+
+use std::collections::HashSet;
+
+use super::json_schema::{Schema, values_of};
+use super::kind::PolicySpec;
+use super::load::SchemaSource;
+use super::schema::PolicyFaults;
+use super::{MatchedPolicy, ViolationReport};
+use crate::admission::{Context, DecodedAttributes};
+use crate::rules::Level;
+use crate::rules::policy::POLICY_PARAMETERS;
+use crate::site::{self, DriverParameters};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+/// Parameters of an object that are checked: an API server accepts 32. An object with more is denied.
+const MAX_COMPARED: usize = 256;
+
+/// What a ParameterPolicy says.
+#[derive(Debug)]
+pub(super) struct ParameterPolicy {
+    schemas: Vec<ParameterSchema>,
+    /// The level for parameters of another apiVersion or kind; `None` allows them.
+    unknown: Option<Level>,
+}
+
+/// The schema for one apiVersion and kind.
+#[derive(Debug)]
+struct ParameterSchema {
+    api_version: Box<str>,
+    kind: Box<str>,
+    schema: Option<Schema>,
+}
+
+impl ParameterPolicy {
+    /// Reads `spec`.
+    pub(super) fn read(
+        spec: Value<'_>,
+        at: &Path<'_>,
+        source: &SchemaSource<'_>,
+        faults: &mut PolicyFaults,
+    ) -> ParameterPolicy {
+        let list_at = at.field("schemas");
+        let mut schemas = Vec::new();
+        for (index, item) in spec.get("schemas").items().enumerate() {
+            if item.get("apiVersion").is_null() != item.get("kind").is_null() {
+                let message =
+                    "set both apiVersion and kind, or omit both to match parameters that have neither";
+                faults.report(&list_at.index(index), message);
+            }
+            let schema = ParameterSchema {
+                api_version: item.get("apiVersion").str().into(),
+                kind: item.get("kind").str().into(),
+                schema: source.read(item, &list_at.index(index), faults),
+            };
+            let is_same = |other: &ParameterSchema| {
+                other.api_version == schema.api_version && other.kind == schema.kind
+            };
+            if let Some(first) = schemas.iter().position(is_same) {
+                let message = format!(
+                    "schemas[{first}] is for the same apiVersion and kind; combine both schemas with allOf"
+                );
+                faults.report(&list_at.index(index), message);
+            }
+            schemas.push(schema);
+        }
+        let unknown = match spec.get("unknown").str() {
+            "Deny" => Some(Level::Deny),
+            "Warn" => Some(Level::Warn),
+            _ => None,
+        };
+        ParameterPolicy { schemas, unknown }
+    }
+
+    fn check(
+        &self,
+        matched: MatchedPolicy<'_>,
+        given: &TypedParameters<'_>,
+        at: &Path<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let TypedParameters { value: parameters, api_version, kind, .. } = *given;
+        let known =
+            self.schemas.iter().find(|known| &*known.api_version == api_version && &*known.kind == kind);
+        // If the driver is not known, the parameters may belong to another one: only known types are checked then.
+        let is_ours = given.driver.is_some() || !matched.policy.scope.limits_drivers();
+        match (known, self.unknown.filter(|_| is_ours)) {
+            (Some(known), _) => {
+                let schema = known.schema.as_ref();
+                report.check_json(matched.policy, POLICY_PARAMETERS, schema, parameters, at);
+            }
+            (None, unknown) => {
+                // The driver may read apiVersion and kind from other keys than those that were compared here.
+                if is_ours || self.schemas.iter().any(|known| given.could_be(known)) {
+                    report.check_type_keys(matched.policy, POLICY_PARAMETERS, parameters, at);
+                }
+                if let Some(level) = unknown {
+                    self.refuse_unknown(matched, given, level, at, report);
+                }
+            }
+        }
+    }
+
+    fn refuse_unknown(
+        &self,
+        matched: MatchedPolicy<'_>,
+        given: &TypedParameters<'_>,
+        level: Level,
+        at: &Path<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let name = type_name(given.api_version, given.kind);
+        let before = report.reported;
+        let supported = if self.schemas.is_empty() || !report.explains() {
+            String::new()
+        } else {
+            let name = |known: &ParameterSchema| format!("{:?}", type_name(&known.api_version, &known.kind));
+            format!("; supported types: {}", self.schemas.iter().map(name).collect::<Vec<_>>().join(", "))
+        };
+        let what =
+            if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };
+        let named = if name.is_empty() { String::new() } else { format!("{name:?}") };
+        let (policy, value) = (matched.policy.describe(), BadValue::str(&name));
+        let detail = format!("{what}{named} are not allowed by {policy}{supported}");
+        report.report_value(matched.policy, POLICY_PARAMETERS, at, ErrorType::NotSupported, value, detail);
+        if report.reported > before {
+            report.shorten_last(matched.policy, format_args!("{what}{named} are not allowed"));
+            report.lower_last_to(level);
+        }
+    }
+}
+
+/// Parameters, with what a decoder could read as their type. It is looked up once, and not for each policy.
+struct TypedParameters<'d> {
+    driver: Option<&'d str>,
+    value: Value<'d>,
+    api_version: &'d str,
+    kind: &'d str,
+    /// What decoders that ignore case, or use another duplicate key, read as apiVersion.
+    versions: HashSet<&'d str>,
+    /// What decoders that ignore case, or use another duplicate key, read as kind.
+    kinds: HashSet<&'d str>,
+}
+
+impl<'d> TypedParameters<'d> {
+    fn of(given: DriverParameters<'d>) -> TypedParameters<'d> {
+        let value = given.value;
+        TypedParameters {
+            driver: given.driver,
+            value,
+            api_version: value.get("apiVersion").str(),
+            kind: value.get("kind").str(),
+            versions: values_of(value, "apiVersion").collect(),
+            kinds: values_of(value, "kind").collect(),
+        }
+    }
+
+    /// True if some decoder could read them as that type.
+    fn could_be(&self, known: &ParameterSchema) -> bool {
+        self.versions.contains(&*known.api_version) && self.kinds.contains(&*known.kind)
+    }
+}
+
+/// `gpu.example.com/v1 GpuConfig`
+fn type_name(api_version: &str, kind: &str) -> String {
+    format!("{api_version} {kind}").trim().to_owned()
+}
+
+/// Checks the parameters of an object.
+pub(super) fn check(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    let ours: Vec<(MatchedPolicy<'_>, &ParameterPolicy)> = policies
+        .iter()
+        .filter(|matched| matched.binds)
+        .filter_map(|matched| match &matched.policy.spec {
+            PolicySpec::Parameter(policy) => Some((*matched, policy)),
+            _ => None,
+        })
+        .collect();
+    if ours.is_empty() {
+        return;
+    }
+    let mut count = 0;
+    site::visit_parameters(admission, context.classes, &mut |at, parameters| {
+        count += 1;
+        if count > MAX_COMPARED {
+            return;
+        }
+        let given = TypedParameters::of(parameters);
+        for (matched, policy) in &ours {
+            if matched.policy.scope.matches_driver(given.driver.unwrap_or_default()) {
+                policy.check(*matched, &given, at, report);
+            }
+        }
+    });
+    for level in [Level::Deny, Level::Warn, Level::Audit].into_iter().filter(|_| count > MAX_COMPARED) {
+        let speaker = ours.iter().map(|(matched, _)| matched.policy).find(|policy| policy.action == level);
+        if let Some(policy) = speaker {
+            report.report_excess(policy, POLICY_PARAMETERS, "configurations", count, MAX_COMPARED);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which kinds of objects a set of policies can affect.
+//!
+//! Used to register the webhook: objects that no policy can affect need not be sent. Never false where
+//! [`PolicySet::judge`] could report something; true if in doubt.
+
+use super::PolicySet;
+use tollgate_api::profile::ApiKind;
+
+/// Which policies are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Among {
+    Every,
+    /// Those with `onUnavailable: Deny`.
+    FailingClosed,
+}
+
+impl PolicySet {
+    fn among(&self, among: Among) -> impl Iterator<Item = &super::Policy> {
+        self.policies.iter().filter(move |policy| among == Among::Every || policy.fails_closed)
+    }
+
+    /// True if some policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions` that
+    /// cannot be evaluated, or because the labels of its namespace cannot be looked up.
+    pub fn judges_every(&self, kind: ApiKind, among: Among) -> bool {
+        let looks_at_all = |policy: &super::Policy| {
+            let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();
+            !policy.expressions.is_empty() || (needs_labels && !policy.limits_tolerations_only())
+        };
+        self.among(among).any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
+    }
+
+    /// True if some policy checks the parameters in objects of that kind.
+    pub fn checks_parameters(&self, kind: ApiKind, among: Among) -> bool {
+        let is_about = |policy: &&super::Policy| policy.scope.includes_kind(kind);
+        self.among(among).filter(is_about).any(|policy| policy.spec.checks_parameters())
+    }
+
+    /// True if some policy limits the impact of rules: the state of the cluster is needed.
+    pub fn limits_impact(&self) -> bool {
+        self.policies.iter().any(|policy| policy.spec.limits_impact())
+    }
+
+    /// True if some policy applies to objects of that kind.
+    pub fn is_about(&self, kind: ApiKind, among: Among) -> bool {
+        self.among(among).any(|policy| policy.scope.includes_kind(kind))
+    }
+
+    /// True if some policy adds default tolerations.
+    pub fn has_defaults(&self, among: Among) -> bool {
+        self.among(among).any(super::Policy::adds_defaults)
+    }
+}

@@ -1,0 +1,280 @@
+//! Types of policy files as data, and the check of a document against them.
+//!
+//! The rows are in `policy::fields`; this file says what a row is and what is wrong with a document that does not
+//! follow them: unknown and duplicate fields, wrong types, words that are not among the known ones, missing fields.
+//! `tollgate schema` prints the same rows as a JSON Schema.
+//!
+//! Invariant: a document without errors can be read without looking at types again.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use tollgate_api::conform::suggest::{self, distance};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::{FieldPath, Path};
+use tollgate_formats::gotime;
+
+/// The type of a field or of a list's items.
+#[derive(Clone, Copy, Debug)]
+pub enum Ty {
+    /// A string that is not empty.
+    NonEmptyStr,
+    /// Any string, including the empty one.
+    Str,
+    /// A string, or a number that stands for the text it is written as.
+    Word,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A whole number of at least this.
+    Int(i64),
+    Bool,
+    /// RFC 3339.
+    Time,
+    /// A JSON Schema: an object.
+    Schema,
+    /// Anything.
+    Any,
+    List(&'static Ty),
+    /// A list that is not empty: without items, it would select nothing.
+    NonEmptyList(&'static Ty),
+    /// Free keys, string values.
+    StrMap,
+    /// Keys of a list that is too long for a struct, with values of one type.
+    MapOf {
+        keys: fn() -> Vec<&'static str>,
+        /// Where to find the keys.
+        hint: &'static str,
+        values: &'static Ty,
+    },
+    /// One of these, by the kind of the value.
+    AnyOf(&'static [Ty]),
+    /// Fixed fields.
+    Struct(&'static Struct),
+}
+
+impl Ty {
+    /// Values of this kind can be of this type.
+    fn takes(&self, kind: ValueKind) -> bool {
+        match self {
+            Ty::Any => true,
+            Ty::AnyOf(types) => types.iter().any(|ty| ty.takes(kind)),
+            Ty::Word => matches!(kind, ValueKind::String | ValueKind::Number),
+            Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
+            Ty::Int(_) => kind == ValueKind::Number,
+            Ty::Bool => kind == ValueKind::Bool,
+            Ty::List(_) | Ty::NonEmptyList(_) => kind == ValueKind::Array,
+            Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => kind == ValueKind::Object,
+        }
+    }
+}
+
+/// An object with fixed fields.
+#[derive(Debug)]
+pub struct Struct {
+    /// Its name in the JSON Schema.
+    pub name: &'static str,
+    pub fields: &'static [Field],
+}
+
+/// A field.
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    /// Its type.
+    pub ty: Ty,
+    /// It must be there.
+    pub required: bool,
+    /// Its description in the JSON Schema.
+    pub doc: &'static str,
+}
+
+/// A field that may be left out.
+pub const fn field(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+    Field { name, ty, required: false, doc }
+}
+
+/// A field that must be there.
+pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+    Field { name, ty, required: true, doc }
+}
+
+/// Something wrong with a policy document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct PolicyFault {
+    /// Where.
+    pub(super) at: FieldPath,
+    /// It is in the field's key, not its value.
+    pub(super) on_key: bool,
+    /// Bytes into a string value at which it is, for expressions.
+    pub(super) offset: Option<usize>,
+    /// What.
+    pub(super) message: String,
+}
+
+/// Collects the faults of a document.
+#[derive(Debug, Default)]
+pub(super) struct PolicyFaults(pub(super) Vec<PolicyFault>);
+
+impl PolicyFaults {
+    /// Something is wrong with the value there.
+    pub(super) fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
+        self.0.push(PolicyFault { at: at.owned(), on_key: false, offset: None, message: message.into() });
+    }
+
+    /// Something is wrong with the text there, from a byte on.
+    pub(super) fn report_at_offset(&mut self, at: &Path<'_>, offset: usize, message: impl Into<String>) {
+        self.0.push(PolicyFault {
+            at: at.owned(),
+            on_key: false,
+            offset: Some(offset),
+            message: message.into(),
+        });
+    }
+
+    fn report_on_key(&mut self, at: &Path<'_>, message: String) {
+        self.0.push(PolicyFault { at: at.owned(), on_key: true, offset: None, message });
+    }
+
+    /// Checks a value against a type.
+    pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
+        match (ty, value.kind()) {
+            (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
+            (Ty::MapOf { keys, hint, values }, ValueKind::Object) => {
+                self.check_map(value, &keys(), hint, values, at);
+            }
+            (Ty::AnyOf(types), kind) if types.iter().any(|ty| ty.takes(kind)) => {
+                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check(value, ty, at));
+            }
+            (Ty::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
+                self.report(
+                    at,
+                    "must not be empty: it would match nothing; without the field, everything matches",
+                );
+            }
+            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => {
+                for (index, element) in value.items().enumerate() {
+                    self.check(element, item, &at.index(index));
+                }
+            }
+            (Ty::StrMap, ValueKind::Object) => {
+                for (key, member) in value.members() {
+                    self.check(member, &Ty::Str, &at.key(key.text()));
+                }
+            }
+            (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
+                self.report(at, "must not be empty")
+            }
+            (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
+                self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
+            }
+            (Ty::Int(least), ValueKind::Number) => match value.int() {
+                Some(number) if number >= *least => {}
+                Some(number) => self.report(at, format!("{number} is too small; the minimum is {least}")),
+                None => self.report(at, format!("{} is not an integer", value.text())),
+            },
+            (Ty::Time, ValueKind::String) => {
+                if gotime::parse(value.text()).is_err() {
+                    let text = value.text();
+                    self.report(
+                        at,
+                        format!("{text:?} is not a time in RFC 3339, such as 2027-01-01T00:00:00Z"),
+                    );
+                }
+            }
+            (Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_), ValueKind::String)
+            | (Ty::Word, ValueKind::Number)
+            | (Ty::Bool, ValueKind::Bool)
+            | (Ty::Schema, ValueKind::Object)
+            | (Ty::Any, _) => {}
+            (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
+            (_, found) => {
+                self.report(at, format!("expected {}, found {}", type_name(ty), with_article(found)))
+            }
+        }
+    }
+
+    fn check_map(&mut self, value: Value<'_>, keys: &[&str], usual_hint: &str, values: &Ty, at: &Path<'_>) {
+        let mut known = HashSet::new();
+        for (key, member) in value.members() {
+            let name = key.text();
+            let member_at = at.field(name);
+            if !keys.contains(&name) {
+                let hint = near(keys.iter().copied(), name);
+                let hint =
+                    hint.map_or_else(|| usual_hint.to_owned(), |near| format!("did you mean `{near}`?"));
+                self.report_on_key(&member_at, format!("unknown name; {hint}"));
+                continue;
+            }
+            if !known.insert(name) {
+                self.report_on_key(&member_at, "this field is set twice".to_owned());
+            }
+            self.check(member, values, &member_at);
+        }
+    }
+
+    fn check_struct(&mut self, value: Value<'_>, ty: &Struct, at: &Path<'_>) {
+        for (position, (key, member)) in value.members().enumerate() {
+            let name = key.text();
+            let member_at = at.field(name);
+            let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
+                self.report_on_key(&member_at, format!("unknown field; {}", hint(ty, name)));
+                continue;
+            };
+            if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
+                self.report_on_key(&member_at, "this field is set twice".to_owned());
+            }
+            self.check(member, &field.ty, &member_at);
+        }
+        for field in ty.fields.iter().filter(|field| field.required) {
+            if !value.get(field.name).exists() {
+                self.report(&at.field(field.name), "this field is required");
+            }
+        }
+    }
+}
+
+/// `did you mean …?`, or the fields there are.
+fn hint(ty: &Struct, name: &str) -> String {
+    let names = ty.fields.iter().map(|field| field.name);
+    match near(names.clone(), name) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => format!("known fields: {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The name that was probably meant.
+pub fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n str> {
+    names
+        .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= 1 + known.len().min(name.len()) / 5)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+fn type_name(ty: &Ty) -> Cow<'static, str> {
+    let name = match ty {
+        Ty::AnyOf(types) => {
+            let names: Vec<_> = types.iter().map(type_name).collect();
+            return names.join(" or ").into();
+        }
+        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_) => "a string",
+        Ty::Int(_) => "an integer",
+        Ty::Bool => "true or false",
+        Ty::Time => "a time",
+        Ty::List(_) | Ty::NonEmptyList(_) => "a list",
+        Ty::Any => "a value",
+        Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => "an object",
+    };
+    Cow::Borrowed(name)
+}
+
+fn with_article(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Null => "null",
+        ValueKind::Bool => "a boolean",
+        ValueKind::Number => "a number",
+        ValueKind::String => "a string",
+        ValueKind::Array => "a list",
+        ValueKind::Object => "an object",
+    }
+}

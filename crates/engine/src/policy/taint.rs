@@ -1,0 +1,391 @@
+//! TaintPolicy: which taints drivers and DeviceTaintRules may publish, and what their data looks like.
+//!
+//! A taint is allowed if some entry contains it. As with tolerations, the `allow` lists of one action add up and a deny
+//! entry wins. `${driver}` in a key is the driver of the slice or of the rule's selector; a rule without a driver matches
+//! all drivers, so it matches policies for any driver and no `${driver}` entry of an allow list.
+//!
+//! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their keys.
+
+use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
+use super::glob;
+use super::json_schema::Schema;
+use super::kind::PolicySpec;
+use super::load::SchemaSource;
+use super::matching::MAX_DRIVER;
+use super::schema::PolicyFaults;
+use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
+use std::borrow::Cow;
+
+use crate::admission::DecodedAttributes;
+use crate::rules::Level;
+use crate::rules::policy::{POLICY_TAINT, POLICY_TAINT_DATA};
+use crate::site::{Site, walk};
+use tollgate_api::view::{self, Taint};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+/// Taints of an object that are compared with entries: as many as 128 devices with 16 taints each have, or 64 with 32. No
+/// API server accepts more in a slice. An object with more is denied.
+const MAX_COMPARED: usize = 128 * 16;
+/// Steps to match the keys of an object with patterns: some tenths of a second. Only very many patterns with `?` and keys
+/// that are as long as possible take more. Such an object is denied.
+const MAX_STEPS: usize = 1 << 30;
+/// Bytes of a key that an API server accepts: a DNS name, a slash and a name. The time to match a longer one is not spent.
+const MAX_KEY: usize = 253 + 1 + 63;
+
+/// What a TaintPolicy says.
+#[derive(Debug)]
+pub(super) struct TaintPolicy {
+    allow: Option<Vec<TaintEntry>>,
+    deny: Vec<TaintEntry>,
+    data: Vec<DataRequirement>,
+    max_evictions: Option<i64>,
+}
+
+/// The requirements for the data of some keys.
+#[derive(Debug)]
+struct DataRequirement {
+    key: Box<str>,
+    required: bool,
+    schema: Option<Schema>,
+}
+
+impl TaintPolicy {
+    /// Reads `spec`.
+    pub(super) fn read(
+        spec: Value<'_>,
+        at: &Path<'_>,
+        schemas: &SchemaSource<'_>,
+        faults: &mut PolicyFaults,
+    ) -> TaintPolicy {
+        let allow = spec.get("allow");
+        let data_at = at.field("data");
+        let mut data = Vec::new();
+        for (index, item) in spec.get("data").items().enumerate() {
+            data.push(DataRequirement {
+                key: item.get("key").str().into(),
+                required: item.get("required").bool().unwrap_or_default(),
+                schema: schemas.read(item, &data_at.index(index), faults),
+            });
+        }
+        TaintPolicy {
+            allow: allow.exists().then(|| TaintEntry::read_all(allow, "allow")),
+            deny: TaintEntry::read_all(spec.get("deny"), "deny"),
+            data,
+            max_evictions: spec.get("maxEvictionsPerSecond").int(),
+        }
+    }
+}
+
+/// Checks the taints of an object.
+pub(super) fn check(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
+        return;
+    }
+    let group = |level| EntryGroup::of(policies, level, admission);
+    let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+    let cost: usize = groups.iter().map(EntryGroup::cost).sum();
+    let (mut count, mut compared, mut steps) = (0, 0, 0);
+    walk(admission, &mut |site| {
+        let Site::Taint { at, taint } = site else { return };
+        count += 1;
+        steps += cost * taint.taint.key().len().min(MAX_KEY);
+        if count <= MAX_COMPARED && steps <= MAX_STEPS {
+            compared = count;
+            for group in &groups {
+                group.check(at, taint.taint, admission, report);
+            }
+        }
+    });
+    for group in groups.iter().filter(|_| count > compared) {
+        report.report_excess(group.speaker, POLICY_TAINT, "taints", count, compared);
+    }
+}
+
+/// The driver of a slice, or of the selector of a rule or patch; empty if there is none that a server would accept.
+fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
+    let driver = match admission.object.body {
+        view::Body::Slice(slice) => slice.spec().driver(),
+        view::Body::Rule(rule) => rule.selected_driver(),
+        view::Body::Patch(patch) => patch.selected_driver(),
+        _ => "",
+    };
+    if driver.len() > MAX_DRIVER { "" } else { driver }
+}
+
+fn taint_policies<'s>(
+    policies: &[MatchedPolicy<'s>],
+) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s TaintPolicy)> + Clone {
+    policies.iter().filter_map(|matched| match &matched.policy.spec {
+        PolicySpec::Taint(policy) => Some((*matched, policy)),
+        _ => None,
+    })
+}
+
+/// An entry, with the driver in its key.
+#[derive(Debug)]
+struct Grant<'s> {
+    policy: &'s Policy,
+    entry: &'s TaintEntry,
+    key: Cow<'s, str>,
+}
+
+impl Grant<'_> {
+    fn matches(&self, taint: Taint<'_>) -> bool {
+        self.entry.terms.contain(taint.value(), taint.effect()) && self.matches_key(taint)
+    }
+
+    fn matches_key(&self, taint: Taint<'_>) -> bool {
+        glob::matches(&self.key, taint.key())
+    }
+}
+
+/// A policy that binds the user.
+#[derive(Debug)]
+struct BindingPolicy<'s> {
+    policy: &'s Policy,
+    spec: &'s TaintPolicy,
+    /// The keys of `data`, with the driver in them.
+    data_keys: Vec<Cow<'s, str>>,
+}
+
+/// What applies to a request, of the policies with one action.
+#[derive(Debug)]
+struct EntryGroup<'s> {
+    /// The first policy that binds the user.
+    speaker: &'s Policy,
+    /// The first policy with an allow list that binds the user.
+    restricting: Option<&'s Policy>,
+    allowed: Vec<Grant<'s>>,
+    expired: Vec<Grant<'s>>,
+    /// By policy.
+    denied: Vec<Grant<'s>>,
+    binding: Vec<BindingPolicy<'s>>,
+    driver: &'s str,
+}
+
+impl<'s> EntryGroup<'s> {
+    /// `None` if no policy with that action binds the user.
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        level: Level,
+        admission: &DecodedAttributes<'s>,
+    ) -> Option<EntryGroup<'s>> {
+        let (driver, now) = (driver_of(admission), admission.now.time);
+        let is_ours = move |matched: &MatchedPolicy<'_>| {
+            matched.policy.action == level && matched.policy.scope.matches_driver(driver)
+        };
+        let ours = || taint_policies(policies).filter(move |(matched, _)| is_ours(matched));
+        let binding = || ours().filter(|(matched, _)| matched.binds);
+        let speaker = binding().next()?.0.policy;
+        let restricting = binding().find(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
+        let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| Grant {
+            policy,
+            entry,
+            key: with_driver(&entry.key, driver),
+        };
+        // Without a clock, a deny entry does not expire.
+        let is_live = |entry: &&TaintEntry| now.is_none() || !entry.terms.is_expired(now);
+        // An object without a driver affects all drivers: that must not bypass a deny entry.
+        let denied_driver = if driver.is_empty() { "*" } else { driver };
+        let denied = binding().flat_map(|(matched, spec)| {
+            let live = spec.deny.iter().filter(is_live);
+            live.map(move |entry| grant(matched.policy, entry, denied_driver))
+        });
+        let (expired, allowed) = ours()
+            .filter(|_| restricting.is_some())
+            .flat_map(|(matched, spec)| {
+                spec.allow.iter().flatten().map(move |entry| grant(matched.policy, entry, driver))
+            })
+            .partition(|grant| grant.entry.terms.is_expired(now));
+        let binding_policy = |(matched, spec): (MatchedPolicy<'s>, &'s TaintPolicy)| BindingPolicy {
+            policy: matched.policy,
+            spec,
+            data_keys: spec.data.iter().map(|data| with_driver(&data.key, driver)).collect(),
+        };
+        Some(EntryGroup {
+            speaker,
+            restricting,
+            allowed,
+            expired,
+            denied: denied.collect(),
+            binding: binding().map(binding_policy).collect(),
+            driver,
+        })
+    }
+
+    /// The steps for each byte of a key.
+    fn cost(&self) -> usize {
+        let grants = self.allowed.iter().chain(&self.expired).chain(&self.denied).map(|grant| &grant.key);
+        grants
+            .chain(self.binding.iter().flat_map(|binding| &binding.data_keys))
+            .map(|key| glob::cost(key))
+            .sum()
+    }
+
+    fn check(
+        &self,
+        at: &Path<'_>,
+        taint: Taint<'_>,
+        admission: &DecodedAttributes<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let length = taint.key().len();
+        if length > MAX_KEY {
+            let short =
+                format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY}");
+            let detail = |_| format!("{short}; see {}", self.speaker.describe());
+            report.report_lazily(self.speaker, POLICY_TAINT, at, detail);
+            report.shorten_last(self.speaker, short);
+            return;
+        }
+        self.check_denied(at, taint, report);
+        if let Some(restricting) = self.restricting {
+            self.check_allowed(restricting, at, taint, admission, report);
+        }
+        let before = report.reported;
+        for binding in &self.binding {
+            if report.reported - before >= MAX_DENIALS {
+                return;
+            }
+            binding.spec.check_limit(binding.policy, at, taint, report);
+            binding.check_data(at, taint, report);
+        }
+    }
+
+    fn check_denied(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
+        let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
+        let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
+        for Grant { policy, entry, .. } in denials.take(MAX_DENIALS) {
+            let detail = |explains: bool| {
+                let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
+                let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
+                format!("taint {} is denied by {location}{entry} in {}", describe(taint), policy.describe())
+            };
+            report.report_lazily(policy, POLICY_TAINT, at, detail);
+            report.shorten_last(policy, format_args!("taint {} is not allowed", describe(taint)));
+            report.explain_last(policy, entry.terms.reason.as_deref());
+        }
+    }
+
+    fn check_allowed(
+        &self,
+        restricting: &'s Policy,
+        at: &Path<'_>,
+        taint: Taint<'_>,
+        admission: &DecodedAttributes<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        if self.allowed.iter().any(|grant| grant.matches(taint)) {
+            return;
+        }
+        let lapsed = self.expired.iter().find(|grant| grant.matches(taint));
+        let near =
+            || self.allowed.iter().find(|grant| grant.matches_key(taint)).or_else(|| self.allowed.first());
+        let closest = lapsed.or_else(near);
+        let policy = closest.map_or(restricting, |grant| grant.policy);
+        let detail = |explains: bool| match closest {
+            _ if !explains => format!("taint {} is not allowed by {}", describe(taint), policy.describe()),
+            None => {
+                format!("taint {} is not allowed: {} allows no taints", describe(taint), policy.describe())
+            }
+            Some(grant) => {
+                let terms = &grant.entry.terms;
+                let (location, because) = (&terms.location, terms.reason_suffix());
+                let entry =
+                    format!("{location} {}{because} in {}", grant.entry.describe(), policy.describe());
+                let end = terms.expired_at(admission.now.time).filter(|_| lapsed.is_some());
+                let why = match end {
+                    Some(end) => format!("{entry} expired at {}", tollgate_formats::gotime::rfc3339(end)),
+                    None => format!("the closest entry, {entry}, {}", self.lacks(grant, taint, admission)),
+                };
+                format!("taint {} is not allowed: {why}", describe(taint))
+            }
+        };
+        report.report_lazily(policy, POLICY_TAINT, at, detail);
+        report.shorten_last(policy, format_args!("taint {} is not allowed", describe(taint)));
+    }
+
+    /// What an allow entry lacks, as a phrase about the entry.
+    fn lacks(&self, grant: &Grant<'_>, taint: Taint<'_>, admission: &DecodedAttributes<'_>) -> String {
+        let terms = &grant.entry.terms;
+        if !grant.matches_key(taint) {
+            match (grant.entry.key.contains(DRIVER_PLACEHOLDER), self.driver) {
+                (true, "") => needs_driver(admission),
+                (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
+                (false, _) => format!("does not allow key {}", taint.key()),
+            }
+        } else if terms.contain(taint.value(), terms.effects.names().next().unwrap_or_default()) {
+            format!("does not allow effect {}", taint.effect())
+        } else {
+            format!("does not allow value {:?}", taint.value())
+        }
+    }
+}
+
+/// Why an entry with `${driver}` matches no taint of an object without a driver.
+fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
+    let (what, field) = match admission.object.body {
+        view::Body::Rule(_) => ("rule", "deviceSelector.driver"),
+        view::Body::Patch(_) => ("patch", "devices.filter.driver"),
+        _ => ("object", "driver"),
+    };
+    format!(
+        "matches no key, because the {what} does not set the driver that replaces `${{driver}}`: set `{field}`"
+    )
+}
+
+/// `a/b=c:NoExecute`
+fn describe(taint: Taint<'_>) -> String {
+    let value =
+        if taint.value().is_empty() { String::new() } else { format!("={}", yaml_scalar(taint.value())) };
+    format!("{}{value}:{}", yaml_scalar(taint.key()), taint.effect())
+}
+
+impl TaintPolicy {
+    fn check_limit(
+        &self,
+        policy: &Policy,
+        at: &Path<'_>,
+        taint: Taint<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
+            && rate > most
+        {
+            let detail = format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
+            let at = at.field("evictionsPerSecond");
+            report.report_value(policy, POLICY_TAINT, &at, ErrorType::Invalid, BadValue::Int(rate), detail);
+            report.shorten_last(policy, format_args!("{rate} exceeds the maximum of {most}"));
+        }
+    }
+}
+
+impl BindingPolicy<'_> {
+    fn check_data(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
+        let data_at = at.field("data");
+        let before = report.reported;
+        let keyed = self.spec.data.iter().zip(&self.data_keys);
+        for (wanted, _) in keyed.filter(|(_, key)| glob::matches(key, taint.key())) {
+            if report.reported - before >= MAX_DENIALS {
+                return;
+            }
+            if taint.data().is_null() {
+                if wanted.required {
+                    let (key, policy) = (taint.key(), self.policy.describe());
+                    let detail = format!("data is required for key {key} by {policy}");
+                    report.report(self.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
+                    report.shorten_last(self.policy, "data is required for this key");
+                }
+                continue;
+            }
+            let schema = wanted.schema.as_ref();
+            report.check_json(self.policy, POLICY_TAINT_DATA, schema, taint.data(), &data_at);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! TaintRulePolicy: how much a DeviceTaintRule may affect.
+//!
+//! Required criteria of the selector, an effect that may only be raised after the controller has reported the impact, and
+//! limits on the impact ([`limits`]). Updates that only narrow, weaken or slow a rule are not checked.
+
+mod limits;
+
+use super::kind::PolicySpec;
+use super::{MatchedPolicy, Violation, ViolationReport};
+use crate::admission::{Context, DecodedAttributes, Operation};
+use crate::impact::EVICTION_IN_PROGRESS;
+use crate::rules::policy::POLICY_TAINT_RULE;
+use crate::rules::ratchet::is_same_taint;
+use crate::site::{DeviceSelection, Site, walk};
+use limits::{CountCache, Limits};
+use tollgate_api::view::{self, TaintSelector};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::ErrorType;
+
+/// What a TaintRulePolicy says.
+#[derive(Debug)]
+pub(super) struct TaintRulePolicy {
+    /// `driver`, `pool`, `device`, `any`.
+    require: Vec<Box<str>>,
+    two_steps: bool,
+    limits: Option<Limits>,
+}
+
+impl TaintRulePolicy {
+    /// Reads `spec`.
+    pub(super) fn read(spec: Value<'_>) -> TaintRulePolicy {
+        TaintRulePolicy {
+            require: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
+            two_steps: spec.get("twoSteps").bool().unwrap_or_default(),
+            limits: spec.get("maxImpact").exists().then(|| Limits::read(spec)),
+        }
+    }
+
+    /// True if it limits how many devices and pods a rule may affect.
+    pub(super) fn limits_impact(&self) -> bool {
+        self.limits.is_some()
+    }
+}
+
+/// Checks a rule.
+pub(super) fn check(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::TaintRule(_))) {
+        return;
+    }
+    let counts = CountCache::default();
+    walk(admission, &mut |site| {
+        let Site::Selector { at, selection } = site else { return };
+        for matched in policies.iter().filter(|matched| matched.binds) {
+            let PolicySpec::TaintRule(policy) = &matched.policy.spec else { continue };
+            let driver = selection.selector.and_then(TaintSelector::driver).unwrap_or_default();
+            if !matched.policy.scope.matches_driver(driver) {
+                continue;
+            }
+            policy.check_selector(*matched, at, &selection, report);
+            // How a stored rule got its effect is not known.
+            if policy.two_steps && !context.is_stored {
+                check_two_steps(*matched, admission, context, &selection, report);
+            }
+            if let Some(limits) = &policy.limits {
+                limits.check(*matched, admission, context, &selection, &counts, report);
+            }
+        }
+    });
+}
+
+/// Appends the impact of the rule, if known, to violations about its selector or effect.
+pub(super) fn append_counts(
+    violations: &mut [Violation],
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+) {
+    let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
+    let is_silent = |violation: &&mut Violation| {
+        violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
+    };
+    let mut counts = None;
+    for violation in violations.iter_mut().filter(is_silent) {
+        if let Some(counts) = counts.get_or_insert_with(|| limits::describe(rule, state, admission, context))
+        {
+            violation.finding.detail = format!("{}; the rule {counts}", violation.finding.detail).into();
+        }
+    }
+}
+
+impl TaintRulePolicy {
+    fn check_selector(
+        &self,
+        matched: MatchedPolicy<'_>,
+        at: &Path<'_>,
+        selection: &DeviceSelection<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let criterion = |name: &str| {
+            let selector = selection.selector?;
+            let value = match name {
+                "driver" => selector.driver(),
+                "pool" => selector.pool(),
+                "device" => selector.device(),
+                _ => selector.device_class_name(),
+            };
+            value.filter(|value| !value.is_empty())
+        };
+        for name in &self.require {
+            if &**name == "any" {
+                let names = ["driver", "pool", "device", "deviceClassName"];
+                let has_expressions =
+                    selection.selector.is_some_and(|selector| !selector.selectors().is_empty());
+                if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
+                    let short = "`driver`, `pool` or `device` is required";
+                    let detail = format!("{short} by {}", matched.policy.describe());
+                    report.report(matched.policy, POLICY_TAINT_RULE, at, ErrorType::Required, detail);
+                    report.shorten_last(matched.policy, short);
+                }
+            } else if criterion(name).is_none() {
+                let short = format!("`{name}` is required");
+                let detail = format!("{short} by {}", matched.policy.describe());
+                report.report(
+                    matched.policy,
+                    POLICY_TAINT_RULE,
+                    &at.field(name),
+                    ErrorType::Required,
+                    detail,
+                );
+                report.shorten_last(matched.policy, short);
+            }
+        }
+    }
+}
+
+/// A rule starts with effect None. It is raised with the same selector, to NoSchedule or NoExecute and from NoSchedule to
+/// NoExecute, each time after the controller has seen the stored rule.
+fn check_two_steps(
+    matched: MatchedPolicy<'_>,
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+    selection: &DeviceSelection<'_>,
+    report: &mut ViolationReport<'_>,
+) {
+    let effect = selection.taint.effect();
+    let stored = admission.for_stored_object();
+    let Some((detail, short)) = (match stored.as_ref().zip(admission.old_object.and_then(rule_of)) {
+        _ if effect == "None" => None,
+        None if admission.operation == Operation::Create => Some((
+            format!(
+                "create the rule with `effect: None` first, check its status, then update it to {effect}"
+            ),
+            "create the rule with `effect: None` first",
+        )),
+        None => None,
+        Some((stored, _)) if stored_selector_json(stored) != selector_json(selection) => Some((
+            format!("the selector changes while the effect is {effect}: set `effect: None` first"),
+            "set `effect: None` before you change the selector",
+        )),
+        // The controller reported the impact of another taint.
+        Some((_, old)) if !is_same_taint(old.spec().taint(), selection.taint) => Some((
+            format!("the taint changes while its effect is {effect}: set `effect: None` first"),
+            "set `effect: None` before you change the taint",
+        )),
+        Some((_, old)) => why_not_raised(old, effect, context.profile.rule_status),
+    }) else {
+        return;
+    };
+    let spec = Path::ROOT.field("spec");
+    let taint = spec.field("taint");
+    let detail = format!("{detail}; required by {}", matched.policy.describe());
+    report.report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"), ErrorType::Forbidden, detail);
+    report.shorten_last(matched.policy, short);
+}
+
+fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
+    if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
+}
+
+/// Why an effect may not be raised yet; lowering it is always allowed.
+fn why_not_raised(
+    old: view::TaintRule<'_>,
+    effect: &str,
+    has_status: bool,
+) -> Option<(String, &'static str)> {
+    let before = old.spec().taint().effect();
+    if matches!((before, effect), ("NoExecute", _) | ("NoSchedule", "NoSchedule")) {
+        return None;
+    }
+    if !has_status {
+        let detail = format!(
+            "the effect changes from {before} to {effect}, and this release does not report the impact"
+        );
+        return (before != "None").then_some((detail, "this release does not report the impact of a rule"));
+    }
+    let generation = old.metadata().generation();
+    // For every effect the controller writes which generation it has seen; for None also how many pods would be evicted.
+    let is_observed = old.status().conditions().iter().any(|condition| {
+        condition.kind() == EVICTION_IN_PROGRESS && condition.observed_generation() == generation
+    });
+    (!is_observed).then(|| {
+        (
+            format!(
+                "the impact of the rule is not known yet: wait until the condition {EVICTION_IN_PROGRESS} in its status \
+                 has observedGeneration {generation}, and check the condition"
+            ),
+            "wait for the status of the rule before you set a stronger effect",
+        )
+    })
+}
+
+fn selector_json(selection: &DeviceSelection<'_>) -> String {
+    use tollgate_api::view::View as _;
+    selection.selector.map(|selector| selector.json().to_json()).unwrap_or_default()
+}
+
+fn stored_selector_json(stored: &DecodedAttributes<'_>) -> String {
+    let mut text = String::new();
+    walk(stored, &mut |site| {
+        if let Site::Selector { selection, .. } = site {
+            text = selector_json(&selection);
+        }
+    });
+    text
+}

@@ -1,0 +1,254 @@
+//! `maxImpact`: how many devices, pods and namespaces a DeviceTaintRule may affect, and who may exceed that.
+//!
+//! The numbers are computed like the eviction controller does, from the state of the cluster. If that is not known, or
+//! the rule selects by class or expression, `onUnknown` decides (default: Deny).
+//!
+//! Invariant: an update that affects nothing but what the stored rule affects is allowed, however much that is. An update
+//! that could affect other devices or pods, or the same ones more or sooner, is checked like a new rule.
+
+use std::cell::OnceCell;
+
+use super::{DeviceSelection, ErrorType, MatchedPolicy};
+use crate::admission::{Context, DecodedAttributes};
+use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
+use crate::policy::ViolationReport;
+use crate::policy::glob::Glob;
+use crate::policy::matching::globs;
+use crate::rules::Level;
+use crate::rules::policy::POLICY_TAINT_RULE;
+use crate::rules::ratchet::{Extent, extent};
+use tollgate_api::conform::suggest::and_list;
+use tollgate_api::view;
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+
+/// What a policy allows.
+#[derive(Debug)]
+pub(super) struct Limits {
+    max: PerResource<Option<usize>>,
+    /// The level if the impact is not known; `None` allows it.
+    on_unknown: Option<Level>,
+    acknowledge: Option<Acknowledge>,
+}
+
+/// Who may exceed the limits, and how.
+#[derive(Debug)]
+struct Acknowledge {
+    annotation: Box<str>,
+    /// `None`: everyone.
+    groups: Option<Vec<Glob>>,
+}
+
+/// One value per limited resource.
+#[derive(Clone, Copy, Debug)]
+struct PerResource<T> {
+    devices: T,
+    pods: T,
+    namespaces: T,
+}
+
+impl Limits {
+    /// Reads `spec`.
+    pub(super) fn read(spec: Value<'_>) -> Limits {
+        let number = |name: &str| {
+            let given = spec.get("maxImpact").get(name).int();
+            // The schema takes no negative numbers, and none is the strictest limit.
+            given.map(|number| usize::try_from(number).unwrap_or_default())
+        };
+        let acknowledge = spec.get("acknowledge");
+        Limits {
+            max: PerResource {
+                devices: number("devices"),
+                pods: number("pods"),
+                namespaces: number("namespaces"),
+            },
+            on_unknown: match spec.get("onUnknown").str() {
+                "Allow" => None,
+                "Warn" => Some(Level::Warn),
+                _ => Some(Level::Deny),
+            },
+            acknowledge: acknowledge.exists().then(|| Acknowledge {
+                annotation: acknowledge.get("annotation").str().into(),
+                groups: globs(acknowledge.get("groups")),
+            }),
+        }
+    }
+
+    /// Checks the impact of a rule.
+    pub(super) fn check(
+        &self,
+        matched: MatchedPolicy<'_>,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        selection: &DeviceSelection<'_>,
+        cache: &CountCache,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let evicts = selection.taint.effect() == "NoExecute";
+        let limits_pods = self.max.pods.is_some() || self.max.namespaces.is_some();
+        if !(evicts && limits_pods || selection.affects_pods() && self.max.devices.is_some()) {
+            return;
+        }
+        let view::Body::Rule(rule) = admission.object.body else { return };
+        let policy = matched.policy.describe();
+        let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
+        let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
+            let short = "cannot check this rule: the cluster state is not available";
+            let detail =
+                format!("cannot check this rule against {policy}: the cluster state is not available");
+            return self.report_unknown(matched, report, detail, short);
+        };
+        let before = match admission.old_object.map(|old| old.body) {
+            Some(view::Body::Rule(old)) if extent(admission) != Extent::Wider => {
+                let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
+                before.as_ref().map(|rule_impact| rule_impact.numbers)
+            }
+            _ => None,
+        };
+        let before = before.unwrap_or(PerResource { devices: 0, pods: 0, namespaces: 0 });
+        let newly_exceeded = self.newly_exceeded(numbers.numbers, before);
+        if newly_exceeded.is_empty() {
+            if state.unreadable_objects > 0 {
+                let detail = format!(
+                    "cannot check this rule against {policy}: the numbers may be too low{}",
+                    state.caveat()
+                );
+                let short = "cannot check this rule: objects of the cluster are unreadable";
+                self.report_unknown(matched, report, detail, short);
+            }
+            return;
+        }
+        let what = &numbers.description;
+        if numbers.is_upper_bound {
+            let detail = format!(
+                "the rule {what}, but {policy} allows {newly_exceeded}; deviceClassName and selectors are not evaluated, \
+                 so the exact numbers are not known"
+            );
+            let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
+            return self.report_unknown(matched, report, detail, short);
+        }
+        let Err(hint) = self.acknowledged(admission, context, numbers.numbers.pods) else { return };
+        let detail = format!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{}", state.caveat());
+        let spec = Path::ROOT.field("spec");
+        report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
+        report.shorten_last(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"));
+    }
+
+    fn report_unknown(
+        &self,
+        matched: MatchedPolicy<'_>,
+        report: &mut ViolationReport<'_>,
+        detail: String,
+        short: &str,
+    ) {
+        let Some(level) = self.on_unknown else { return };
+        let before = report.reported;
+        let spec = Path::ROOT.field("spec");
+        report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
+        if report.reported > before {
+            report.shorten_last(matched.policy, short);
+            report.lower_last_to(level);
+        }
+    }
+
+    /// The limits that are exceeded, and were not exceeded as far before: `20 pods and 3 namespaces`.
+    fn newly_exceeded(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
+        let all = [
+            (found.devices, before.devices, self.max.devices, "device"),
+            (found.pods, before.pods, self.max.pods, "pod"),
+            (found.namespaces, before.namespaces, self.max.namespaces, "namespace"),
+        ];
+        let passed = all.into_iter().filter_map(|(found, before, limit, what)| {
+            let limit = limit.filter(|limit| found > *limit && found > before)?;
+            Some(format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
+        });
+        and_list(&passed.collect::<Vec<_>>())
+    }
+
+    /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
+    fn acknowledged(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        pods: usize,
+    ) -> Result<(), String> {
+        let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
+        let may = groups.as_ref().is_none_or(|groups| {
+            let mut own = admission.user.get("groups").items();
+            own.any(|group| groups.iter().any(|glob| glob.matches(group.str())))
+        });
+        let given = admission.object.metadata().annotations().get(annotation);
+        // Who stored it is not known, and whoever did was judged then. Pods come and go, so the number may have changed.
+        if context.is_stored {
+            return if given.exists() { Ok(()) } else { Err(String::new()) };
+        }
+        if !may {
+            let void = format!("; annotation {annotation} is ignored, because this user may not set it");
+            return Err(if given.exists() { void } else { String::new() });
+        }
+        if given.str() == pods.to_string() {
+            return Ok(());
+        }
+        Err(if given.exists() {
+            format!("; annotation {annotation} is {:?}, but must be \"{pods}\"", given.str())
+        } else {
+            format!("; to acknowledge the impact, set the annotation `{annotation}: \"{pods}\"`")
+        })
+    }
+}
+
+/// The impact of the new and the old rule, counted once for all policies.
+#[derive(Debug, Default)]
+pub(super) struct CountCache {
+    new: OnceCell<Option<RuleImpact>>,
+    old: OnceCell<Option<RuleImpact>>,
+}
+
+/// The impact of a rule.
+#[derive(Debug)]
+struct RuleImpact {
+    numbers: PerResource<usize>,
+    /// `numbers` as a phrase.
+    description: String,
+    /// The numbers are upper bounds.
+    is_upper_bound: bool,
+}
+
+/// The impact of a rule as a phrase, with the age of the cluster state.
+pub(super) fn describe(
+    rule: view::TaintRule<'_>,
+    state: &ClusterState,
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+) -> Option<String> {
+    let rule_impact = rule_impact(rule, state, admission, context)?;
+    Some(format!("{}{}", rule_impact.description, state.caveat()))
+}
+
+/// Counts the impact of a rule. Effect None affects nothing, NoSchedule affects no pods.
+fn rule_impact(
+    rule: view::TaintRule<'_>,
+    state: &ClusterState,
+    admission: &DecodedAttributes<'_>,
+    context: &Context<'_>,
+) -> Option<RuleImpact> {
+    let change = ProposedChange::rule(rule);
+    let query = ImpactQuery {
+        snapshot: &state.snapshot,
+        change: &change,
+        profile: context.profile,
+        at: admission.now.time?,
+    };
+    let counts: ImpactCounts = count(query);
+    let (affects_pods, evicts) = match rule.spec().taint().effect() {
+        "NoExecute" => (true, true),
+        "NoSchedule" => (true, false),
+        _ => (false, false),
+    };
+    let numbers = PerResource {
+        devices: if affects_pods { query.tainted_devices(counts) } else { 0 },
+        pods: if evicts { counts.pods } else { 0 },
+        namespaces: if evicts { counts.namespaces } else { 0 },
+    };
+    Some(RuleImpact { numbers, description: query.describe(counts), is_upper_bound: change.is_upper_bound() })
+}

@@ -1,0 +1,494 @@
+//! TolerationPolicy: which tolerations the claims of a namespace may have, and which they get.
+//!
+//! For each action by itself: if a policy with an `allow` list binds the user, every toleration must be covered by
+//! the union of what all matching policies of that action allow; and no deny entry of a policy that binds may
+//! match. Default tolerations are always allowed, so that an allow list does not deny what the policy adds.
+//!
+//! Invariant: an object costs at most [`MAX_COMPARED`] tolerations times the entries, however many it has.
+
+use super::entries::{EntryTerms, TolerationEntry};
+use super::kind::PolicySpec;
+use super::schema::PolicyFaults;
+use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
+use crate::admission::DecodedAttributes;
+use crate::defaults::Edit;
+use crate::rules::Level;
+use crate::rules::policy::POLICY_TOLERATION;
+use crate::site::{self, Site, walk};
+use crate::tolerance::coverage::{
+    Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest, uncovered,
+};
+use tollgate_api::profile::Profile;
+use tollgate_api::view::{Toleration, View as _};
+use tollgate_document::doc::{Change, New, Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::names::{self, KeyWord, Unit};
+
+mod written;
+
+use written::{WrittenToleration, allowed_instead};
+
+/// Tolerations of an object that are compared with entries: as many as a claim can have that an API server accepts (32
+/// requests with 8 alternatives each) within the documented limit (16 in each). An object with more is denied.
+const MAX_COMPARED: usize = 32 * 8 * 16;
+/// Requests and alternatives of a claim that an API server accepts. No others get defaults.
+const MAX_LISTS: usize = 32 * 8;
+
+/// What a TolerationPolicy says.
+#[derive(Debug)]
+pub(super) struct TolerationPolicy {
+    allow: Option<Vec<TolerationEntry>>,
+    deny: Vec<TolerationEntry>,
+    /// Tolerations must name a key.
+    require_key: bool,
+    defaults: Vec<WrittenToleration>,
+    /// The defaults as allow entries.
+    default_entries: Vec<TolerationEntry>,
+}
+
+impl TolerationPolicy {
+    /// Reads `spec`.
+    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> TolerationPolicy {
+        let allow = spec.get("allow");
+        let require_key = spec.get("requireKey").bool().unwrap_or_default();
+        let defaults_at = at.field("defaults");
+        let mut defaults = Vec::new();
+        let mut default_entries = Vec::new();
+        let deny = TolerationEntry::read_all(spec.get("deny"), "deny", at, faults);
+        for (index, item) in spec.get("defaults").items().enumerate() {
+            let default = WrittenToleration::read(item);
+            let default_at = defaults_at.index(index);
+            if default.has_useless_seconds() {
+                faults.report(&default_at.field("tolerationSeconds"), "applies only to `effect: NoExecute`");
+            }
+            if default.has_useless_value() {
+                faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
+            }
+            report_malformed(&default, &default_at, faults);
+            if require_key && default.key().is_none() {
+                faults.report(
+                    &default_at,
+                    "this policy denies its own default: set `key`, or remove `requireKey`",
+                );
+            }
+            if let Some(grant) =
+                deny.iter().find(|grant| grant.entry.intersects(&default.tolerated_for(false)))
+            {
+                faults.report(
+                    &default_at,
+                    format!(
+                        "this policy denies its own default: the toleration matches {}",
+                        grant.terms.location
+                    ),
+                );
+            }
+            default_entries.push(default_entry(&default, index));
+            defaults.push(default);
+        }
+        TolerationPolicy {
+            allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow", at, faults)),
+            deny,
+            require_key,
+            defaults,
+            default_entries,
+        }
+    }
+
+    /// The allow entries, including the defaults.
+    pub(super) fn allowed_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
+        self.allow.iter().flatten().chain(&self.default_entries)
+    }
+
+    /// True if it has an allow list.
+    pub(super) fn has_allow_list(&self) -> bool {
+        self.allow.is_some()
+    }
+
+    /// True if it adds tolerations.
+    pub(super) fn has_defaults(&self) -> bool {
+        !self.defaults.is_empty()
+    }
+
+    /// The deny entries.
+    pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
+        &self.deny
+    }
+}
+
+/// A default that the API server would refuse: every claim that gets it would be rejected.
+fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let tolerated = default.tolerated_for(false);
+    if let Some(key) = tolerated.key {
+        names::label_key(key, Unit::Bytes, KeyWord::LabelKey, &mut |detail| {
+            faults.report(&at.field("key"), format!("{key:?} is not a taint key: {detail}"));
+        });
+    }
+    if let Some(value) = tolerated.value {
+        names::label_value(value, Unit::Bytes, &mut |detail| {
+            faults.report(&at.field("value"), format!("{value:?} is not a taint value: {detail}"));
+        });
+    }
+}
+
+/// A default as an allow entry.
+fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
+    let tolerated = default.tolerated_for(false);
+    let values = tolerated.value.map(|value| vec![value.into()]);
+    let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
+    let terms = EntryTerms {
+        location: format!("defaults[{index}]").into(),
+        values: values.clone(),
+        effects: tolerated.effects,
+        reason: None,
+        expires: None,
+    };
+    TolerationEntry {
+        entry: PolicyEntry { keys, values, effects: tolerated.effects, seconds: tolerated.seconds },
+        terms,
+    }
+}
+
+/// True if an object has some toleration.
+pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
+    let mut found = false;
+    walk(admission, &mut |site| found |= matches!(site, Site::Toleration { .. }));
+    found
+}
+
+/// Checks the tolerations of an object.
+pub(super) fn check(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    profile: &Profile,
+    report: &mut ViolationReport<'_>,
+) {
+    let group = |level| EntryGroup::of(policies, level, admission.now.time);
+    let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+    if groups.is_empty() {
+        return;
+    }
+    let mut count = 0;
+    walk(admission, &mut |site| {
+        let Site::Toleration { at, toleration } = site else { return };
+        count += 1;
+        if count <= MAX_COMPARED {
+            let checked = CheckedToleration { at, toleration, admission, profile };
+            for group in &groups {
+                group.check(&checked, report);
+            }
+        }
+    });
+    for group in groups.iter().filter(|_| count > MAX_COMPARED) {
+        report.report_excess(group.speaker, POLICY_TOLERATION, "tolerations", count, MAX_COMPARED);
+    }
+}
+
+/// A toleration and the request that has it.
+struct CheckedToleration<'c> {
+    at: &'c Path<'c>,
+    toleration: Toleration<'c>,
+    admission: &'c DecodedAttributes<'c>,
+    profile: &'c Profile,
+}
+
+impl CheckedToleration<'_> {
+    fn describe(&self) -> String {
+        let namespace = self.admission.object_namespace().unwrap_or_default();
+        format!("toleration {} in namespace {namespace:?}", WrittenToleration::of(self.toleration))
+    }
+
+    /// The key, or what stands for it.
+    fn subject(&self) -> &str {
+        match self.toleration.key() {
+            "" => "all keys",
+            key => key,
+        }
+    }
+}
+
+/// The taints that a toleration matches, for as long as the profile has it.
+fn taints_of<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
+    if profile.empty_effect_stops_eviction {
+        ToleratedTaints::forever_without_effect(toleration)
+    } else {
+        ToleratedTaints::as_written(toleration)
+    }
+}
+
+/// An entry and the policy that has it.
+type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
+
+/// The entries that apply to a request, of the policies with one action.
+struct EntryGroup<'s> {
+    /// The first policy that can deny something.
+    speaker: &'s Policy,
+    /// The first policy with an allow list that binds the user.
+    restricting: Option<MatchedPolicy<'s>>,
+    /// The first policy with `requireKey` that binds the user.
+    requires_key: Option<&'s Policy>,
+    allowed: Vec<Grant<'s>>,
+    expired: Vec<Grant<'s>>,
+    /// By policy.
+    denied: Vec<Grant<'s>>,
+    now: Option<Timestamp>,
+}
+
+impl<'s> EntryGroup<'s> {
+    /// `None` if no policy with that action can deny a toleration.
+    fn of(policies: &[MatchedPolicy<'s>], level: Level, now: Option<Timestamp>) -> Option<EntryGroup<'s>> {
+        let ours =
+            || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
+        let binding = || ours().filter(|(matched, _)| matched.binds);
+        let restricting = binding().find(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        // Without a clock, a deny entry does not expire.
+        let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
+        let denied: Vec<Grant<'s>> = binding()
+            .flat_map(|(matched, policy)| {
+                policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
+            })
+            .collect();
+        let keyed = binding().find(|(_, policy)| policy.require_key);
+        let requires_key = keyed.map(|(matched, _)| matched.policy);
+        let denying = restricting.or(denied.first().map(|(matched, _)| *matched));
+        let speaker = denying.map(|matched| matched.policy).or(requires_key)?;
+        let (expired, allowed) = ours()
+            .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
+            .partition(|(_, grant)| grant.terms.is_expired(now));
+        Some(EntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
+    }
+
+    /// The effects that no allow entry covers.
+    fn uncovered(&self, taints: &ToleratedTaints<'_>) -> Effects {
+        uncovered(taints, entries(&self.allowed))
+    }
+
+    /// The allow entry that comes nearest, and what it lacks.
+    fn nearest(&self, taints: &ToleratedTaints<'_>) -> Option<(Grant<'s>, Shortfall)> {
+        let missing = self.uncovered(taints);
+        let missing = if missing.is_empty() { taints.effects } else { missing };
+        let (index, shortfall) = nearest(taints, missing, entries(&self.allowed))?;
+        self.allowed.get(index).map(|grant| (*grant, shortfall))
+    }
+
+    /// The first entry of each policy that denies a toleration of these taints.
+    fn denials(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = Grant<'s>> {
+        let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
+        by_policy
+            .filter_map(|grants| grants.iter().find(|(_, grant)| grant.entry.intersects(taints)))
+            .take(MAX_DENIALS)
+            .copied()
+    }
+
+    fn is_allowed(&self, taints: &ToleratedTaints<'_>) -> bool {
+        (self.restricting.is_none() || self.uncovered(taints).is_empty())
+            && (self.requires_key.is_none() || taints.key.is_some())
+            && self.denials(taints).next().is_none()
+    }
+
+    fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+        let tolerated = taints_of(checked.toleration, checked.profile);
+        for (matched, grant) in self.denials(&tolerated) {
+            let detail = |explains: bool| {
+                let (location, policy) = (&grant.terms.location, matched.policy.describe());
+                let (entry, offered) = if explains {
+                    (format!(" {}{}", grant.describe(), grant.terms.reason_suffix()), self.offer(checked))
+                } else {
+                    (String::new(), String::new())
+                };
+                let toleration = checked.describe();
+                format!(
+                    "{toleration} is denied: it matches taints denied by {location}{entry} in {policy}{offered}"
+                )
+            };
+            report.report_lazily(matched.policy, POLICY_TOLERATION, checked.at, detail);
+            let short = format_args!("toleration of {} is not allowed", checked.subject());
+            report.shorten_last(matched.policy, short);
+            report.explain_last(matched.policy, grant.terms.reason.as_deref());
+        }
+        if let Some(policy) = self.requires_key.filter(|_| tolerated.key.is_none()) {
+            let short = "toleration without a key matches every taint: set `key`";
+            let detail = |explains: bool| {
+                let offered = if explains { self.offer(checked) } else { String::new() };
+                let (toleration, policy) = (checked.describe(), policy.describe());
+                format!(
+                    "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
+                )
+            };
+            report.report_lazily(policy, POLICY_TOLERATION, checked.at, detail);
+            report.shorten_last(policy, short);
+        }
+        let Some(restricting) = self.restricting else { return };
+        let missing = self.uncovered(&tolerated);
+        if missing.is_empty() {
+            return;
+        }
+        let was_covered =
+            |grant: &&Grant<'s>| !covered_by(&grant.1.entry, &tolerated).and(missing).is_empty();
+        let lapsed = self.expired.iter().find(was_covered).copied();
+        // Comparing with all entries once more is for the explanation only.
+        let near = if report.explains() { self.nearest(&tolerated) } else { None };
+        let policy =
+            lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;
+        let detail = |explains: bool| {
+            let why = match (lapsed, near) {
+                _ if !explains => {
+                    return format!("{} is not allowed by {}", checked.describe(), policy.describe());
+                }
+                (Some((_, grant)), _) => self.describe_lapsed(grant, &format!(" in {}", policy.describe())),
+                (None, Some(((_, grant), shortfall))) => {
+                    let lacks = describe_shortfall(shortfall, &tolerated, grant);
+                    let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
+                    let (entry, policy) = (grant.describe(), policy.describe());
+                    format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}")
+                }
+                (None, None) => {
+                    let expired = self.expired_note(&tolerated, missing, policy).unwrap_or_default();
+                    format!("{} allows no tolerations in this namespace{expired}", policy.describe())
+                }
+            };
+            format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
+        };
+        report.report_lazily(policy, POLICY_TOLERATION, checked.at, detail);
+        report.shorten_last(policy, format_args!("toleration of {} is not allowed", checked.subject()));
+    }
+
+    /// Something to paste, taken from the entries that come nearest.
+    fn offer(&self, checked: &CheckedToleration<'_>) -> String {
+        let near = allowed_instead(
+            &WrittenToleration::of(checked.toleration),
+            checked.profile,
+            |taints| self.nearest(taints).map(|((_, grant), _)| &grant.entry),
+            |taints| self.is_allowed(taints),
+        );
+        let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
+        if texts.is_empty() { String::new() } else { format!("; allowed instead: {}", texts.join(" and ")) }
+    }
+
+    /// `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`
+    fn describe_lapsed(&self, grant: &TolerationEntry, of: &str) -> String {
+        let (location, entry, because) =
+            (&grant.terms.location, grant.describe(), grant.terms.reason_suffix());
+        let end = grant.terms.expired_at(self.now).map(gotime::rfc3339).unwrap_or_default();
+        format!("{location} {entry}{because}{of} expired at {end}")
+    }
+
+    /// Where nothing is allowed any more: what was, until when and why.
+    fn expired_note(
+        &self,
+        tolerated: &ToleratedTaints<'_>,
+        missing: Effects,
+        policy: &Policy,
+    ) -> Option<String> {
+        let (index, _) = nearest(tolerated, missing, entries(&self.expired))?;
+        let (matched, grant) = self.expired.get(index)?;
+        let is_same = std::ptr::eq(matched.policy, policy);
+        let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
+        Some(format!("; {}", self.describe_lapsed(grant, &of)))
+    }
+}
+
+fn entries<'g>(grants: &'g [Grant<'_>]) -> impl Iterator<Item = &'g PolicyEntry> {
+    grants.iter().map(|(_, grant)| &grant.entry)
+}
+
+fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
+    tolerated.effects.without(uncovered(tolerated, [entry]))
+}
+
+fn toleration_policies<'s>(
+    policies: &[MatchedPolicy<'s>],
+) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s TolerationPolicy)> + Clone {
+    policies.iter().filter_map(|matched| match &matched.policy.spec {
+        PolicySpec::Toleration(policy) => Some((*matched, policy)),
+        _ => None,
+    })
+}
+
+/// What an entry lacks, as a phrase about the entry.
+fn describe_shortfall(
+    shortfall: Shortfall,
+    tolerated: &ToleratedTaints<'_>,
+    grant: &TolerationEntry,
+) -> String {
+    let mut lacks = Vec::new();
+    if shortfall.keys {
+        lacks.push(match tolerated.key {
+            Some(key) => format!("does not allow key {key}"),
+            None => "does not allow every key, but a toleration without a key matches all of them".to_owned(),
+        });
+    }
+    if shortfall.values {
+        lacks.push(match tolerated.value {
+            Some(value) => format!("does not allow value {value:?}"),
+            None => "does not allow every value, but `operator: Exists` matches all of them".to_owned(),
+        });
+    }
+    if !shortfall.effects.is_empty() {
+        let names: Vec<&str> = shortfall.effects.names().collect();
+        lacks.push(format!("does not allow effect {}", names.join(" and ")));
+    }
+    if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
+        let effect = if tolerated.effects == Effects::KNOWN { "`effect: NoExecute` and " } else { "" };
+        lacks.push(format!(
+            "limits NoExecute to {limit}s: set {effect}`tolerationSeconds` to {limit} or less"
+        ));
+    }
+    lacks.join(", and ")
+}
+
+/// The tolerations to add to a new claim or template.
+pub(super) fn defaults(
+    policies: &[MatchedPolicy<'_>],
+    admission: &DecodedAttributes<'_>,
+    profile: &Profile,
+) -> Vec<Edit> {
+    let wanted = || {
+        toleration_policies(policies)
+            .filter(|(matched, _)| matched.binds && matched.policy.adds_defaults())
+            .flat_map(|(_, policy)| &policy.defaults)
+    };
+    let mut edits = Vec::new();
+    if wanted().next().is_none() {
+        return edits;
+    }
+    let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
+    let mut lists = 0;
+    site::visit_requests(admission.object, &mut |_, _| lists += 1);
+    if lists > MAX_LISTS {
+        return edits;
+    }
+    site::visit_requests(admission.object, &mut |at, request| {
+        let list = site::tolerations_of(request);
+        let room = limit.saturating_sub(list.len());
+        let mut added: Vec<&WrittenToleration> = Vec::new();
+        for default in wanted() {
+            if added.len() == room {
+                break;
+            }
+            let tolerated = default.tolerated(profile);
+            let is_there = list.iter().any(|given| taints_of(given, profile).contains(&tolerated))
+                || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
+            if !is_there {
+                added.push(default);
+            }
+        }
+        let list_at = at.field("tolerations");
+        if added.is_empty() {
+        } else if list.value().kind() == ValueKind::Array {
+            for (index, default) in added.into_iter().enumerate() {
+                let change = Change::Append { list: list.value().index(), value: default.to_new() };
+                edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });
+            }
+        } else {
+            let value = New::List(added.into_iter().map(WrittenToleration::to_new).collect());
+            let change = if list.value().exists() {
+                Change::Replace { node: list.value().index(), value }
+            } else {
+                Change::Add { object: request.json().index(), key: "tolerations", value }
+            };
+            edits.push(Edit { at: list_at.owned(), change });
+        }
+    });
+    edits
+}

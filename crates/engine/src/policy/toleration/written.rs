@@ -1,0 +1,261 @@
+//! A toleration as somebody writes it: the defaults of a policy, and what a refusal offers instead.
+//!
+//! Invariant: what [`allowed_instead`] returns was checked by the caller's `is_allowed`, so a refusal never offers what
+//! would be refused again.
+
+use super::super::entries::yaml_scalar;
+use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
+use tollgate_api::conform::suggest::distance;
+use tollgate_api::profile::Profile;
+use tollgate_api::view::Toleration;
+use tollgate_document::doc::{New, Value};
+
+/// A toleration. An empty text is a field that is not set.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenToleration {
+    key: Box<str>,
+    operator: Box<str>,
+    value: Box<str>,
+    effect: Box<str>,
+    seconds: Option<i64>,
+}
+
+impl WrittenToleration {
+    /// Reads an entry of `defaults`.
+    pub(super) fn read(item: Value<'_>) -> WrittenToleration {
+        let operator = item.get("operator").str();
+        WrittenToleration {
+            key: item.get("key").str().into(),
+            operator: if operator.is_empty() { "Equal" } else { operator }.into(),
+            value: item.get("value").str().into(),
+            effect: item.get("effect").str().into(),
+            seconds: item.get("tolerationSeconds").int(),
+        }
+    }
+
+    /// The toleration of an object.
+    pub(super) fn of(toleration: Toleration<'_>) -> WrittenToleration {
+        WrittenToleration {
+            key: toleration.key().into(),
+            operator: toleration.operator().into(),
+            value: toleration.value().into(),
+            effect: toleration.effect().into(),
+            seconds: toleration.toleration_seconds(),
+        }
+    }
+
+    /// True for a value beside `operator: Exists`, which compares none.
+    pub(super) fn has_useless_value(&self) -> bool {
+        &*self.operator == "Exists" && !self.value.is_empty()
+    }
+
+    /// True for seconds beside an effect that has no use for them.
+    pub(super) fn has_useless_seconds(&self) -> bool {
+        self.seconds.is_some() && &*self.effect != "NoExecute"
+    }
+
+    /// The taints that it matches.
+    pub(super) fn tolerated(&self, profile: &Profile) -> ToleratedTaints<'_> {
+        self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
+    }
+
+    /// The taints that it matches: forever if `ignores_seconds`, else for as long as its seconds say.
+    pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
+        ToleratedTaints {
+            key: self.key(),
+            value: self.compares_value().then_some(&*self.value),
+            effects: if self.effect.is_empty() { Effects::KNOWN } else { Effects::named(&self.effect) },
+            seconds: self.seconds.filter(|_| !ignores_seconds).map(|seconds| seconds.max(0)),
+        }
+    }
+
+    /// The key, or every key.
+    pub(super) fn key(&self) -> Option<&str> {
+        Some(&*self.key).filter(|key| !key.is_empty())
+    }
+
+    fn compares_value(&self) -> bool {
+        matches!(&*self.operator, "" | "Equal")
+    }
+
+    fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let texts: [(&'static str, &str); 4] = [
+            ("key", &self.key),
+            ("operator", &self.operator),
+            ("value", &self.value),
+            ("effect", &self.effect),
+        ];
+        texts.into_iter().filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The object to add to a list of tolerations.
+    pub(super) fn to_new(&self) -> New {
+        let mut fields: Vec<(&'static str, New)> =
+            self.texts().map(|(name, text)| (name, New::Str(text.into()))).collect();
+        fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));
+        New::Object(fields)
+    }
+}
+
+/// `{key: a/b, operator: Exists, effect: NoExecute}`, as YAML that can be pasted.
+impl std::fmt::Display for WrittenToleration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields: Vec<String> =
+            self.texts().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
+        fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
+        write!(f, "{{{}}}", fields.join(", "))
+    }
+}
+
+/// What to write instead of a toleration, nothing if no entry is near enough. `nearest` finds the entry that comes nearest.
+///
+/// One toleration if a narrower key, value or time is enough. A toleration without an effect becomes one for each effect:
+/// the eviction controller reads `tolerationSeconds` only beside `effect: NoExecute`.
+pub(super) fn allowed_instead<'e>(
+    wanted: &WrittenToleration,
+    profile: &Profile,
+    nearest: impl Fn(&ToleratedTaints<'_>) -> Option<&'e PolicyEntry>,
+    is_allowed: impl Fn(&ToleratedTaints<'_>) -> bool,
+) -> Vec<WrittenToleration> {
+    let with_effect = |effect: &str| {
+        let part = WrittenToleration { effect: effect.into(), ..wanted.clone() };
+        let near = nearest_in(&part, nearest(&part.tolerated(profile))?)?;
+        is_allowed(&near.tolerated(profile)).then_some(near)
+    };
+    if let Some(near) = with_effect(&wanted.effect) {
+        return vec![near];
+    }
+    match &*wanted.effect {
+        "" => ["NoSchedule", "NoExecute"].into_iter().filter_map(with_effect).collect(),
+        // Anything else would tolerate more.
+        "None" => Vec::new(),
+        _ => ["NoExecute", "NoSchedule"].into_iter().find_map(with_effect).into_iter().collect(),
+    }
+}
+
+/// What comes nearest to a toleration with the same effect inside an entry. `None` if the entry has no key to write.
+fn nearest_in(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<WrittenToleration> {
+    let mut near = wanted.clone();
+    match &entry.keys {
+        keys if keys.contains(wanted.key()) => {}
+        // Fewer keys than wanted, or the one that was misspelt; another key would be of no use.
+        KeyPattern::Exact(key) if wanted.key.is_empty() || is_misspelt(&wanted.key, key) => {
+            near.key.clone_from(key);
+        }
+        _ => return None,
+    }
+    if let Some(values) = &entry.values
+        && !(wanted.compares_value() && values.contains(&wanted.value))
+    {
+        near.operator = "Equal".into();
+        near.value = values.first()?.clone();
+    }
+    // Seconds count for NoExecute only.
+    near.seconds = match (&*near.effect, entry.seconds, wanted.seconds) {
+        ("NoExecute", Some(most), seconds) => Some(seconds.map_or(most, |seconds| seconds.min(most))),
+        ("NoExecute" | "", _, seconds) => seconds,
+        _ => None,
+    };
+    Some(near)
+}
+
+fn is_misspelt(written: &str, key: &str) -> bool {
+    distance(written, key) <= 1 + key.len() / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WrittenToleration, allowed_instead};
+    use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, nearest, uncovered};
+    use tollgate_document::doc;
+
+    fn entry(key: &str, values: Option<&[&str]>, effects: Effects, seconds: Option<i64>) -> PolicyEntry {
+        PolicyEntry {
+            keys: KeyPattern::parse(key).unwrap(),
+            values: values.map(|values| values.iter().map(|value| (*value).into()).collect()),
+            effects,
+            seconds,
+        }
+    }
+
+    /// What is offered for a toleration by these entries.
+    fn offered_by(toleration: &str, entries: &[PolicyEntry]) -> String {
+        let doc = doc::parse(toleration).unwrap();
+        let wanted = WrittenToleration::read(doc.root());
+        let near = allowed_instead(
+            &wanted,
+            tollgate_api::profile::DEFAULT,
+            |taints| nearest(taints, taints.effects, entries).and_then(|(index, _)| entries.get(index)),
+            |taints| uncovered(taints, entries).is_empty(),
+        );
+        let texts: Vec<String> = near.iter().map(ToString::to_string).collect();
+        if texts.is_empty() { "nothing".to_owned() } else { texts.join(" and ") }
+    }
+
+    /// What is offered for a toleration by one entry that allows: keys, values, effects, seconds.
+    fn offered(
+        toleration: &str,
+        key: &str,
+        values: Option<&[&str]>,
+        effects: Effects,
+        seconds: Option<i64>,
+    ) -> String {
+        offered_by(toleration, &[entry(key, values, effects, seconds)])
+    }
+
+    #[test]
+    fn what_is_offered_is_as_near_as_the_entry_allows() {
+        let forever = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute"}"#;
+        assert_eq!(
+            offered(forever, "a/*", None, Effects::ALL, Some(600)),
+            "{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 600}"
+        );
+        assert_eq!(
+            offered(forever, "a/b", Some(&["hot", "cold"]), Effects::NO_SCHEDULE, None),
+            "{key: a/b, operator: Equal, value: hot, effect: NoSchedule}"
+        );
+        assert_eq!(offered(forever, "c/d", None, Effects::ALL, None), "nothing", "another key is of no use");
+        let typo = r#"{"key":"gpu.example.com/degrade","operator":"Exists","effect":"NoSchedule"}"#;
+        assert_eq!(
+            offered(typo, "gpu.example.com/degraded", None, Effects::ALL, None),
+            "{key: gpu.example.com/degraded, operator: Exists, effect: NoSchedule}"
+        );
+        assert_eq!(offered(forever, "c/*", None, Effects::ALL, None), "nothing", "a prefix is no key");
+        let every = r#"{"operator":"Exists"}"#;
+        assert_eq!(
+            offered(every, "a/b", None, Effects::ALL, Some(60)),
+            "{key: a/b, operator: Exists, effect: NoSchedule} and {key: a/b, operator: Exists, effect: NoExecute, \
+             tolerationSeconds: 60}"
+        );
+        assert_eq!(offered(every, "a/b", None, Effects::ALL, None), "{key: a/b, operator: Exists}");
+        let short = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}"#;
+        assert_eq!(
+            offered(short, "a/b", Some(&["x"]), Effects::ALL, Some(60)),
+            "{key: a/b, operator: Equal, value: x, effect: NoExecute, tolerationSeconds: 5}"
+        );
+    }
+
+    #[test]
+    fn what_is_offered_for_every_effect_takes_each_from_its_own_entry() {
+        let every = r#"{"key":"a/b","operator":"Exists"}"#;
+        let drain = || entry("a/b", Some(&["ecc", "hot"]), Effects::NO_EXECUTE, Some(3600));
+        let schedule = || entry("a/*", None, Effects::NO_SCHEDULE, None);
+        assert_eq!(
+            offered_by(every, &[schedule(), drain()]),
+            "{key: a/b, operator: Exists, effect: NoSchedule} and {key: a/b, operator: Equal, value: ecc, effect: \
+             NoExecute, tolerationSeconds: 3600}"
+        );
+        assert_eq!(offered_by(every, &[schedule()]), "{key: a/b, operator: Exists, effect: NoSchedule}");
+        let drained = r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":600}"#;
+        let expected = "{key: a/b, operator: Equal, value: ecc, effect: NoExecute, tolerationSeconds: 600}";
+        assert_eq!(offered_by(drained, &[schedule(), drain()]), expected);
+        assert_eq!(offered_by(drained, &[drain(), schedule()]), expected, "whatever the order");
+        let hot = r#"{"key":"a/b","value":"hot","tolerationSeconds":5}"#;
+        let values = || entry("a/b", Some(&["ecc"]), Effects::ALL, Some(60));
+        assert_eq!(
+            offered_by(hot, &[values()]),
+            "{key: a/b, operator: Equal, value: ecc, tolerationSeconds: 5}",
+            "as written, but for the value"
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! ResourceClaim of classic DRA: its spec, once and for all. A template's spec is judged the same way.
+
+use super::{CLASS_NAME, IMMUTABLE, MODE, UNKNOWN_CLASS};
+use crate::admission::DecodedAttributes;
+use crate::rules::Cx;
+use crate::rules::upstream::naming;
+use crate::rules::upstream::taint::supported;
+use tollgate_api::equal;
+use tollgate_api::view::{ClassicClaim, ClassicClaimSpec, View as _};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+const MODES: [&str; 2] = ["Delayed", "Immediate"];
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
+    let at = Path::ROOT.field("spec");
+    if let Some(old) = admission.old_object
+        && !equal::same(admission.object, old, "spec")
+    {
+        let value = BadValue::Json(claim.spec().json().json_within(cx.max_text_bytes()).into());
+        cx.report(IMMUTABLE, &at, ErrorType::Invalid, value, "field is immutable");
+        cx.help(IMMUTABLE, "delete the claim and create a new one");
+    }
+    check_spec(cx, &at, claim.spec());
+}
+
+/// The spec at `at`, of a claim or of a template.
+pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
+    let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
+    if name.is_empty() {
+        cx.report(CLASS_NAME, &name_at, ErrorType::Required, BadValue::Omitted, "");
+    } else {
+        naming::subdomain(cx, CLASS_NAME, &name_at, name);
+        check_class(cx, &name_at, name);
+    }
+    let mode = spec.allocation_mode();
+    if !mode.is_empty() && !MODES.contains(&mode) {
+        let value = BadValue::named(mode);
+        let at = at.field("allocationMode");
+        cx.report(MODE, &at, ErrorType::NotSupported, value, supported(&MODES));
+        cx.did_you_mean(MODE, &at, mode, &MODES);
+    }
+}
+
+/// Only where somebody said which classes there are. What is stored was created when its class was there.
+fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+    let Some(classes) = cx.context.classes else { return };
+    if !classes.has(name) {
+        let detail = "no known ResourceClass has this name";
+        cx.report(UNKNOWN_CLASS, at, ErrorType::NotFound, BadValue::str(name), detail);
+        cx.help(UNKNOWN_CLASS, classes.describe());
+    }
+}

@@ -1,0 +1,71 @@
+//! Templates of claims inside of pods: what they may say, and the name that their claim will have.
+
+use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
+use crate::admission::DecodedAttributes;
+use crate::rules::Cx;
+use crate::rules::upstream::{meta, template_meta};
+use crate::site;
+use tollgate_api::profile::ApiKind;
+use tollgate_api::view::{Body, ClassicTemplate, PodClaim, View as _};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names::{self, Unit};
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    site::visit_pod_spec(admission.object, &mut |at, spec| {
+        let claims_at = at.field("resourceClaims");
+        for (index, claim) in spec.resource_claims().iter().enumerate() {
+            if let Some(template) = claim.template() {
+                let claim_at = claims_at.index(index);
+                check_name(cx, admission, &claim_at.field("name"), claim);
+                check_template(cx, &claim_at.field("template"), template);
+            }
+        }
+    });
+}
+
+/// `<pod name>-<resource name>`. What makes pods makes their names too, so there is nothing to judge yet.
+fn check_name(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
+    let Body::Pods(pods) = admission.object.body else { return };
+    let pod = admission.object.metadata().name();
+    if pods.kind != ApiKind::Pod || pod.is_empty() || claim.name().is_empty() {
+        return;
+    }
+    // Names that are malformed by themselves are told of by themselves.
+    let mut is_label = true;
+    names::dns_label(claim.name(), Unit::Characters, &mut |_| is_label = false);
+    if !is_label {
+        return;
+    }
+    let name = format!("{pod}-{}", claim.name());
+    names::dns_subdomain(&name, Unit::Characters, &mut |detail| {
+        let detail = format!("final ResourceClaim name: {detail}");
+        cx.report(GENERATED, at, ErrorType::Invalid, BadValue::str(&name), detail);
+    });
+}
+
+fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<'_>) {
+    let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
+    meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
+    meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
+    for (field, is_set) in template_meta::set_fields(metadata) {
+        if is_set {
+            cx.report(
+                TEMPLATE_META,
+                &metadata_at.field(field),
+                ErrorType::Forbidden,
+                BadValue::Omitted,
+                "cannot be set",
+            );
+            cx.help(TEMPLATE_META, "a template can set only the labels and annotations of its claim");
+        }
+    }
+    let inlined = |field: &&str| !template.json().get(field).is_null();
+    let twice = ["resourceClassName", "parameters", "allocationMode"].into_iter().find(inlined);
+    if let Some(field) = twice.filter(|_| !template.json().get("spec").is_null()) {
+        let detail = "may not be specified when `spec` is set";
+        cx.report(TEMPLATE_TWICE, &at.field(field), ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.also(TEMPLATE_TWICE, &at.field("spec"));
+    }
+    claim::check_spec(cx, &template.spec_at(at), template.spec());
+}

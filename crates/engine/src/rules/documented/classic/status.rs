@@ -1,0 +1,172 @@
+//! Status of a classic claim: its phase and what follows from it, its users, and what scheduler and driver tell each
+//! other.
+//!
+//! Pending → Allocated (the driver has allocated) → Reallocate (the scheduler wants it elsewhere) → Pending (the
+//! driver has freed it). A claim without a phase is pending.
+
+use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
+use crate::admission::DecodedAttributes;
+use crate::rules::upstream::lists::at_most;
+use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::{naming, node_selector, owner_references};
+use crate::rules::{Cx, duplicates};
+use tollgate_api::view::{
+    Body, ClassicClaim, ClassicClaimStatus, List, OwnerReference, SchedulingStatus, Strings,
+};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
+/// Any number of users.
+const UNLIMITED: i64 = -1;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
+    let (status, at) = (claim.status(), Path::ROOT.field("status"));
+    check_driver(cx, admission, status, &at.field("driverName"));
+    check_phase(cx, admission, claim, &at.field("phase"));
+    check_users(cx, &at, status);
+    if let Some(scheduling) = status.scheduling() {
+        check_scheduling(cx, &at.field("scheduling"), scheduling);
+    }
+}
+
+fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
+    Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
+}
+
+/// True while a driver holds a resource for the claim.
+fn is_held(status: ClassicClaimStatus<'_>) -> bool {
+    matches!(status.phase(), "Allocated" | "Reallocate")
+}
+
+/// "A copy of the driver name from the ResourceClass at the time when allocation started": there from then on, and the
+/// same until the resource is freed.
+fn check_driver(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    status: ClassicClaimStatus<'_>,
+    at: &Path<'_>,
+) {
+    let name = status.driver_name();
+    if name.is_empty() {
+        if is_held(status) {
+            let detail =
+                format!("the claim is {}, and only this driver can free its resource", status.phase());
+            cx.report(DRIVER, at, ErrorType::Required, BadValue::Omitted, detail);
+        }
+        return;
+    }
+    naming::driver(cx, DRIVER, at, name);
+    let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
+    let stored = stored.status();
+    if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
+    {
+        let detail = "field is immutable while the claim is allocated";
+        cx.report(DRIVER, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.help(DRIVER, format!("{} allocated the resource and must free it", stored.driver_name()));
+    }
+}
+
+fn check_phase(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    claim: ClassicClaim<'_>,
+    at: &Path<'_>,
+) {
+    let new = phase_of(claim.status());
+    if !PHASES.contains(&new) {
+        cx.report(PHASE, at, ErrorType::NotSupported, BadValue::named(new), supported(&PHASES));
+        cx.did_you_mean(PHASE, at, new, &PHASES);
+        return;
+    }
+    let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
+    let old = phase_of(stored.status());
+    let follows = old == new
+        || !PHASES.contains(&old)
+        || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")]
+            .contains(&(old, new));
+    if !follows {
+        let next = match old {
+            "Pending" => "Allocated",
+            "Allocated" => "Reallocate",
+            _ => "Pending",
+        };
+        let detail = format!("the phase after {old} must be {next}");
+        cx.report(TRANSITION, at, ErrorType::Invalid, BadValue::named(new), detail);
+        return;
+    }
+    if old == new || new != "Reallocate" {
+        return;
+    }
+    // "Each ResourceClaim with delayed allocation is checked": allocated, and not currently in use.
+    if stored.spec().allocation_mode() == "Immediate" {
+        let detail = "must not be Reallocate for a claim with immediate allocation, because the scheduler does not select a node";
+        cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    }
+    if !stored.status().reserved_for().is_empty() {
+        let detail = "must not be Reallocate while the claim is in use (`reservedFor` is not empty)";
+        cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
+    let given = status.user_limit();
+    if given < UNLIMITED {
+        let detail = "must be a number of users, or -1 for no limit";
+        cx.report(USER_LIMIT, &at.field("userLimit"), ErrorType::Invalid, BadValue::Int(given), detail);
+    }
+    let (users, users_at) = (status.reserved_for(), at.field("reservedFor"));
+    owner_references::check(cx, &users_at, users);
+    // "The default is 1", and Go reads an absent number as 0.
+    let limit = usize::try_from(if given == 0 { 1 } else { given });
+    if let Ok(limit) = limit
+        && users.len() > limit
+        && let count = users.len() - repeats(users)
+        && count > limit
+    {
+        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::Excess { count, limit }, at_most(limit));
+        cx.help(
+            RESERVED,
+            "`userLimit` limits how many consumers can use the resource at the same time (default: 1)",
+        );
+    }
+    if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
+        let detail = "may not be specified unless `phase` is Allocated";
+        let value = BadValue::Excess { count: users.len(), limit: 0 };
+        cx.report(RESERVED, &users_at, ErrorType::Forbidden, value, detail);
+    }
+}
+
+/// Entries for a user that is listed before: "only the Pod is" counted, however often it is listed.
+fn repeats(users: List<'_, OwnerReference<'_>>) -> usize {
+    let mut repeats = 0;
+    duplicates::each(users.iter(), identity, |_, _| repeats += 1);
+    repeats
+}
+
+/// A UID is enough; without one it is the name.
+fn identity(user: OwnerReference<'_>) -> [&[u8]; 4] {
+    match user.uid() {
+        "" => ["", user.name(), user.kind(), user.api_version()].map(str::as_bytes),
+        uid => [uid, "", "", ""].map(str::as_bytes),
+    }
+}
+
+fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingStatus<'_>) {
+    let (scheduler_at, driver_at) = (at.field("scheduler"), at.field("driver"));
+    let (scheduler, driver) = (scheduling.scheduler(), scheduling.driver());
+    if !scheduler.selected_node().is_empty() {
+        naming::subdomain(cx, SCHEDULING, &scheduler_at.field("selectedNode"), scheduler.selected_node());
+    }
+    check_nodes(cx, &scheduler_at.field("potentialNodes"), scheduler.potential_nodes());
+    check_nodes(cx, &driver_at.field("unsuitableNodes"), driver.unsuitable_nodes());
+    if let Some(selector) = driver.available_on_nodes() {
+        node_selector::check(cx, SCHEDULING, &driver_at.field("availableOnNodes"), selector);
+    }
+}
+
+fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
+    for (index, name) in names.iter().enumerate() {
+        naming::subdomain(cx, SCHEDULING, &at.index(index), name);
+    }
+}

@@ -1,0 +1,144 @@
+//! ResourceSlicePatch of draft r1: its filter, what it lays over attributes and capacities, and its taints.
+//!
+//! No server ever had the type. Paths, limits and texts are those of the code that was proposed for it
+//! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.
+
+use crate::admission::DecodedAttributes;
+use crate::rules::upstream::lists::at_most;
+use crate::rules::upstream::naming::{self, NAME_LIMIT, bad_key_at, too_long};
+use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::{fqn, selectors, taint};
+use crate::rules::{Cx, rules};
+use tollgate_api::equal::same_member;
+use tollgate_api::fields::DEVICE_PATCH_FILTER;
+use tollgate_api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names;
+
+rules! { Documented, Deny;
+    /// A criterion of the filter is malformed.
+    FILTER = "patch-filter",
+    /// The name of an attribute or capacity has no domain, or is malformed.
+    NAME = "patch-attribute-name",
+    /// Not exactly one value, or one that is too long or no version.
+    VALUE = "patch-attribute-value",
+    /// More attributes and capacities than a patch may have.
+    TOO_MANY_ATTRIBUTES = "too-many-patch-attributes",
+    /// More taints than a patch may have.
+    TOO_MANY_TAINTS = "too-many-patch-taints",
+    /// An effect that the draft does not know.
+    EFFECT = "patch-taint-effect",
+}
+
+/// Most attributes and capacities, together.
+const ATTRIBUTES_LIMIT: usize = 32;
+/// Longest string or version, in bytes.
+const VALUE_LIMIT: usize = 64;
+/// The effects of the draft.
+const EFFECTS: [&str; 2] = ["NoExecute", "NoSchedule"];
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let Body::Patch(patch) = admission.object.body else { return };
+    let spec_at = Path::ROOT.field("spec");
+    let at = spec_at.field("devices");
+    let devices = patch.spec().devices();
+    let old = match admission.old_object.map(|old| old.body) {
+        Some(Body::Patch(old)) => old.spec().devices().filter(),
+        _ => None,
+    };
+    if let Some(filter) = devices.filter() {
+        check_filter(cx, &at.field("filter"), filter, old);
+    }
+    check_entries(cx, &at, devices);
+    check_taints(cx, &at.field("taints"), devices);
+}
+
+fn check_filter(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    filter: TaintSelector<'_>,
+    old: Option<TaintSelector<'_>>,
+) {
+    if let Some(class) = filter.device_class_name() {
+        naming::subdomain(cx, FILTER, &at.field("deviceClassName"), class);
+    }
+    if let Some(driver) = filter.driver() {
+        naming::driver(cx, FILTER, &at.field("driver"), driver);
+    }
+    if let Some(pool) = filter.pool() {
+        naming::pool(cx, FILTER, &at.field("pool"), pool);
+    }
+    if let Some(device) = filter.device() {
+        naming::label(cx, FILTER, &at.field("device"), device);
+    }
+    let is_same =
+        |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
+    selectors::check_list(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
+}
+
+fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
+    let (attributes, capacity) = (patch.attributes(), patch.capacity());
+    let entries = attributes.len() + capacity.len();
+    if entries > ATTRIBUTES_LIMIT {
+        let detail =
+            format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
+        let value = BadValue::Excess { count: entries, limit: ATTRIBUTES_LIMIT };
+        cx.report(TOO_MANY_ATTRIBUTES, at, ErrorType::Invalid, value, detail);
+    }
+    let attributes_at = at.field("attributes");
+    for (name, attribute) in attributes.iter() {
+        check_name(cx, &attributes_at, name);
+        check_value(cx, &attributes_at.key(name), attribute);
+    }
+    for (name, _) in capacity.iter() {
+        check_name(cx, &at.field("capacity"), name);
+    }
+}
+
+fn check_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
+    let at = bad_key_at(cx.profile, map_at, name, NAME_LIMIT);
+    cx.about_key(|cx| fqn::check(cx, NAME, &at, name));
+}
+
+/// Exactly one value, where `null` is one: it takes the attribute away.
+fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
+        cx.report(VALUE, &at.field("string"), ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+    }
+    if let Some(version) = attribute.version() {
+        let at = at.field("version");
+        if !names::is_semver(version) {
+            cx.report(VALUE, &at, ErrorType::Invalid, BadValue::str(version), names::SEMVER);
+        }
+        if version.len() > VALUE_LIMIT {
+            cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        }
+    }
+    let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
+    if values != 1 {
+        let value = BadValue::Json(attribute.json().json_within(cx.max_text_bytes()).into());
+        cx.report(VALUE, at, ErrorType::Invalid, value, "exactly one value must be specified");
+        cx.help(
+            VALUE,
+            "set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`",
+        );
+    }
+}
+
+fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
+    let (taints, count) = (patch.taints(), patch.taints().len());
+    if let Some(limit) = cx.profile.documented.patch_taints.filter(|limit| count > *limit) {
+        let value = BadValue::Excess { count, limit };
+        cx.report(TOO_MANY_TAINTS, at, ErrorType::TooMany, value, at_most(limit));
+    }
+    for (index, new) in taints.iter().enumerate() {
+        let at = at.index(index);
+        taint::check(cx, &at, new, None);
+        // What the profile itself does not know is refused by the rule of all taints.
+        if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
+            let value = BadValue::named(new.effect());
+            cx.report(EFFECT, &at.field("effect"), ErrorType::NotSupported, value, supported(&EFFECTS));
+        }
+    }
+}

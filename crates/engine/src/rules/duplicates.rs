@@ -1,0 +1,99 @@
+//! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
+
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use foldhash::fast::FixedState;
+
+/// Lists longer than this are remembered instead of searched.
+const SEARCHED: usize = 64;
+
+/// The first items with their indexes, by a keyed hash of their identity: a hostile list has half a million items, and an
+/// identity is as large as four of them. The keys are random, so that collisions cannot be forced.
+struct FirstItems<T> {
+    items: HashMap<u64, (usize, T)>,
+    keys: RandomState,
+}
+
+/// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
+/// most comes first in the identity.
+pub(super) fn each<'d, T: Copy>(
+    items: impl Iterator<Item = T> + Clone,
+    identity: impl Fn(T) -> [&'d [u8]; 4],
+    mut found: impl FnMut((usize, T), (usize, T)),
+) {
+    // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
+    let mut fingerprints = [0_u64; SEARCHED];
+    let mut many: Option<FirstItems<T>> = None;
+    let items = items.enumerate();
+    for (index, item) in items.clone() {
+        let this = identity(item);
+        let first = if let Some(slot) = fingerprints.get_mut(index) {
+            *slot = fingerprint(this);
+            let (here, earlier) = (*slot, fingerprints.get(..index).unwrap_or_default());
+            let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
+            earlier.find(|(_, earlier)| identity(*earlier) == this)
+        } else {
+            let known = many.get_or_insert_with(|| {
+                let mut known = FirstItems { items: HashMap::new(), keys: RandomState::new() };
+                for (index, item) in items.clone().take(index) {
+                    known.find_or_keep(index, item, identity(item), &identity);
+                }
+                known
+            });
+            known.find_or_keep(index, item, this, &identity)
+        };
+        if let Some(first) = first {
+            found(first, (index, item));
+        }
+    }
+}
+
+impl<T: Copy> FirstItems<T> {
+    /// The earlier item of the same identity; if there is none, this one is kept.
+    fn find_or_keep<'d>(
+        &mut self,
+        index: usize,
+        item: T,
+        this: [&[u8]; 4],
+        identity: &impl Fn(T) -> [&'d [u8]; 4],
+    ) -> Option<(usize, T)> {
+        match self.items.entry(self.keys.hash_one(this)) {
+            Entry::Occupied(first) => Some(*first.get()).filter(|(_, first)| identity(*first) == this),
+            Entry::Vacant(slot) => {
+                slot.insert((index, item));
+                None
+            }
+        }
+    }
+}
+
+/// A hash of the first two texts, which nearly always tell items apart. Equal ones are compared, so two items that share
+/// one only cost time, and at most what the length of the list allows.
+#[inline]
+fn fingerprint(texts: [&[u8]; 4]) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
+    texts.iter().take(2).for_each(|text| hasher.write(text));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each;
+
+    fn identity(item: &String) -> [&[u8]; 4] {
+        [b"", item.as_bytes(), b"", b"NoSchedule"]
+    }
+
+    #[test]
+    fn short_and_long_lists_give_the_same_answer() {
+        for length in [6, 60, 66, 600] {
+            let items: Vec<String> =
+                (0..length).map(|item| format!("{}-long-end", item % (length - 2))).collect();
+            let mut found = Vec::new();
+            each(items.iter(), identity, |(first, _), (later, _)| found.push((later, first)));
+            assert_eq!(found, [(length - 2, 0), (length - 1, 1)], "{length}");
+        }
+    }
+}

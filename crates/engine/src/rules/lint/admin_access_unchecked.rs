@@ -1,0 +1,48 @@
+//! Admin access where nothing is known of the namespace that must allow it.
+
+use crate::admission::{AdminAccess, DecodedAttributes};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Body, Request};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// Admin access, and no labels to check it against.
+    UNCHECKED = "admin-access-unchecked",
+}
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    let (spec, at) = match admission.object.body {
+        _ if admission.is_status() || cx.context.admin_access != AdminAccess::Unknown => return,
+        Body::Claim(claim) => (claim.spec(), &spec_at),
+        Body::Template(template) => (template.spec().spec(), &inner_at),
+        _ => return,
+    };
+    let devices_at = at.field("devices");
+    let requests_at = devices_at.field("requests");
+    for (index, request) in spec.devices().requests().iter().enumerate() {
+        let Some(body) = request.exactly(cx.version) else { continue };
+        if body.admin_access() == Some(true) {
+            let detail = "not checked, because the labels of the namespace are not available";
+            let request_at = requests_at.index(index);
+            let exactly_at = Request::exactly_at(&request_at, cx.version);
+            cx.report(
+                UNCHECKED,
+                &exactly_at.field("adminAccess"),
+                ErrorType::Forbidden,
+                BadValue::Omitted,
+                detail,
+            );
+            let label = cx.profile.admin_access_label;
+            cx.help(
+                UNCHECKED,
+                format!(
+                    "the API server rejects this request unless the namespace has the label `{label}: \"true\"`; to \
+                     check the label, pass the Namespace object with `--namespaces FILE`"
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A classic claim that is allocated without a finalizer, or loses its last one: once it is deleted, nobody frees the
+//! resource.
+//!
+//! What became of the resource only the driver knows. A driver that has freed it writes so into the status first, so the
+//! stored phase is what counts.
+
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Body, ClassicClaim};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// Allocated, and no finalizer.
+    MISSING = "allocated-without-finalizer",
+}
+
+const DETAIL: &str = "if an allocated claim without finalizers is deleted, its resource leaks";
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let Body::ClassicClaim(claim) = admission.object.body else { return };
+    let metadata_at = Path::ROOT.field("metadata");
+    let at = metadata_at.field("finalizers");
+    if loses_last_finalizer(admission) {
+        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, DETAIL);
+        cx.help(
+            MISSING,
+            "the driver must free the resource and reset `status.phase` before it removes its finalizer",
+        );
+    } else if admission.is_status() && is_held(claim) && claim.metadata().finalizers().is_empty() {
+        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, DETAIL);
+        cx.help(MISSING, "the driver must add its finalizer before it allocates the resource");
+    }
+}
+
+fn is_held(claim: ClassicClaim<'_>) -> bool {
+    matches!(claim.status().phase(), "Allocated" | "Reallocate")
+}
+
+/// True if an update takes the last finalizer from a claim that is stored as allocated. Its spec is unchanged then, and
+/// lints look at it all the same.
+pub fn loses_last_finalizer(admission: &DecodedAttributes<'_>) -> bool {
+    let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(stored))) =
+        (admission.object.body, admission.old_object.map(|old| old.body))
+    else {
+        return false;
+    };
+    !admission.is_status()
+        && is_held(stored)
+        && !stored.metadata().finalizers().is_empty()
+        && claim.metadata().finalizers().is_empty()
+}

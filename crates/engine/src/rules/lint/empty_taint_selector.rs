@@ -1,0 +1,34 @@
+//! A DeviceTaintRule or a ResourceSlicePatch that selects every device of the cluster.
+
+use crate::rules::{Cx, rules};
+use crate::site::{DeviceSelection, SelectorOwner};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// A selector without criteria, and an effect that affects pods.
+    EMPTY = "empty-taint-selector",
+}
+
+const NO_EXECUTE: &str = "an empty selector matches all devices, so pods that use devices are evicted";
+const NO_SCHEDULE: &str = "an empty selector matches all devices, so pods that need devices stay pending";
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
+    let Some(selector) = selection.selector else { return };
+    let any = selector.device_class_name().or(selector.driver()).or(selector.pool()).or(selector.device());
+    // With effect None nothing is evicted: the status reports what the rule would evict.
+    if any.is_some() || !selector.selectors().is_empty() || !selection.affects_pods() {
+        return;
+    }
+    let detail = if selection.taint.effect() == "NoExecute" { NO_EXECUTE } else { NO_SCHEDULE };
+    cx.report(EMPTY, at, ErrorType::Invalid, BadValue::Json("{}".into()), detail);
+    let help = match selection.by {
+        SelectorOwner::Rule => {
+            "set `driver`, `pool` or `device`; to preview the impact, create the rule with `effect: None` first"
+        }
+        SelectorOwner::Patch => {
+            "set `driver`, `pool` or `device` in `filter`; a patch without criteria applies to every device"
+        }
+    };
+    cx.help(EMPTY, help);
+}

@@ -1,0 +1,31 @@
+//! A taint that was added tomorrow.
+
+use crate::rules::{Cx, rules};
+use crate::site::LocatedTaint;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gotime;
+
+rules! { Lint, Warn;
+    /// `timeAdded` lies after now.
+    FUTURE = "future-time-added",
+}
+
+/// Clocks differ; a minute is no mistake.
+const CLOCK_DIFFERENCE: i64 = 60;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+    // A valid time of this length has no other form.
+    let written = placed.taint.written_time().bytes();
+    if cx.latest.is_some_and(|latest| written.len() == latest.len() && *written <= latest[..]) {
+        return;
+    }
+    let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
+    if time.seconds.saturating_sub(now.seconds) > CLOCK_DIFFERENCE {
+        let written = gotime::rfc3339(time);
+        let detail = format!("{written} is in the future, so no pods are evicted before then");
+        let value = BadValue::str(&written);
+        cx.report(FUTURE, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
+        cx.help(FUTURE, "remove `timeAdded`, so that the API server sets it to the current time");
+    }
+}

@@ -1,0 +1,22 @@
+//! A DeviceTaintRule without a selector: no device by the documentation, every device by the scheduler.
+
+use crate::rules::{Cx, rules};
+use crate::site::DeviceSelection;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// No selector, and an effect that affects pods.
+    MISSING = "missing-taint-selector",
+}
+
+const DETAIL: &str = "if the selector is missing, the scheduler treats every device as tainted";
+const HELP: &str = "the API documentation says that a rule without a selector selects no devices; set `driver`, `pool` or \
+                    `device`";
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
+    if selection.selector.is_none() && selection.affects_pods() {
+        cx.report(MISSING, at, ErrorType::Required, BadValue::Omitted, DETAIL);
+        cx.help(MISSING, HELP);
+    }
+}

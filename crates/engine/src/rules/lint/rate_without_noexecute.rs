@@ -1,0 +1,25 @@
+//! `evictionsPerSecond` (draft r2) of a taint that evicts nothing.
+
+use crate::rules::{Cx, rules};
+use crate::site::LocatedTaint;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// A rate with another effect than NoExecute.
+    IGNORED = "rate-without-noexecute",
+}
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+    let taint = placed.taint;
+    // An effect that is missing or unknown is reported by itself.
+    if taint.has_more()
+        && let Some(rate) = taint.evictions_per_second()
+        && taint.effect() != "NoExecute"
+        && cx.profile.effects.contains(&taint.effect())
+    {
+        let detail = format!("ignored with `effect: {}`, because only NoExecute evicts pods", taint.effect());
+        cx.report(IGNORED, &at.field("evictionsPerSecond"), ErrorType::Invalid, BadValue::Int(rate), detail);
+        cx.help(IGNORED, "remove the field, or set `effect: NoExecute`");
+    }
+}

@@ -1,0 +1,26 @@
+//! Domains that belong to Kubernetes.
+
+/// True if the domain of the key is, or lies below, one that the project keeps for itself.
+pub(super) fn is_reserved(key: &str) -> bool {
+    let (Some(domain), _) = tollgate_formats::names::split_prefix(key) else { return false };
+    let is_below = |reserved: &str| {
+        domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    (is_below("kubernetes.io") || is_below("k8s.io")) && !domain.contains('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_reserved;
+
+    #[test]
+    fn only_the_domain_counts() {
+        for key in ["kubernetes.io/a", "node.kubernetes.io/a", "k8s.io/a", "x-k8s.k8s.io/a"] {
+            assert!(is_reserved(key), "{key}");
+        }
+        for key in ["", "kubernetes.io", "a", "example.com/kubernetes.io", "x-k8s.io/a", "mykubernetes.io/a"]
+        {
+            assert!(!is_reserved(key), "{key}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! An update that sends a stored taint with a fresh `timeAdded`: every tolerated period starts again.
+//!
+//! That is what becomes of an update without `timeAdded`: the server fills in the present moment before anybody
+//! sees the object. A time that is seconds old is therefore taken for one that was filled in.
+
+use crate::admission::Operation;
+use crate::rules::{Cx, rules};
+use crate::site::LocatedTaint;
+use tollgate_api::view::Taint;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gotime;
+
+rules! { Lint, Warn;
+    /// An update sends a stored taint with a new time.
+    RESTARTED = "restarted-time",
+}
+
+/// How long a request may have been on its way since the server filled in its time.
+const ON_ITS_WAY: i64 = 10;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
+    // Only evictions are counted from it.
+    if cx.operation != Operation::Update || placed.taint.effect() != "NoExecute" {
+        return;
+    }
+    let (Some(time), Some(now)) = (placed.taint.time_added(), cx.now) else { return };
+    let age = now.seconds.saturating_sub(time.seconds);
+    if !(0..=ON_ITS_WAY).contains(&age) {
+        return;
+    }
+    let Some(stored) = placed.stored().and_then(Taint::time_added) else { return };
+    if stored.seconds < time.seconds {
+        let value = BadValue::str(&gotime::rfc3339(time));
+        let detail =
+            format!("restarts all toleration periods: the stored time is {}", gotime::rfc3339(stored));
+        cx.report(RESTARTED, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
+        cx.help(
+            RESTARTED,
+            "send the stored `timeAdded`, or use a patch; if an update omits `timeAdded`, the API server sets it to \
+             the current time",
+        );
+    }
+}

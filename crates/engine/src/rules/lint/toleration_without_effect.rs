@@ -1,0 +1,26 @@
+//! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the words
+//! of the drafts it is every effect for both.
+
+use crate::rules::{Cx, rules};
+use tollgate_api::view::Toleration;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// No effect.
+    NO_EFFECT = "toleration-without-effect",
+}
+
+const DETAIL: &str =
+    "without an effect, pods can be scheduled onto devices tainted NoExecute and are then evicted";
+const SHORT: &str = "without an effect, pods on devices tainted NoExecute are evicted";
+const HELP: &str = "set `effect` to `NoSchedule` or `NoExecute`, or add one toleration for each effect; the eviction \
+                    controller ignores tolerations without `effect: NoExecute`";
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
+    if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {
+        cx.report(NO_EFFECT, &at.field("effect"), ErrorType::Required, BadValue::Omitted, DETAIL);
+        cx.short(NO_EFFECT, SHORT);
+        cx.help(NO_EFFECT, HELP);
+    }
+}

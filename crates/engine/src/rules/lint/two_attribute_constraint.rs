@@ -1,0 +1,33 @@
+//! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
+
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::Body;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Lint, Warn;
+    /// Two attributes in one constraint.
+    TWO = "two-attribute-constraint",
+}
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    let (spec, at) = match admission.object.body {
+        _ if admission.is_status() => return,
+        Body::Claim(claim) => (claim.spec(), &spec_at),
+        Body::Template(template) => (template.spec().spec(), &inner_at),
+        _ => return,
+    };
+    let devices_at = at.field("devices");
+    let constraints_at = devices_at.field("constraints");
+    for (index, constraint) in spec.devices().constraints().iter().enumerate() {
+        if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
+            let detail = "ignored, because `matchAttribute` is also set";
+            let at = constraints_at.index(index);
+            cx.report(TWO, &at.field("distinctAttribute"), ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.help(TWO, "set `matchAttribute` and `distinctAttribute` in separate constraints");
+        }
+    }
+}

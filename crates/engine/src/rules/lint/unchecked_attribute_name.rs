@@ -1,0 +1,70 @@
+//! Names of attributes and capacities with two slashes or more: every release lets them through unread.
+
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Body, ClaimSpec, Device, SliceSpec};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names;
+
+rules! { Lint, Warn;
+    /// More than one slash in a name.
+    UNCHECKED = "unchecked-attribute-name",
+}
+
+const DETAIL: &str = "API servers do not validate names with more than one slash";
+const HELP: &str =
+    "use an identifier, or a domain and an identifier separated by one slash, such as `example.com/model`";
+
+pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let spec_at = Path::ROOT.field("spec");
+    match admission.object.body {
+        _ if admission.is_status() => {}
+        Body::Slice(slice) => check_slice(cx, &spec_at, slice.spec()),
+        Body::Claim(claim) => check_claim(cx, &spec_at, claim.spec()),
+        Body::Template(template) => check_claim(cx, &spec_at.field("spec"), template.spec().spec()),
+        _ => {}
+    }
+}
+
+fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+    let devices_at = at.field("devices");
+    for (index, device) in spec.devices().iter().enumerate() {
+        let device_at = devices_at.index(index);
+        let body_at = Device::body_at(&device_at, cx.version);
+        let body = device.body(cx.version);
+        for (name, _) in body.attributes().iter() {
+            check_name(cx, &body_at.field("attributes").key(name), name);
+        }
+        for (name, _) in body.capacity().iter() {
+            check_name(cx, &body_at.field("capacity").key(name), name);
+        }
+    }
+}
+
+fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+    let devices_at = at.field("devices");
+    let constraints_at = devices_at.field("constraints");
+    for (index, constraint) in spec.devices().constraints().iter().enumerate() {
+        let constraint_at = constraints_at.index(index);
+        if let Some(name) = constraint.match_attribute() {
+            check_name(cx, &constraint_at.field("matchAttribute"), name);
+        }
+        if let Some(name) = constraint.distinct_attribute() {
+            check_name(cx, &constraint_at.field("distinctAttribute"), name);
+        }
+    }
+}
+
+/// True if servers validate the name: it has one slash at most.
+fn is_checked(name: &str) -> bool {
+    let (before, _) = names::split_prefix(name);
+    before.is_none_or(|before| !before.contains('/'))
+}
+
+fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+    if !is_checked(name) {
+        cx.report(UNCHECKED, at, ErrorType::Invalid, BadValue::str(name), DETAIL);
+        cx.help(UNCHECKED, HELP);
+    }
+}

@@ -1,0 +1,178 @@
+//! How far a taint reaches after an update, compared with what is stored: whether what was wrong may still excuse.
+//!
+//! A selector reaches no more if it says all that the stored one says. Effects are ordered None, NoSchedule, NoExecute;
+//! rates by their number, where none is the draft's default; an earlier time evicts sooner. A taint of another key or
+//! value is another taint: other pods tolerate it. No finding and no policy is known here.
+//!
+//! Invariant: [`Extent::Within`] means that no device gets a taint, a stronger effect, a faster or an earlier eviction
+//! that it did not have, whatever devices there are. What cannot be compared is [`Extent::Wider`].
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use crate::admission::DecodedAttributes;
+use tollgate_api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
+use tollgate_formats::gotime::Timestamp;
+
+/// What an update does to how far an object's taints reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// They could reach more: nothing that was wrong before is an excuse.
+    Wider,
+    /// They reach less, or the same, and nothing else changes: damage control.
+    Within,
+    /// Neither is said by the object as a whole: what is the same is excused.
+    Other,
+}
+
+/// Evictions per second where a taint does not say, in draft r2.
+const DEFAULT_RATE: i64 = 10;
+
+/// No valid list is longer. A hostile one must not cost its square.
+const SEARCHED: usize = 128;
+
+/// Compares an update with what is stored.
+pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
+    // The server ignores the spec in a status request.
+    if admission.is_status() {
+        return Extent::Other;
+    }
+    match (admission.old_object.map(|old| old.body), admission.object.body) {
+        (Some(Body::Rule(old)), Body::Rule(new)) => of_rule(old.spec(), new.spec()),
+        (Some(Body::Patch(old)), Body::Patch(new)) => of_patch(old.spec().devices(), new.spec().devices()),
+        // Devices go by their names, and those are names within a pool.
+        (Some(Body::Slice(old)), Body::Slice(new)) if !is_same_pool(old, new) => Extent::Wider,
+        _ => Extent::Other,
+    }
+}
+
+fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
+    let (old, new) = (old.spec(), new.spec());
+    (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
+}
+
+fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
+    let (old_taint, new_taint) = (old.taint(), new.taint());
+    let evicts = new_taint.effect() == "NoExecute";
+    let selects_more = match (old.device_selector(), new.device_selector()) {
+        (None, None) => false,
+        // To the scheduler that is every device, to the eviction controller none.
+        (None, Some(_)) => evicts,
+        (Some(_), None) => true,
+        (Some(old), Some(new)) => !is_narrowed(old, new),
+    };
+    let is_other = !is_same_taint(old_taint, new_taint);
+    let affects_pods = new_taint.effect() != "None";
+    if selects_more || !Strength::of(old_taint).covers(&Strength::of(new_taint)) || is_other && affects_pods {
+        Extent::Wider
+    } else if is_other || !is_same_content(old_taint, new_taint) {
+        Extent::Other
+    } else {
+        Extent::Within
+    }
+}
+
+fn of_patch(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
+    let is_narrowed = match (old.filter(), new.filter()) {
+        (None, _) => true,
+        // An empty filter is for all devices, and so is none.
+        (Some(old), None) => is_narrowed(old, TaintSelector::of(tollgate_document::doc::Value::absent())),
+        (Some(old), Some(new)) => is_narrowed(old, new),
+    };
+    if !is_narrowed {
+        return Extent::Wider;
+    }
+    let (before, after) = (old.taints(), new.taints());
+    let has = |taint: Taint<'_>| {
+        before.iter().any(|stored| is_within(stored, taint) && is_same_content(stored, taint))
+    };
+    let is_short = before.len() <= SEARCHED && after.len() <= SEARCHED;
+    let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
+    // Of two patches the one of higher priority counts.
+    let is_rest_same =
+        ["attributes", "capacity"].into_iter().all(is_same) && new.priority() <= old.priority();
+    if is_short && is_rest_same && after.iter().all(has) { Extent::Within } else { Extent::Other }
+}
+
+/// True if a selector says all that the stored one says: then it matches nothing that the other does not.
+pub(crate) fn is_narrowed(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
+    let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
+    keeps(old.driver(), new.driver())
+        && keeps(old.pool(), new.pool())
+        && keeps(old.device(), new.device())
+        && keeps(old.device_class_name(), new.device_class_name())
+        && has_all_expressions(old, new)
+}
+
+/// All expressions of a selector must hold, so more of them select less.
+fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
+    if old.selectors().is_empty() {
+        return true;
+    }
+    let texts = |selector: TaintSelector<'_>| -> HashSet<String> {
+        selector.selectors().iter().map(|one| one.json().to_json()).collect()
+    };
+    texts(old).is_subset(&texts(new))
+}
+
+/// True if the same tolerations count for both, effect aside.
+pub fn is_same_taint(old: Taint<'_>, new: Taint<'_>) -> bool {
+    (old.key(), old.value()) == (new.key(), new.value())
+}
+
+fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
+    old.description() == new.description() && old.data().raw_json() == new.data().raw_json()
+}
+
+/// True if a taint does nothing that the stored one does not do: then it may be excused by it.
+pub(super) fn is_within(old: Taint<'_>, new: Taint<'_>) -> bool {
+    is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
+}
+
+/// How hard a taint hits; the less, the weaker.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Strength {
+    rank: Option<u8>,
+    rate: i64,
+    time: Reverse<Option<Timestamp>>,
+    /// An effect that no release knows.
+    unknown: Box<str>,
+}
+
+impl Strength {
+    pub(super) fn of(taint: Taint<'_>) -> Strength {
+        let rank = rank(taint.effect());
+        Strength {
+            rank,
+            rate: taint.evictions_per_second().unwrap_or(DEFAULT_RATE),
+            time: Reverse(taint.time_added()),
+            unknown: if rank.is_none() { taint.effect().into() } else { Box::default() },
+        }
+    }
+
+    /// True if the other one hits no harder.
+    pub(super) fn covers(&self, new: &Strength) -> bool {
+        if new.rate > self.rate {
+            return false;
+        }
+        match (self.rank, new.rank) {
+            // What evicts no more has no time to be early by, and the server itself sets a new one.
+            (Some(old), Some(new)) if new < old => true,
+            (Some(old), Some(new)) if new > old => false,
+            (None, _) | (_, None) if self.rank != new.rank || self.unknown != new.unknown => false,
+            _ => !is_earlier(self.time.0, new.time.0),
+        }
+    }
+}
+
+/// A taint that has lost its time counts from the beginning of time; one that had none did so before.
+fn is_earlier(old: Option<Timestamp>, new: Option<Timestamp>) -> bool {
+    old.is_some_and(|old| new.is_none_or(|new| new < old))
+}
+
+fn rank(effect: &str) -> Option<u8> {
+    ["None", "NoSchedule", "NoExecute"]
+        .iter()
+        .zip(0..)
+        .find_map(|(name, rank)| (*name == effect).then_some(rank))
+}

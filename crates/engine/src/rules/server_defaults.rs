@@ -1,0 +1,236 @@
+//! Findings about what an API server does not serve: fields behind feature gates that are off, versions that are off by
+//! default or that the next release removes, and what exists in drafts only.
+//!
+//! Nothing is checked here: `api::gated` and `api::drafts` know the fields, `profile` the versions, and the engine
+//! reports. Never from a webhook: what arrives there was served, and was not dropped.
+
+use std::collections::HashSet;
+
+use super::{Check, Group, rules};
+use tollgate_api::drafts::{DraftOnly, DraftPart, draft_only};
+use tollgate_api::gated::DroppedField;
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_api::view::{Body, Object};
+use tollgate_document::field::{Name, Path};
+use tollgate_document::finding::{BadValue, ErrorType, Finding};
+use tollgate_formats::names;
+
+rules! { Lint, Warn;
+    /// A field that the server drops because a feature gate is off.
+    DROPPED_FIELD = "dropped-field",
+    /// A version that is not served by default.
+    VERSION_OFF_BY_DEFAULT = "version-off-by-default",
+    /// A version that the next release does not serve.
+    SOON_REMOVED_VERSION = "soon-removed-version",
+    /// A field, version or kind that no release serves.
+    DRAFT_ONLY_FIELD = "draft-only-field",
+    /// A DeviceTaintRule on a server where nothing acts on it.
+    RULE_WITHOUT_EFFECT = "rule-without-effect",
+    /// A stored DeviceTaintRule that nothing acts on yet.
+    RULE_TAKES_EFFECT = "rule-takes-effect",
+}
+
+/// The groups of this file.
+pub static GROUPS: &[Group] = &[Group { rules: RULES, check: Check::Engine }];
+
+/// That the server drops a field.
+pub fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding {
+    let names =
+        field.at.user_steps().filter_map(|step| if let Name::Field(name) = step { Some(name) } else { None });
+    let (name, gate) = (names.last().map_or("", |name| &**name), field.gate.name());
+    let state = match (profile.gates.are_live, profile.has_on_by_default(field.gate)) {
+        (true, _) => "off on this API server",
+        (false, true) => "on by default",
+        (false, false) => "off by default",
+    };
+    let detail =
+        format!("Kubernetes {} drops `{name}` unless the feature gate {gate} is on ({state})", profile.name);
+    Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
+}
+
+/// What of an object the server does not serve: a version that is off, a rule that nothing acts on, or what only drafts
+/// have and the stored object has not.
+pub fn unserved_parts(
+    object: Object<'_>,
+    old: Option<Object<'_>>,
+    profile: &Profile,
+    is_stored: bool,
+) -> Vec<Finding> {
+    let (kind, version) = (object.kind(), object.version);
+    let mut parts = if profile.warns_of_drafts { draft_only(object) } else { Vec::new() };
+    if let Some(old) = old.filter(|_| !parts.is_empty()) {
+        let stored: HashSet<String> = draft_only(old).iter().map(DraftOnly::identity).collect();
+        parts.retain(|part| !stored.contains(&part.identity()));
+    }
+    let drafts = parts.iter().map(|part| draft_only_field(part, kind, version));
+    // A stored object is served in every version there is; only if there is none, nobody can reach it.
+    let is_reachable =
+        is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
+    let off = version_off_by_default(kind, version, profile).filter(|_| !is_reachable);
+    let off_everywhere = profile.warns_of_drafts.then(|| version_off_everywhere(kind, version)).flatten();
+    let off_everywhere = off_everywhere.filter(|_| !is_reachable);
+    let inert = rule_without_effect(kind, profile, off.is_some());
+    // A stored object is not bound to the version in which it is listed.
+    let removed = if is_stored { None } else { soon_removed_version(kind, version, profile) };
+    off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
+}
+
+/// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known. Whoever makes the server
+/// serve the version, as the finding about it advises, would otherwise store a rule that acts after the next upgrade only.
+fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
+    if kind != ApiKind::DeviceTaintRule {
+        return None;
+    }
+    let why = if is_version_off { profile.why_rule_gates_are_off() } else { profile.why_rules_do_nothing() };
+    let detail = match why {
+        Some(why) => format!("{why}, so the rule has no effect"),
+        None => profile.rules_depend_on()?,
+    };
+    let at = Path::ROOT.field("kind").owned();
+    Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+}
+
+/// That a DeviceTaintRule takes effect with this profile: a stored one that nothing acts on in its cluster, or one that
+/// nothing acts on in an earlier one of the releases that it is checked against.
+pub fn rule_takes_effect(
+    object: Object<'_>,
+    cluster: Option<&Profile>,
+    profile: &Profile,
+    profiles: &[&'static Profile],
+) -> Option<Finding> {
+    let Body::Rule(rule) = object.body else { return None };
+    let consequence = match rule.spec().taint().effect() {
+        "NoExecute" => "evicts the pods that use the selected devices",
+        "NoSchedule" => "keeps new pods off the selected devices",
+        _ => return None,
+    };
+    let name = object.metadata().name();
+    let name = if names::is_subdomain(name) { name } else { "NAME" };
+    let (detail, command) = match cluster {
+        Some(cluster) if profile.is_release && profile.acts_on_rules() => {
+            let why = cluster.why_rules_do_nothing()?;
+            let today = "so this rule has no effect in the cluster today; after the upgrade";
+            let command = format!("kubectl get devicetaintrule {name} -o yaml | tollgate impact -");
+            (format!("{why}, {today}, it {consequence}"), command)
+        }
+        Some(_) => return None,
+        None => {
+            let (first, why) = Profile::first_to_act_on_rules(profiles, object.version)?;
+            if first.name != profile.name {
+                return None;
+            }
+            let upgrade = format!("after an upgrade to Kubernetes {}", profile.name);
+            let detail = format!("{why}, so this rule has no effect there; {upgrade}, it {consequence}");
+            (detail, "tollgate impact FILE".to_owned())
+        }
+    };
+    let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
+    let mut finding = Finding::new(RULE_TAKES_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    finding.help = Some(
+        format!(
+            "to list the affected pods, run `{command} --kubernetes {}`; delete the rule if it is obsolete",
+            profile.name
+        )
+        .into(),
+    );
+    Some(finding)
+}
+
+/// That the next release does not serve a version.
+fn soon_removed_version(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+    let next = profile.next_without(kind, version)?;
+    let (group, newest) = (kind.group(), profile.versions(kind).last()?.name());
+    let (kind, version) = (kind.name(), version.name());
+    let detail = format!("Kubernetes {next} no longer serves {kind} in {group}/{version}");
+    let at = Path::ROOT.field("apiVersion").owned();
+    let mut finding = Finding::new(SOON_REMOVED_VERSION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let help = format!("before you upgrade to Kubernetes {next}, change the manifest to {group}/{newest}");
+    finding.help = Some(help.into());
+    Some(finding)
+}
+
+/// That no release serves a part of the object.
+fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
+    let (group, kind, version) = (kind.group(), kind.name(), version.name());
+    let detail = match part.what {
+        DraftPart::Kind => format!("no Kubernetes release serves {kind}"),
+        DraftPart::Version => format!("no Kubernetes release serves {kind} in {group}/{version}"),
+        DraftPart::Field(name) => {
+            format!(
+                "no Kubernetes release has `{name}` in {group}/{version}, so API servers reject or drop it"
+            )
+        }
+    };
+    let mut finding =
+        Finding::new(DRAFT_ONLY_FIELD, part.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail);
+    finding.on_key = matches!(part.what, DraftPart::Field(_));
+    let draft = part
+        .draft
+        .map(|draft| format!("; to check against the draft instead, use --kubernetes {}", draft.name));
+    finding.help = Some(format!("remove it{}", draft.unwrap_or_default()).into());
+    finding
+}
+
+/// That the server does not serve a version, if it does not: the running one, or else one with the defaults.
+pub fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+    if !profile.is_release || profile.is_served(kind, version) {
+        return None;
+    }
+    // A stored object may be listed in a version that this release does not have: its own newest one can be turned on.
+    let versions = profile.versions(kind);
+    let is_own = versions.contains(&version);
+    let version = if is_own { version } else { *versions.last()? };
+    let (group, version) = (kind.group(), version.name());
+    let flag = format!("--runtime-config={group}/{version}=true");
+    let in_version = if is_own { format!(" in {group}/{version}") } else { String::new() };
+    let served = format!("serve {}{in_version}", kind.name());
+    let detail = match profile.discovered {
+        Some(_) => {
+            format!("this API server does not {served}; to enable it, start kube-apiserver with {flag}")
+        }
+        None => {
+            // Without the release, so that several releases have one finding.
+            format!("Kubernetes does not {served} by default; to enable it, start kube-apiserver with {flag}")
+        }
+    };
+    let at = Path::ROOT.field("apiVersion").owned();
+    Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+}
+
+/// That a version which some release knows is refused by the newer ones, or is an alpha version that is off by default in
+/// all of them. For whoever has not named a release: beta versions can be turned on in each release that is supported,
+/// and a manifest in one may be for a cluster that has it on.
+fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
+    let releases = || Profile::ALL.iter().copied().filter(|profile| profile.is_release);
+    let knows = |release: &&Profile| release.versions(kind).contains(&version);
+    let on_by_default = |version| move |release: &&Profile| release.serves_by_default(kind, version);
+    let (first, last) = (releases().find(knows)?, releases().rfind(knows)?);
+    if releases().any(|release| on_by_default(version)(&release)) {
+        return None;
+    }
+    let (group, name) = (kind.group(), version.name());
+    let served = format!("{} in {group}/{name}", kind.name());
+    let dropped_in = releases().skip_while(|release| release.name != last.name).nth(1);
+    if dropped_in.is_none() && !version.is_alpha() {
+        return None;
+    }
+    let (detail, enable) = match dropped_in {
+        Some(next) => (format!("no Kubernetes release since {} serves {served}", next.name), String::new()),
+        None => (
+            format!("Kubernetes {} to {} do not serve {served} by default", first.name, last.name),
+            format!(", or start kube-apiserver with --runtime-config={group}/{name}=true"),
+        ),
+    };
+    let at = Path::ROOT.field("apiVersion").owned();
+    let mut finding =
+        Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    let since = releases().find(|release| on_by_default(Version::V1)(release));
+    finding.help = since.map(|since| {
+        format!(
+            "use `apiVersion: {group}/v1`, which is on by default since Kubernetes {}{enable}",
+            since.name
+        )
+        .into()
+    });
+    Some(finding)
+}

@@ -1,0 +1,163 @@
+//! Attributes of a device: names, exactly one value each, the lengths of values.
+
+use super::naming::{NAME_LIMIT, bad_key_at, too_long};
+use super::{go_json, qualified};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names;
+
+rules! { Upstream, Deny;
+    /// The name is not an identifier with an optional domain.
+    NAME = "attribute-name",
+    /// Not exactly one value, or one that is too long, no version, or an empty list.
+    VALUE = "attribute-value",
+    /// A device has more attributes, capacities or attribute values than it may.
+    TOO_MANY = "too-many-attributes",
+}
+
+/// Most attributes and capacities of a device, together.
+const LIMIT: usize = 32;
+/// Longest string or version, in bytes.
+const VALUE_LIMIT: usize = 64;
+/// The fields a value can be in, in the order the server names them.
+const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
+
+/// How many attributes, capacities and values the device at `at` has.
+// upstream v1.36 validateDevice
+pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+    let (mut attributes, mut values) = (0, 0);
+    for (_, attribute) in body.attributes().value().members() {
+        attributes += 1;
+        values += value_count(attribute);
+    }
+    let entries = attributes + body.capacity().len();
+    if entries > LIMIT {
+        let detail = format!("the total number of attributes and capacities must not exceed {LIMIT}");
+        cx.report(TOO_MANY, at, ErrorType::Invalid, BadValue::count(entries), detail);
+    }
+    let limit = cx.profile.limits.attribute_values;
+    if values > limit {
+        let detail = format!("the total number of attribute values must not exceed {limit}");
+        cx.report(TOO_MANY, at, ErrorType::Invalid, BadValue::count(values), detail);
+    }
+}
+
+/// An attribute without list items counts as one, however many scalars it has.
+// upstream v1.36 numEntriesDeviceAttribute
+fn value_count(attribute: Value<'_>) -> usize {
+    // The object, one key and its value: nearly all attributes.
+    if attribute.size() <= 3 {
+        return 1;
+    }
+    let items: usize = attribute.members().map(|(_, value)| value.items().count()).sum();
+    items.max(1)
+}
+
+/// True if one of the attributes is a list, even an empty one.
+pub fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
+    attributes.iter().any(|(_, attribute)| is_list(attribute))
+}
+
+/// True if one of its values is a list; nearly all attributes have none and are spared the look-ups.
+fn is_list(attribute: Attribute<'_>) -> bool {
+    attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
+}
+
+fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
+    FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
+}
+
+/// The attributes at `at`.
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
+    for (name, attribute) in attributes.iter() {
+        if !qualified::is_plain(name) {
+            let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+            cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+        }
+        // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
+        if name.len() > NAME_LIMIT {
+            cx.part(true, |cx| check_value(cx, &at.short_key(name, NAME_LIMIT), attribute));
+            cx.declaratively(|cx| check_value(cx, &at.key(name), attribute));
+        } else {
+            check_value(cx, &at.key(name), attribute);
+        }
+    }
+}
+
+// upstream v1.36 validateDeviceAttribute
+fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
+        let at = at.field("string");
+        cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+    }
+    if let Some(version) = attribute.version() {
+        check_version(cx, &at.field("version"), version);
+    }
+    if is_list(attribute) {
+        check_lists(cx, at, attribute);
+    }
+    check_union(cx, at, attribute);
+}
+
+fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    for (field, _) in lists(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
+        let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
+        cx.report(VALUE, &at.field(field), ErrorType::Invalid, value, detail);
+    }
+    let (strings_at, versions_at) = (at.field("strings"), at.field("versions"));
+    for (index, string) in attribute.strings().iter().enumerate() {
+        if string.len() > VALUE_LIMIT {
+            let at = strings_at.index(index);
+            cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        }
+    }
+    for (index, version) in attribute.versions().iter().enumerate() {
+        check_version(cx, &versions_at.index(index), version);
+    }
+}
+
+fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
+    if !names::is_semver(version) {
+        cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(version), names::SEMVER);
+    }
+    if version.len() > VALUE_LIMIT {
+        cx.report(VALUE, at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+    }
+}
+
+/// Exactly one value. The two validators count differently: an empty list is a value only for the hand-written one.
+fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+    // The document conforms: every member is one of `FIELDS`, once.
+    let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
+    let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();
+    if cx.is_declarative() && values().filter(|(_, value)| is_filled(*value)).count() != 1 {
+        let filled = |field: &&&str| {
+            let value = attribute.json().get(field);
+            !value.is_null() && is_filled(value)
+        };
+        let names: Vec<&str> = FIELDS.iter().filter(filled).copied().collect();
+        let all = FIELDS.map(|field| format!("`{field}`")).join(", ");
+        let (value, detail) = if names.is_empty() {
+            (String::new(), format!("must specify one of: {all}"))
+        } else {
+            (format!("{{{}}}", names.join(", ")), format!("must specify exactly one of: {all}"))
+        };
+        cx.report_native(VALUE, at, ErrorType::Invalid, BadValue::str(&value), detail);
+        return;
+    }
+    let detail = "exactly one value must be specified";
+    match values().count() {
+        1 => {}
+        0 if cx.profile.missing_value_is_required => {
+            cx.report(VALUE, at, ErrorType::Required, BadValue::Omitted, detail);
+        }
+        0 => cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(""), detail),
+        _ => {
+            let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
+            cx.report(VALUE, at, ErrorType::Invalid, value, detail);
+        }
+    }
+}

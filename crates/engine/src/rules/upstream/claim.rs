@@ -1,0 +1,127 @@
+//! ResourceClaim and ResourceClaimTemplate: the spec as a whole, immutability, admin access.
+
+use super::constraints::{self, Names};
+use super::derived::ConstraintAttributes;
+use super::{config, hub, request};
+use crate::admission::{AdminAccess, DecodedAttributes, Operation};
+use crate::rules::{Cx, rules};
+use tollgate_api::equal::{same, same_member};
+use tollgate_api::fields;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// The spec of a stored claim or template was changed.
+    IMMUTABLE = "immutable-claim-spec",
+    /// A request for admin access in a namespace that does not allow it.
+    ADMIN_ACCESS = "admin-access",
+}
+
+// upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    if admission.is_status() {
+        return;
+    }
+    let spec_at = Path::ROOT.field("spec");
+    let Some(spec) = claim_spec(admission.object) else { return };
+    let is_claim = matches!(admission.object.body, Body::Claim(_));
+    let at = if is_claim { spec_at } else { spec_at.field("spec") };
+    if cx.operation == Operation::Create {
+        check_admin_access(cx, &at, spec);
+    }
+    let is_checked = cx.operation == Operation::Create || !is_claim || cx.profile.rejudges_claim_spec;
+    if is_checked {
+        check_spec(cx, &at, spec, admission.old_object.and_then(template_spec));
+    }
+    let Some(old) = admission.old_object else { return };
+    let is_same = same(admission.object, old, "spec");
+    if is_same && claim_spec(old).is_some_and(|old| has_same_shapes(spec, old, cx.version)) {
+        return;
+    }
+    // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
+    if is_claim && !is_same && cx.is_declarative() {
+        cx.report_native(IMMUTABLE, &spec_at, ErrorType::Invalid, BadValue::Null, "field is immutable");
+    } else {
+        let value = BadValue::Json(
+            hub::member(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
+        );
+        cx.report(IMMUTABLE, &spec_at, ErrorType::Invalid, value, "field is immutable");
+    }
+}
+
+/// Whether the requests of both are exact in the same places: an empty list makes a flat request exact and is equal to
+/// none all the same.
+// upstream v1.36 v1beta1/conversion.go hasAnyMainRequestFieldsSet
+fn has_same_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
+    let is_exact = |request: Request<'_>| request.exactly(version).is_some();
+    let (new, old) = (new.devices().requests(), old.devices().requests());
+    !version.is_flat() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
+}
+
+/// The claim in an object, or the claim to come.
+fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
+    match object.body {
+        Body::Claim(claim) => Some(claim.spec()),
+        Body::Template(template) => Some(template.spec().spec()),
+        _ => None,
+    }
+}
+
+/// The stored spec that declarative validation compares with: claims are not judged again where it exists.
+fn template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
+    if let Body::Template(old) = old.body { Some(old.spec().spec()) } else { None }
+}
+
+// upstream v1.36 validateResourceClaimSpec, validateDeviceClaim
+fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
+    let at = at.field("devices");
+    let (new, old) = (new.devices(), old.filter(|_| cx.is_declarative()).map(ClaimSpec::devices));
+    let version = cx.version;
+    let is_same = |json| {
+        old.is_some_and(|old| same_member(new.json(), old.json(), fields::device_claim(version), json))
+    };
+    let names = Names::new(new.requests());
+    let mut attributes = ConstraintAttributes::new(new.constraints());
+    cx.part(is_same("requests"), |cx| {
+        let stored = old.map(DeviceClaim::requests);
+        request::check_list(cx, &at.field("requests"), new.requests(), stored, &mut attributes);
+    });
+    cx.part(is_same("constraints"), |cx| {
+        constraints::check_list(cx, &at.field("constraints"), new.constraints(), &names);
+    });
+    cx.part(is_same("config"), |cx| {
+        config::check_claim(cx, &at.field("config"), new.config(), &names);
+    });
+    attributes.check_total(cx, &at);
+}
+
+/// Admin access is for namespaces that an admin has marked. The server prints the path of a claim of old, for
+/// templates too, and stops at the first request.
+// upstream v1.36 resourceclaimspec AuthorizedForAdmin
+fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
+    if cx.context.admin_access != AdminAccess::Refused {
+        return;
+    }
+    let version = cx.version;
+    let wants = |request: Request<'_>| {
+        request.exactly(version).is_some_and(|exactly| exactly.admin_access() == Some(true))
+    };
+    if let Some(index) = spec.devices().requests().iter().position(wants) {
+        let devices_at = at.field("devices");
+        let requests_at = devices_at.field("requests");
+        let request_at = requests_at.index(index);
+        let exactly_at = Request::exactly_at(&request_at, version);
+        let detail = admin_access_needed(cx);
+        let server_at = format!("spec.devices.requests[{index}].adminAccess");
+        let at = exactly_at.field("adminAccess");
+        cx.report_as(ADMIN_ACCESS, &at, server_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+/// What the namespace lacks.
+pub fn admin_access_needed(cx: &Cx<'_, '_>) -> String {
+    let label = cx.profile.admin_access_label;
+    format!("admin access to devices requires the `{label}: true` label on the containing namespace")
+}

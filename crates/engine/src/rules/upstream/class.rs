@@ -1,0 +1,52 @@
+//! DeviceClass: its selectors, its configuration and its extended resource name.
+
+use super::{config, selectors};
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::equal::same_member;
+use tollgate_api::fields::CLASS_SPEC;
+use tollgate_api::view::{Body, ClassSpec, View};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names;
+
+rules! { Upstream, Deny;
+    /// The extended resource that the class stands for is malformed or reserved.
+    EXTENDED_RESOURCE = "extended-resource-name",
+}
+
+// upstream v1.36 ValidateDeviceClass, ValidateDeviceClassUpdate
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let Body::Class(class) = admission.object.body else { return };
+    let old = admission
+        .old_object
+        .and_then(|old| if let Body::Class(old) = old.body { Some(old.spec()) } else { None });
+    check_spec(cx, &Path::ROOT.field("spec"), class.spec(), old);
+}
+
+// upstream v1.36 validateDeviceClassSpec
+fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClassSpec<'_>, old: Option<ClassSpec<'_>>) {
+    let is_same = |json| old.is_some_and(|old| same_member(new.json(), old.json(), &CLASS_SPEC, json));
+    let stored = is_same("selectors");
+    cx.part(stored, |cx| selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored));
+    let stored = is_same("config");
+    cx.part(stored, |cx| config::check_class(cx, &at.field("config"), new.config(), stored));
+    if let Some(name) = new.extended_resource_name() {
+        let at = at.field("extendedResourceName");
+        cx.part(is_same("extendedResourceName"), |cx| check_extended_resource(cx, &at, name));
+    }
+}
+
+// upstream v1.36 v1helper.IsExtendedResourceName; v1.37 validate.ExtendedResourceName
+fn check_extended_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+    let mut is_covered = false;
+    if cx.is_declarative() {
+        names::extended_resource_name(name, &mut |detail| {
+            is_covered = true;
+            cx.report_native(EXTENDED_RESOURCE, at, ErrorType::Invalid, BadValue::str(name), detail);
+        });
+    }
+    if !is_covered && !names::is_extended_resource_name(name) {
+        cx.report(EXTENDED_RESOURCE, at, ErrorType::Invalid, BadValue::str(name), names::EXTENDED_RESOURCE);
+    }
+}

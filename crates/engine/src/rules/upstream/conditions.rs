@@ -1,0 +1,97 @@
+//! metav1.Condition, in the status of devices and of DeviceTaintRules.
+
+use super::lists;
+use super::naming::too_long;
+use super::taint::supported;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Condition, List};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gotime::Timestamp;
+use tollgate_formats::names;
+
+rules! { Upstream, Deny;
+    /// A condition is malformed, incomplete or given twice.
+    CONDITION = "status-condition",
+    /// There are more conditions than the release allows.
+    TOO_MANY = "too-many-conditions",
+}
+
+/// Most conditions of one device, and of one rule.
+const LIMIT: usize = 8;
+const REASON_LIMIT: usize = 1024;
+const MESSAGE_LIMIT: usize = 32 * 1024;
+const STATUSES: &[&str] = &["False", "True", "Unknown"];
+
+/// Their number. Too many are looked at all the same.
+pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
+    if list.len() > LIMIT {
+        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(list.len()), lists::at_most(LIMIT));
+    }
+}
+
+/// Each of them.
+// upstream v1.36 ValidateConditions
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
+    lists::duplicates(list.iter().map(Condition::kind), |index, kind| {
+        let at = at.index(index);
+        let value = BadValue::str(kind);
+        if cx.profile.keys_conditions {
+            cx.report(CONDITION, &at, ErrorType::Duplicate, value, "");
+        } else {
+            cx.report(CONDITION, &at.field("type"), ErrorType::Duplicate, value, "");
+        }
+    });
+    for (index, condition) in list.iter().enumerate() {
+        check_one(cx, &at.index(index), condition);
+    }
+}
+
+// upstream v1.36 ValidateCondition
+fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, condition: Condition<'_>) {
+    check_type(cx, &at.field("type"), condition.kind());
+    check_status(cx, &at.field("status"), condition.status());
+    if condition.observed_generation() < 0 {
+        let (at, value) = (at.field("observedGeneration"), BadValue::Int(condition.observed_generation()));
+        cx.report(CONDITION, &at, ErrorType::Invalid, value, "must be greater than or equal to zero");
+    }
+    if condition.last_transition_time().is_none_or(Timestamp::is_zero) {
+        cx.report(CONDITION, &at.field("lastTransitionTime"), ErrorType::Required, BadValue::Omitted, "");
+    }
+    check_reason(cx, &at.field("reason"), condition.reason());
+    if condition.message().len() > MESSAGE_LIMIT {
+        let at = at.field("message");
+        cx.report(CONDITION, &at, ErrorType::TooLong, BadValue::Omitted, too_long(MESSAGE_LIMIT));
+    }
+}
+
+fn check_type(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: &str) {
+    if kind.is_empty() && cx.profile.keys_conditions {
+        return cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "is required");
+    }
+    names::label_key(kind, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
+        cx.report(CONDITION, at, ErrorType::Invalid, BadValue::str(kind), detail);
+    });
+}
+
+fn check_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: &str) {
+    if status.is_empty() && cx.profile.keys_conditions {
+        cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "");
+    } else if !STATUSES.contains(&status) {
+        let value = lists::named(cx, status);
+        cx.report(CONDITION, at, ErrorType::NotSupported, value, supported(STATUSES));
+        cx.did_you_mean(CONDITION, at, status, STATUSES);
+    }
+}
+
+fn check_reason(cx: &mut Cx<'_, '_>, at: &Path<'_>, reason: &str) {
+    if reason.is_empty() {
+        return cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "");
+    }
+    if !names::is_condition_reason(reason) {
+        cx.report(CONDITION, at, ErrorType::Invalid, BadValue::str(reason), names::CONDITION_REASON);
+    }
+    if reason.len() > REASON_LIMIT {
+        cx.report(CONDITION, at, ErrorType::TooLong, BadValue::Omitted, too_long(REASON_LIMIT));
+    }
+}

@@ -1,0 +1,134 @@
+//! Constraints of a claim, and references to its requests, which configuration and allocation results have too.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{fqn, lists, naming};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Constraint, List, Request, Strings};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// More constraints than the release allows.
+    TOO_MANY = "too-many-constraints",
+    /// The attribute to compare is missing or malformed.
+    ATTRIBUTE = "constraint-attribute",
+    /// Something names a request that is not there, or names one twice.
+    REFERENCE = "request-reference",
+}
+
+/// Constraints of one claim.
+const CONSTRAINTS_LIMIT: usize = 32;
+/// References of one constraint or configuration.
+const REFERENCES_LIMIT: usize = 32;
+const NO_REQUEST: &str =
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+
+/// The names of the requests and sub-requests of a claim.
+// upstream v1.36 gatherRequestNames, requestNames.Has
+#[derive(Debug)]
+pub struct Names<'d> {
+    requests: List<'d, Request<'d>>,
+    /// Only for claims with many.
+    index: Option<NameIndex<'d>>,
+}
+
+/// Of several requests with one name the last counts.
+#[derive(Debug)]
+struct NameIndex<'d> {
+    last: HashMap<&'d str, usize>,
+    /// Sub-requests, each with the index of its request.
+    subs: HashSet<(usize, &'d str)>,
+}
+
+impl<'d> Names<'d> {
+    /// The names in these requests.
+    pub fn new(requests: List<'d, Request<'d>>) -> Names<'d> {
+        let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
+        let index = (count > lists::SHORT).then(|| NameIndex {
+            last: requests.iter().enumerate().map(|(index, request)| (request.name(), index)).collect(),
+            subs: (requests.iter().enumerate())
+                .flat_map(|(index, request)| {
+                    request.first_available().iter().map(move |sub| (index, sub.name()))
+                })
+                .collect(),
+        });
+        Names { requests, index }
+    }
+
+    fn has(&self, request: &str, sub: Option<&str>) -> bool {
+        if let Some(index) = &self.index {
+            let last = index.last.get(request);
+            return last.is_some_and(|last| sub.is_none_or(|sub| index.subs.contains(&(*last, sub))));
+        }
+        self.requests.iter().filter(|known| known.name() == request).last().is_some_and(|known| {
+            sub.is_none_or(|sub| known.first_available().iter().any(|known| known.name() == sub))
+        })
+    }
+}
+
+// upstream v1.36 validateDeviceClaim
+pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Constraint<'_>>, names: &Names<'_>) {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONSTRAINTS_LIMIT) {
+        return;
+    }
+    for (index, constraint) in list.iter().enumerate() {
+        check(cx, &at.index(index), constraint, names);
+    }
+}
+
+// upstream v1.36 validateDeviceConstraint
+fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: &Names<'_>) {
+    check_references(cx, &at.field("requests"), constraint.requests(), names);
+    let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
+    if let Some(name) = same {
+        fqn::check(cx, ATTRIBUTE, &at.field("matchAttribute"), name);
+    }
+    match distinct {
+        // Where both are given, hand-written validation looks at the first only.
+        Some(name) if same.is_none() || cx.is_declarative() => {
+            fqn::check(cx, ATTRIBUTE, &at.field("distinctAttribute"), name);
+        }
+        None if same.is_none() && cx.profile.consumable_capacity => {
+            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
+                          fields are set";
+            cx.report(ATTRIBUTE, at, ErrorType::Required, BadValue::Omitted, detail);
+        }
+        None if same.is_none() => {
+            cx.report(ATTRIBUTE, &at.field("matchAttribute"), ErrorType::Required, BadValue::Omitted, "");
+        }
+        _ => {}
+    }
+}
+
+/// The requests that a constraint or a configuration is about.
+pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Names<'_>) {
+    if !lists::check_max_items(cx, REFERENCE, at, list.len(), REFERENCES_LIMIT) {
+        return;
+    }
+    for (index, reference) in list.iter().enumerate() {
+        check_reference(cx, &at.index(index), reference, names);
+    }
+    lists::duplicates(list.iter(), |index, reference| {
+        cx.report_covered(REFERENCE, &at.index(index), ErrorType::Duplicate, BadValue::str(reference), "");
+    });
+}
+
+/// One request, or one of its alternatives: `request`, `request/subrequest`.
+// upstream v1.36 validateRequestNameRef
+pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, names: &Names<'_>) {
+    let (request, sub) = match reference.split_once('/') {
+        None => (reference, None),
+        Some((request, sub)) => (request, Some(sub)),
+    };
+    let has_more = sub.is_some_and(|sub| sub.contains('/'));
+    if !has_more {
+        naming::label(cx, REFERENCE, at, request);
+        if let Some(sub) = sub {
+            naming::label(cx, REFERENCE, at, sub);
+        }
+    }
+    if has_more || !names.has(request, sub) {
+        cx.report(REFERENCE, at, ErrorType::Invalid, BadValue::str(reference), NO_REQUEST);
+    }
+}

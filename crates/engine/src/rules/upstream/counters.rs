@@ -1,0 +1,276 @@
+//! Counters that devices share: the sets of a slice, and what each device takes from them.
+//!
+//! Older releases keep sets and devices in one slice, check the references and limit totals; newer ones keep them
+//! apart and limit each list.
+
+use std::collections::{HashMap, HashSet};
+
+use super::lists::{self, at_most};
+use super::naming::bad_key_at;
+use crate::rules::{Cx, rules};
+use tollgate_api::fields::{CONSUMPTION, COUNTER_SET};
+use tollgate_api::profile::CounterRules;
+use tollgate_api::schema::StructTy;
+use tollgate_api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec, View as _};
+use tollgate_api::{equal, print};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_formats::names::{self, Unit};
+
+rules! { Upstream, Deny;
+    /// A counter set of a slice is malformed, repeated or one too many.
+    SHARED = "shared-counters",
+    /// What a device consumes is malformed, repeated or too much.
+    CONSUMED = "consumed-counters",
+    /// The counters of a device or a slice are too many in total (1.33, 1.34).
+    TOTAL = "too-many-counters",
+    /// A device consumes counters that its slice does not have (1.33, 1.34).
+    UNKNOWN = "unknown-counter",
+    /// The compatibility groups of a consumption are malformed, repeated or too many.
+    GROUPS = "compatibility-groups",
+}
+
+/// Longest counter name, and what longer ones are shortened to in paths.
+const NAME_LIMIT: usize = 63;
+/// Totals of 1.33 and 1.34: in the sets of a slice, consumed by a device, consumed by all devices of a slice.
+const SHARED_TOTAL: usize = 32;
+const DEVICE_TOTAL: usize = 32;
+const SLICE_TOTAL: usize = 1024;
+/// Most compatibility groups of one consumption.
+const GROUPS_LIMIT: usize = 2;
+
+/// The counter sets of a slice. Declarative validation finds the stored set by name.
+// upstream v1.36 validateResourceSliceSpec, validateCounterSet
+pub fn check_shared(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: List<'_, CounterSet<'_>>,
+    old: Option<List<'_, CounterSet<'_>>>,
+) {
+    let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
+    cx.part(unchanged, |cx| {
+        if !lists::check_max_items(cx, SHARED, at, new.len(), cx.profile.limits.counter_sets) {
+            return;
+        }
+        let asked = old.filter(|_| cx.is_declarative()).unwrap_or(List::absent());
+        let asked = lists::Stored::of(asked.iter(), CounterSet::name);
+        for (index, set) in new.iter().enumerate() {
+            check_set(cx, &at.index(index), set, asked.get(&set.name()));
+        }
+        check_duplicates(cx, at, SHARED, "name", new.value(), &COUNTER_SET);
+    });
+}
+
+fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
+    cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
+    let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
+    let stored = stored.map_or(Map::of(Value::absent()), CounterSet::counters);
+    cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters(), stored));
+}
+
+/// What a device consumes.
+// upstream v1.36 validateDevice, validateDeviceCounterConsumption
+pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
+    if !lists::check_max_items(cx, CONSUMED, at, list.len(), cx.profile.limits.consumed_sets) {
+        return;
+    }
+    for (index, consumption) in list.iter().enumerate() {
+        let at = at.index(index);
+        let set_at = at.field("counterSet");
+        match cx.profile.counters {
+            CounterRules::PerSet => check_name(cx, CONSUMED, &set_at, consumption.counter_set()),
+            CounterRules::Totals if consumption.counter_set().is_empty() => {
+                cx.report(CONSUMED, &set_at, ErrorType::Required, BadValue::Omitted, "");
+            }
+            CounterRules::Totals => {}
+        }
+        // The stored device is never looked up.
+        check_counters(cx, CONSUMED, &at.field("counters"), consumption.counters(), Map::of(Value::absent()));
+        check_groups(cx, &at.field("compatibilityGroups"), consumption);
+    }
+    check_duplicates(cx, at, CONSUMED, "counterSet", list.value(), &CONSUMPTION);
+}
+
+fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        return;
+    }
+    names::dns_label(name, unit(cx), &mut |detail| {
+        cx.report_covered(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+    });
+}
+
+/// The two validators call the unit of a name's length by different words.
+fn unit(cx: &Cx<'_, '_>) -> Unit {
+    if cx.is_declarative() { Unit::Bytes } else { Unit::Characters }
+}
+
+/// Counters by name. Declarative validation looks at the names, but for those that are stored, and knows no limit.
+fn check_counters<'d>(
+    cx: &mut Cx<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    counters: Map<'d, Counter<'d>>,
+    stored: Map<'d, Counter<'d>>,
+) {
+    if counters.is_empty() {
+        cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        return;
+    }
+    let limit = cx.profile.limits.counters_per_set;
+    let over = counters.len() > limit;
+    if over {
+        cx.report(rule, at, ErrorType::TooMany, BadValue::count(counters.len()), at_most(limit));
+    }
+    let is_declarative = cx.is_declarative();
+    let judge = |cx: &mut Cx<'_, '_>| {
+        let has_stored = is_declarative && !stored.is_empty();
+        let stored = lists::Stored::of(stored.iter().map(|(name, _)| name), |name| name);
+        let is_stored = |name: &'d str| has_stored && stored.get(&name).is_some();
+        // Hand-written errors give way to declarative ones of the same path, whichever name those are about.
+        let gives_way =
+            has_stored && counters.iter().any(|(name, _)| !is_stored(name) && !names::is_dns_label(name));
+        for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
+            let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
+            cx.part(is_stored(name), |cx| {
+                names::dns_label(name, unit(cx), &mut |detail| {
+                    let value = BadValue::str(name);
+                    cx.about_key(|cx| cx.report_covered(rule, &name_at, ErrorType::Invalid, value, detail));
+                });
+            });
+        }
+    };
+    if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+}
+
+fn check_duplicates(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    rule: RuleId,
+    key: &'static str,
+    list: Value<'_>,
+    ty: &'static StructTy,
+) {
+    lists::duplicates(list.items().map(|item| item.get(key).str()), |index, name| {
+        let fields = cx.profile.fields;
+        let whole = |max_bytes| print::versioned(list.at(index), ty, fields, max_bytes);
+        lists::duplicate(cx, rule, &at.index(index), key, name, whole);
+    });
+}
+
+// upstream v1.37: declarative only
+fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
+    let groups = consumption.compatibility_groups();
+    if groups.len() > GROUPS_LIMIT {
+        let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
+        cx.report_native(GROUPS, at, ErrorType::TooMany, count, detail);
+        return;
+    }
+    for (index, group) in groups.iter().enumerate() {
+        names::dns_label(group, Unit::Bytes, &mut |detail| {
+            cx.report_native(GROUPS, &at.index(index), ErrorType::Invalid, BadValue::str(group), detail);
+        });
+    }
+    lists::duplicates(groups.iter(), |index, group| {
+        cx.report_native(GROUPS, &at.index(index), ErrorType::Duplicate, BadValue::str(group), "");
+    });
+}
+
+/// Totals of the older releases, for the slice at `at`.
+// upstream v1.34 validateResourceSliceSpec
+pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+    let version = cx.version;
+    let consumed: usize =
+        spec.devices().iter().map(|device| total(device.body(version).consumes_counters())).sum();
+    if consumed > SLICE_TOTAL {
+        let detail = format!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
+        cx.report(TOTAL, &at.field("devices"), ErrorType::Invalid, BadValue::count(consumed), detail);
+    }
+    let shared: usize = spec.shared_counters().iter().map(|set| set.counters().len()).sum();
+    if shared > SHARED_TOTAL {
+        let detail = format!("the total number of shared counters must not exceed {SHARED_TOTAL}");
+        cx.report(TOTAL, &at.field("sharedCounters"), ErrorType::Invalid, BadValue::count(shared), detail);
+    }
+}
+
+fn total(list: List<'_, Consumption<'_>>) -> usize {
+    list.iter().map(|consumption| consumption.counters().len()).sum()
+}
+
+/// The sets of a slice as its devices refer to them: the last of a name counts. Searched while small.
+pub struct Shared<'d> {
+    sets: List<'d, CounterSet<'d>>,
+    remembered: Option<SharedIndex<'d>>,
+}
+
+struct SharedIndex<'d> {
+    last: HashMap<&'d str, usize>,
+    /// Counters, each with the index of its set.
+    counters: HashSet<(usize, &'d str)>,
+}
+
+impl<'d> Shared<'d> {
+    /// The sets of that slice.
+    pub fn of(spec: SliceSpec<'d>) -> Shared<'d> {
+        let sets = spec.shared_counters();
+        let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
+        let remembered = (size > lists::SHORT).then(|| SharedIndex {
+            last: sets.iter().enumerate().map(|(index, set)| (set.name(), index)).collect(),
+            counters: (sets.iter().enumerate())
+                .flat_map(|(index, set)| set.counters().iter().map(move |(name, _)| (index, name)))
+                .collect(),
+        });
+        Shared { sets, remembered }
+    }
+
+    fn has_set(&self, set: &str) -> bool {
+        if let Some(sets) = &self.remembered {
+            return sets.last.contains_key(set);
+        }
+        self.sets.iter().any(|known| known.name() == set)
+    }
+
+    fn has_counter(&self, set: &str, counter: &str) -> bool {
+        if let Some(sets) = &self.remembered {
+            return sets.last.get(set).is_some_and(|last| sets.counters.contains(&(*last, counter)));
+        }
+        let set = self.sets.iter().filter(|known| known.name() == set).last();
+        set.is_some_and(|set| set.counters().get(counter).is_some())
+    }
+}
+
+/// Totals and references of the older releases, for the device at `device_at` whose list is at `at`.
+// upstream v1.34 validateDevice
+pub fn check_references(
+    cx: &mut Cx<'_, '_>,
+    device_at: &Path<'_>,
+    at: &Path<'_>,
+    list: List<'_, Consumption<'_>>,
+    shared: &Shared<'_>,
+) {
+    let consumed = total(list);
+    if consumed > DEVICE_TOTAL {
+        let detail = format!("the total number of counters must not exceed {DEVICE_TOTAL}");
+        cx.report(TOTAL, device_at, ErrorType::Invalid, BadValue::count(consumed), detail);
+    }
+    for (index, consumption) in list.iter().enumerate() {
+        let (at, set) = (at.index(index), consumption.counter_set());
+        if !shared.has_set(set) {
+            let detail = "must reference a counterSet defined in the ResourceSlice sharedCounters";
+            cx.report(UNKNOWN, &at.field("counterSet"), ErrorType::Invalid, BadValue::str(set), detail);
+            continue;
+        }
+        let counters_at = at.field("counters");
+        for (counter, _) in consumption.counters().iter() {
+            if !shared.has_counter(set, counter) {
+                let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
+                let at = counters_at.own_key(counter);
+                cx.about_key(|cx| {
+                    cx.report(UNKNOWN, &at, ErrorType::Invalid, BadValue::str(counter), detail)
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Derived attributes of requests and sub-requests (1.37): named, referenced by a constraint, cheap in sum.
+//!
+//! Names and emptiness are declarative checks; references, expressions and costs are hand-written ones.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use super::{fqn, lists, selectors};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Constraint, Derived, List};
+use tollgate_cel::Target;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// More derived attributes than the release allows.
+    TOO_MANY = "too-many-derived-attributes",
+    /// A name that is missing, malformed, or referenced by no constraint.
+    NAME = "derived-attribute-name",
+    /// A derived attribute given twice.
+    DUPLICATE = "duplicate-derived-attribute",
+    /// A derived attribute without an expression.
+    EXPRESSION = "derived-attribute-expression",
+    /// All expressions of the claim together may cost too much.
+    COST = "derived-attribute-cost",
+}
+
+/// Derived attributes of one request.
+const DERIVED_LIMIT: usize = 32;
+/// What all expressions of a claim may cost together.
+const TOTAL_COST: u64 = 1_000_000;
+
+/// A request or sub-request, as constraints name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'d> {
+    /// The request.
+    pub request: &'d str,
+    /// The sub-request, if it is one.
+    pub sub: Option<&'d str>,
+}
+
+impl Owner<'_> {
+    /// True if a constraint's reference means this request, or the request this is a part of.
+    fn is_meant_by(self, reference: &str) -> bool {
+        let Some(sub) = self.sub else { return reference == self.request };
+        // A reference without a slash means every sub-request; upstream cuts at the first slash.
+        let whole = reference.strip_prefix(self.request).and_then(|rest| rest.strip_prefix('/'));
+        whole == Some(sub) || reference == self.request.split('/').next().unwrap_or_default()
+    }
+}
+
+/// What is known of derived attributes while the requests of one claim are judged.
+#[derive(Debug)]
+pub struct ConstraintAttributes<'d> {
+    constraints: List<'d, Constraint<'d>>,
+    /// References, empty for all, with the attributes that are constrained; only for claims with many, and when asked for.
+    index: OnceCell<Option<HashSet<(&'d str, &'d str)>>>,
+    cost: u64,
+}
+
+impl<'d> ConstraintAttributes<'d> {
+    /// For a claim with these constraints.
+    pub fn new(constraints: List<'d, Constraint<'d>>) -> ConstraintAttributes<'d> {
+        ConstraintAttributes { constraints, index: OnceCell::new(), cost: 0 }
+    }
+
+    /// The derived attributes of one request or sub-request.
+    // upstream v1.37 validateDeviceDerivedAttributes
+    pub fn check(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        at: &Path<'_>,
+        list: List<'_, Derived<'_>>,
+        owner: Owner<'_>,
+    ) {
+        for (index, attribute) in list.iter().enumerate() {
+            self.check_one(cx, &at.index(index), attribute, owner);
+        }
+        lists::duplicates(list.iter().map(Derived::name), |index, name| {
+            cx.report(DUPLICATE, &at.index(index), ErrorType::Duplicate, BadValue::str(name), "");
+        });
+        declaratively(cx, at, list);
+    }
+
+    fn check_one(&mut self, cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Derived<'_>, owner: Owner<'_>) {
+        let (name, text) = (attribute.name(), attribute.expression());
+        if !name.is_empty() && !self.is_referenced(name, owner) {
+            let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
+                          targeting this request";
+            cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::named(name), detail);
+        }
+        if !text.is_empty() && cx.is_hand_written() {
+            let at = at.field("expression");
+            let cost = selectors::expression(cx, &at, text, Target::DerivedAttribute, false);
+            // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
+            self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
+        }
+    }
+
+    // upstream v1.37 isAttributeUsedByConstraint
+    fn is_referenced(&self, name: &str, owner: Owner<'_>) -> bool {
+        let Some(index) = self.index.get_or_init(|| index(self.constraints)) else {
+            return self.constraints.iter().any(|constraint| {
+                let requests = constraint.requests();
+                attribute(constraint) == Some(name)
+                    && (requests.is_empty()
+                        || requests
+                            .iter()
+                            .any(|reference| reference.is_empty() || owner.is_meant_by(reference)))
+            });
+        };
+        let has = |reference: &str| index.contains(&(reference, name));
+        let whole = match owner.sub {
+            None => has(owner.request),
+            Some(sub) => has(&format!("{}/{sub}", owner.request)),
+        };
+        has("") || whole || owner.sub.is_some() && has(owner.request.split('/').next().unwrap_or_default())
+    }
+
+    /// What all of them cost, once every request was judged. `at` is the claim's `devices`.
+    // upstream v1.37 validateDeviceClaim
+    pub fn check_total(&self, cx: &mut Cx<'_, '_>, at: &Path<'_>) {
+        if self.cost > TOTAL_COST {
+            let detail = "too complex, total cost of derived attribute CEL expressions in the claim exceeds \
+                          cost limit";
+            cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        }
+    }
+}
+
+/// What declarative validation says; nothing before it.
+fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
+    if !cx.is_declarative() {
+        return;
+    }
+    if list.len() > DERIVED_LIMIT {
+        let detail = lists::at_most(DERIVED_LIMIT);
+        cx.report_native(TOO_MANY, at, ErrorType::TooMany, BadValue::count(list.len()), detail);
+        return;
+    }
+    for (index, attribute) in list.iter().enumerate() {
+        let at = at.index(index);
+        if attribute.name().is_empty() {
+            cx.report_native(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, "");
+        } else {
+            fqn::declarative(cx, NAME, &at.field("name"), attribute.name());
+        }
+        if attribute.expression().is_empty() {
+            cx.report_native(EXPRESSION, &at.field("expression"), ErrorType::Required, BadValue::Omitted, "");
+        }
+    }
+}
+
+/// The attribute a constraint is about.
+fn attribute(constraint: Constraint<'_>) -> Option<&str> {
+    constraint.match_attribute().or(constraint.distinct_attribute())
+}
+
+// upstream v1.37 gatherConstraintAttributes
+fn index<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
+    let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
+    if references <= lists::SHORT {
+        return None;
+    }
+    let mut index = HashSet::new();
+    for constraint in constraints.iter() {
+        let Some(name) = attribute(constraint) else { continue };
+        if constraint.requests().is_empty() {
+            index.insert(("", name));
+        }
+        index.extend(constraint.requests().iter().map(|reference| (reference, name)));
+    }
+    Some(index)
+}

@@ -1,0 +1,105 @@
+//! One device of a slice: its name, where it is, and the order in which everything else is looked at.
+
+use super::counters::{self, Shared};
+use super::taint::{self, DeviceTaints};
+use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{Device, DeviceBody, View as _};
+use tollgate_api::{equal, fields};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// The name is not a DNS label.
+    NAME = "device-name",
+    /// Not exactly one of nodeName, nodeSelector and allNodes, or any of them where the slice says.
+    NODES = "device-node-selection",
+}
+
+/// What a device is judged by besides itself.
+pub struct Around<'a, 'd> {
+    /// The slice lets each device say where it is.
+    pub per_device: bool,
+    /// The counters of the slice, where devices refer to them.
+    pub shared: Option<&'a Shared<'d>>,
+    /// The stored device of the same name, where a release asks.
+    pub old: Option<Device<'d>>,
+}
+
+// upstream v1.36 validateDevice
+pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &Around<'_, 'd>) {
+    let body = device.body(cx.version);
+    let body_at = Device::body_at(at, cx.version);
+    let counters_at = body_at.field("consumesCounters");
+    naming::label(cx, NAME, &at.field("name"), device.name());
+    attributes::check_count(cx, at, body);
+    attributes::check(cx, &body_at.field("attributes"), body.attributes());
+    if !(cx.profile.skips_unchanged_capacity && is_kept(cx, body, around.old, "capacity")) {
+        capacity::check(cx, &body_at.field("capacity"), body);
+    }
+    let same_taints = is_kept(cx, body, around.old, "taints");
+    let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
+    let stored = stored.map(|old| old.body(cx.version).taints());
+    let taints = DeviceTaints { new: body.taints(), unchanged: same_taints, stored };
+    taint::check_list(cx, &body_at.field("taints"), taints);
+    counters::check_consumed(cx, &counters_at, body.consumes_counters());
+    if let Some(shared) = around.shared {
+        counters::check_references(cx, at, &counters_at, body.consumes_counters(), shared);
+    }
+    check_nodes(cx, at, &body_at, body, around.per_device);
+    binding::check(cx, &body_at, body.binding_conditions(), body.binding_failure_conditions());
+    node_resources::check(cx, &body_at, body);
+}
+
+/// True if the stored device has the same in that field.
+fn is_kept(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, field: &str) -> bool {
+    old.is_some_and(|old| {
+        let old = old.body(cx.version);
+        equal::same_member(new.json(), old.json(), fields::device_body(cx.version), field)
+    })
+}
+
+/// The device at `at`, whose fields are at `body_at`.
+fn check_nodes(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    body_at: &Path<'_>,
+    body: DeviceBody<'_>,
+    per_device: bool,
+) {
+    let (name, selector, all) = (body.node_name(), body.node_selector(), body.all_nodes());
+    if !per_device {
+        if name.is_some() || selector.is_some() || all.is_some() {
+            let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
+                          `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+            cx.report(NODES, at, ErrorType::Invalid, lists::nil(cx), detail);
+        }
+        return;
+    }
+    match name {
+        Some("") => {
+            let at = body_at.field("nodeName");
+            cx.report(NODES, &at, ErrorType::Invalid, BadValue::str(""), "must not be empty");
+        }
+        Some(name) => naming::subdomain(cx, NODES, &body_at.field("nodeName"), name),
+        None => {}
+    }
+    if let Some(selector) = selector {
+        node_selector::check(cx, NODES, &body_at.field("nodeSelector"), selector);
+    }
+    if all == Some(false) {
+        naming::not_true(cx, NODES, &body_at.field("allNodes"));
+    }
+    let set = [
+        ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
+        ("`nodeSelector`", selector.is_some()),
+        ("`allNodes`", all == Some(true)),
+    ];
+    let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+                  `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+    match set.iter().filter(|(_, set)| *set).count() {
+        0 => cx.report(NODES, at, ErrorType::Required, BadValue::Omitted, detail),
+        1 => {}
+        _ => cx.report(NODES, at, ErrorType::Invalid, naming::fields_set(&set), detail),
+    }
+}

@@ -1,0 +1,172 @@
+//! `status.devices` of a claim: what drivers tell about the devices that are allocated.
+//!
+//! Before it validates, the server silently removes the entries of devices that this very update deallocates; the
+//! entries after them move up, and that is how its paths number them.
+
+use std::collections::HashSet;
+
+use super::{allocation, conditions, config, lists, naming, network_data};
+use crate::rules::{Cx, rules};
+use tollgate_api::equal;
+use tollgate_api::fields::DEVICE_STATUS;
+use tollgate_api::print;
+use tollgate_api::profile::DeviceIdFormat;
+use tollgate_api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
+use tollgate_document::field::{Path, Segment};
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gofmt;
+
+rules! { Upstream, Deny;
+    /// Driver, pool, device or share id of an entry are malformed.
+    NAME = "device-status-name",
+    /// An entry speaks of a device that is not allocated.
+    UNALLOCATED = "device-status-unallocated",
+    /// Two entries speak of one device.
+    DUPLICATE = "duplicate-device-status",
+    /// The driver's data is too large or no JSON object.
+    DATA = "device-status-data",
+}
+
+/// Which device an entry or a result speaks of: driver, pool, device and share. Case counts.
+type Identity<'d> = (&'d str, &'d str, &'d str, &'d str);
+
+fn identity(device: DeviceStatus<'_>) -> Identity<'_> {
+    (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
+}
+
+fn full_key(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
+    (identity(device), device.share_id().is_some())
+}
+
+/// The devices of an allocation. Short ones are searched, long ones remembered.
+struct Allocated<'d> {
+    results: Option<List<'d, AllocationResult<'d>>>,
+    index: Option<HashSet<Identity<'d>>>,
+}
+
+impl<'d> Allocated<'d> {
+    fn of(status: ClaimStatus<'d>) -> Allocated<'d> {
+        let results = status.allocation().map(|allocation| allocation.devices().results());
+        let long = results.filter(|results| results.len() > lists::SHORT);
+        Allocated { results, index: long.map(|results| results.iter().map(Self::identity).collect()) }
+    }
+
+    fn identity(result: AllocationResult<'d>) -> Identity<'d> {
+        (result.driver(), result.pool(), result.device(), result.share_id().unwrap_or_default())
+    }
+
+    fn has(&self, identity: Identity<'_>) -> bool {
+        match (&self.index, self.results) {
+            (Some(index), _) => index.contains(&identity),
+            (None, Some(results)) => results.iter().any(|result| Self::identity(result) == identity),
+            (None, None) => false,
+        }
+    }
+}
+
+/// The entries that are left after deallocation.
+// upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+    let (allocated, before) = (Allocated::of(new), Allocated::of(old));
+    let is_left = |device| allocated.has(identity(device)) || !before.has(identity(device));
+    let left = || new.devices().iter().enumerate().filter(|(_, device)| is_left(*device));
+    // Entries are told apart by their share id, so the stored entry of the same device has the same one.
+    let stored = lists::Stored::of(old.devices().iter(), full_key);
+    for (position, (index, device)) in left().enumerate() {
+        let at = at.then(Segment::Moved { from: index, to: position });
+        check_one(cx, &at, device, &allocated, stored.get(&full_key(device)).is_some());
+    }
+    let unchanged = left().count() == old.devices().len()
+        && left()
+            .zip(old.devices().iter())
+            .all(|((_, device), stored)| equal::same_struct(device.json(), stored.json(), &DEVICE_STATUS));
+    cx.part(unchanged, |cx| {
+        let entry_at = |index, position| at.then(Segment::Moved { from: index, to: position });
+        // Declarative validation tells an empty share id from none; hand-written validation does not.
+        let mut told = HashSet::new();
+        if cx.is_declarative() {
+            lists::duplicates_by(
+                left().enumerate(),
+                |(_, (_, device))| (identity(device), device.share_id()),
+                |(position, (index, device))| {
+                    told.insert(position);
+                    let whole = print::versioned(
+                        device.json(),
+                        &DEVICE_STATUS,
+                        cx.profile.fields,
+                        cx.max_text_bytes(),
+                    );
+                    let value = BadValue::Json(whole.into());
+                    cx.report_native(DUPLICATE, &entry_at(index, position), ErrorType::Duplicate, value, "");
+                },
+            );
+        }
+        lists::duplicates_by(
+            left().enumerate(),
+            |(_, (_, device))| identity(device),
+            |(position, (index, device))| {
+                if !told.contains(&position) {
+                    report_repeat(cx, &entry_at(index, position), device);
+                }
+            },
+        );
+    });
+}
+
+// upstream v1.36 validateDeviceStatus
+fn check_one(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    device: DeviceStatus<'_>,
+    allocated: &Allocated<'_>,
+    is_stored: bool,
+) {
+    naming::driver(cx, NAME, &at.field("driver"), device.driver());
+    naming::pool(cx, NAME, &at.field("pool"), device.pool());
+    naming::label(cx, NAME, &at.field("device"), device.device());
+    if let Some(share) = device.share_id() {
+        let unchanged = cx.is_declarative() && is_stored;
+        cx.part(unchanged, |cx| allocation::check_share_id(cx, NAME, &at.field("shareID"), share));
+    }
+    if !allocated.has(identity(device)) {
+        let detail = "must be an allocated device in the claim";
+        cx.report(UNALLOCATED, at, ErrorType::Invalid, printed(cx, device), detail);
+    }
+    let conditions_at = at.field("conditions");
+    conditions::check_count(cx, &conditions_at, device.conditions());
+    conditions::check(cx, &conditions_at, device.conditions());
+    if !device.data().is_null() {
+        config::check_raw(cx, DATA, &at.field("data"), device.data(), false);
+    }
+    if let Some(data) = device.network_data() {
+        network_data::check(cx, &at.field("networkData"), data);
+    }
+}
+
+fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
+    // `deviceID` is no field: only the server's path has it.
+    let key_at = at.then(Segment::HubField("deviceID"));
+    let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };
+    cx.report(DUPLICATE, at, ErrorType::Duplicate, printed(cx, device), "");
+}
+
+/// The identity of a device as the release's Go prints it.
+fn printed(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
+    let (driver, pool, name, share) = identity(device);
+    let parts = [("Driver", driver), ("Pool", pool), ("Device", name), ("ShareID", share)];
+    let mut out = String::new();
+    match cx.profile.device_id_format {
+        DeviceIdFormat::Slashes => out = [driver, pool, name].join("/"),
+        DeviceIdFormat::EmptyObjects => out.push_str(r#"{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}"#),
+        DeviceIdFormat::Strings => {
+            for (field, text) in parts {
+                out.push(if out.is_empty() { '{' } else { ',' });
+                gofmt::json_string(&mut out, field);
+                out.push(':');
+                gofmt::json_string(&mut out, text);
+            }
+            out.push('}');
+        }
+    }
+    BadValue::Json(out.into())
+}

@@ -1,0 +1,80 @@
+//! Finalizers: label keys, fully qualified, and none added to what is being deleted.
+
+use super::{go_json, lists, meta_update};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::Strings;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gofmt;
+use tollgate_formats::names;
+
+rules! { Upstream, Deny;
+    /// A finalizer is malformed, not qualified, or contradicts another.
+    NAME = "finalizer-name",
+}
+
+/// The finalizers that need no domain.
+const STANDARD: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// Their shape. The server's path stops at the list.
+// upstream v1.36 ValidateFinalizers
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        names::label_key(finalizer, unit, word, &mut |detail| {
+            cx.report(NAME, &at.own_index(index), ErrorType::Invalid, BadValue::str(finalizer), detail);
+        });
+    }
+    if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        cx.report(NAME, at, ErrorType::Invalid, list(cx, finalizers), detail);
+    }
+}
+
+/// Their domain. `at` is the metadata.
+// upstream v1.36 core validation, validateKubeFinalizerName
+pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+    let at = at.field("finalizers");
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            cx.report(NAME, &at.index(index), ErrorType::Invalid, BadValue::str(finalizer), detail);
+        }
+    }
+}
+
+/// Those that are new on an object that is being deleted.
+// upstream v1.36 ValidateNoNewFinalizers
+pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
+    let stored = lists::KeySet::of(old.iter());
+    let is_added = |finalizer: &&str| !stored.has(finalizer);
+    if !new.iter().any(|finalizer| is_added(&finalizer)) {
+        return;
+    }
+    let mut added: Vec<&str> = new.iter().filter(is_added).collect();
+    added.sort_unstable();
+    added.dedup();
+    let detail = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        gofmt::quote_list_within(&added, cx.max_text_bytes())
+    );
+    cx.report(meta_update::IMMUTABLE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+}
+
+fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
+    if cx.profile.quotes_null {
+        let mut out = String::from("[]string{");
+        for (index, finalizer) in finalizers.iter().enumerate() {
+            if out.len() > cx.max_text_bytes() {
+                break;
+            }
+            out.push_str(if index > 0 { ", " } else { "" });
+            out.push_str(&gofmt::quote(gofmt::head(finalizer, cx.max_text_bytes())));
+        }
+        out.push('}');
+        return BadValue::Json(out.into());
+    }
+    go_json::strings(finalizers, cx.max_text_bytes())
+}

@@ -1,0 +1,75 @@
+//! Fully qualified attribute names, `domain/id`: constraints, derived attributes, partition types.
+//!
+//! No rules of its own: the caller passes the rule that speaks. Three or more parts are accepted unchecked, in every
+//! release.
+
+use super::naming::{DRIVER_LIMIT, ID_LIMIT, too_long};
+use super::{lists, qualified};
+use crate::rules::Cx;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_formats::names::{self, Unit};
+
+const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name separated by a slash";
+
+/// A fully qualified name, in the words of whoever looks at it.
+pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    // Whatever hand-written validation refuses, declarative validation refuses too: it does not lower the domain.
+    if cx.is_declarative() { declarative(cx, rule, at, name) } else { hand_written(cx, rule, at, name) }
+}
+
+// upstream v1.36 validateFullyQualifiedName
+fn hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    qualified::name(cx, rule, at, name);
+    if name.contains('/') {
+        return;
+    }
+    let value = lists::named(cx, name);
+    if !cx.profile.old_qualified_names {
+        cx.report(rule, at, ErrorType::Invalid, value, NO_DOMAIN);
+    } else if !name.is_empty() {
+        cx.report(rule, at, ErrorType::Invalid, value, "must include a domain");
+    }
+}
+
+// upstream v1.37 validate.ResourceFullyQualifiedName
+pub fn declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    let mut parts = name.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(id), None, None) => {
+            identifier(cx, rule, at, id);
+            cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(id), NO_DOMAIN);
+        }
+        (Some(domain), Some(id), None) => {
+            if domain.is_empty() {
+                cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(""), "prefix must not be empty");
+            } else {
+                prefix(cx, rule, at, domain);
+            }
+            if id.is_empty() {
+                cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(""), "name must not be empty");
+            } else {
+                identifier(cx, rule, at, id);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
+    if domain.len() > DRIVER_LIMIT {
+        cx.report_native(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
+    }
+    names::dns_subdomain(domain, Unit::Bytes, &mut |detail| {
+        cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(domain), format!("prefix: {detail}"));
+    });
+}
+
+fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+    if id.len() > ID_LIMIT {
+        cx.report_native(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
+    }
+    if !names::is_c_identifier(id) {
+        cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(id), names::CIDENT);
+    }
+}

@@ -1,0 +1,134 @@
+//! Values as Go's encoder prints the server's internal structs: Go's field names, nothing left out.
+//!
+//! Only the few that messages about slices show; each may end anywhere past `max_bytes` bytes. `null` and `[]` follow what was written. Release 1.33 prints these
+//! with Go's `%#v`, addresses included, which nobody can repeat; it gets the same JSON.
+
+use tollgate_api::profile::Profile;
+use tollgate_api::view::{Attribute, List, NodeRequirement, NodeTerm, PodClaim, Strings, View as _};
+use tollgate_document::doc::Value;
+use tollgate_document::finding::BadValue;
+use tollgate_formats::gofmt;
+
+/// A DeviceAttribute with every field the release has.
+pub fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) -> BadValue {
+    let mut out = String::from("{");
+    for (name, json) in
+        [("IntValue", "int"), ("BoolValue", "bool"), ("StringValue", "string"), ("VersionValue", "version")]
+    {
+        key(&mut out, name);
+        scalar(&mut out, attribute.json().get(json), max_bytes);
+    }
+    if profile.list_attributes {
+        for (name, json) in [
+            ("IntValues", "ints"),
+            ("BoolValues", "bools"),
+            ("StringValues", "strings"),
+            ("VersionValues", "versions"),
+        ] {
+            key(&mut out, name);
+            let zero = match json {
+                "ints" => "0",
+                "bools" => "false",
+                _ => "\"\"",
+            };
+            list(&mut out, max_bytes, attribute.json().get(json), |out, item| {
+                if item.is_null() { out.push_str(zero) } else { scalar(out, item, max_bytes) }
+            });
+        }
+    }
+    out.push('}');
+    BadValue::Json(out.into())
+}
+
+/// A PodResourceClaim.
+pub fn pod_claim(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
+    let mut out = String::from("{");
+    key(&mut out, "Name");
+    gofmt::json_string(&mut out, gofmt::head(claim.name(), max_bytes));
+    for (name, json) in [
+        ("ResourceClaimName", "resourceClaimName"),
+        ("ResourceClaimTemplateName", "resourceClaimTemplateName"),
+    ] {
+        key(&mut out, name);
+        scalar(&mut out, claim.json().get(json), max_bytes);
+    }
+    out.push('}');
+    BadValue::Json(out.into())
+}
+
+/// The terms of a node selector.
+pub fn node_terms(terms: List<'_, NodeTerm<'_>>, max_bytes: usize) -> BadValue {
+    let mut out = String::new();
+    list(&mut out, max_bytes, terms.value(), |out, term| {
+        let term = NodeTerm::of(term);
+        out.push('{');
+        for (name, requirements) in
+            [("MatchExpressions", term.match_expressions()), ("MatchFields", term.match_fields())]
+        {
+            key(out, name);
+            list(out, max_bytes, requirements.value(), |out, value| requirement(out, value, max_bytes));
+        }
+        out.push('}');
+    });
+    BadValue::Json(out.into())
+}
+
+/// A list of strings, plain or of a named type.
+pub fn strings(values: Strings<'_>, max_bytes: usize) -> BadValue {
+    let mut out = String::new();
+    list(&mut out, max_bytes, values.0, |out, item| {
+        gofmt::json_string(out, gofmt::head(item.str(), max_bytes))
+    });
+    BadValue::Json(out.into())
+}
+
+fn requirement(out: &mut String, value: Value<'_>, max_bytes: usize) {
+    let requirement = NodeRequirement::of(value);
+    out.push('{');
+    key(out, "Key");
+    gofmt::json_string(out, gofmt::head(requirement.key(), max_bytes));
+    key(out, "Operator");
+    gofmt::json_string(out, gofmt::head(requirement.operator(), max_bytes));
+    key(out, "Values");
+    list(out, max_bytes, requirement.values().0, |out, item| {
+        gofmt::json_string(out, gofmt::head(item.str(), max_bytes));
+    });
+    out.push('}');
+}
+
+/// `"name":`, with a comma before it unless it is the first.
+fn key(out: &mut String, name: &str) {
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    gofmt::json_string(out, name);
+    out.push(':');
+}
+
+fn scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
+    if let Some(number) = value.int() {
+        out.push_str(&number.to_string());
+    } else if value.bool().is_some() || value.is_null() {
+        out.push_str(if value.is_null() { "null" } else { value.text() });
+    } else {
+        gofmt::json_string(out, gofmt::head(value.str(), max_bytes));
+    }
+}
+
+/// It may end anywhere past `max_bytes` bytes.
+fn list(out: &mut String, max_bytes: usize, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
+    if value.is_null() {
+        return out.push_str("null");
+    }
+    out.push('[');
+    for (index, element) in value.items().enumerate() {
+        if out.len() > max_bytes {
+            return;
+        }
+        if index > 0 {
+            out.push(',');
+        }
+        item(out, element);
+    }
+    out.push(']');
+}

@@ -1,0 +1,144 @@
+//! Values as Go prints the API server's internal structs: every field by its Go name, nothing left out.
+//!
+//! Internal types have no JSON names, so the schema's fields print with Go's: the JSON name with a capital. A flat
+//! request prints as what it is converted to. Metadata inside a spec keeps its JSON names, as in Go.
+
+use tollgate_api::fields;
+use tollgate_api::print;
+use tollgate_api::profile::{Availability, Version};
+use tollgate_api::schema::{Field, Ty};
+use tollgate_api::view::{Object, Request, View};
+use tollgate_document::doc::Value;
+
+/// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
+pub fn member(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
+    let field = fields::root(object.kind(), object.version).field(json, fields);
+    field.map_or(String::new(), |(_, field)| {
+        value(object.value().get(json), &field.ty, object.version, fields, max_bytes)
+    })
+}
+
+/// A value of that type as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
+pub fn value(
+    value: Value<'_>,
+    ty: &'static Ty,
+    version: Version,
+    fields: Availability,
+    max_bytes: usize,
+) -> String {
+    let mut out = String::new();
+    Hub { version, fields, max_bytes }.write(&mut out, value, ty);
+    out
+}
+
+#[derive(Clone, Copy)]
+struct Hub {
+    version: Version,
+    fields: Availability,
+    max_bytes: usize,
+}
+
+impl Hub {
+    fn write(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
+        match ty {
+            Ty::Struct(inner) if inner.name == "DeviceRequest" && self.version.is_flat() => {
+                self.write_flat_request(out, value);
+            }
+            Ty::Struct(inner) => {
+                out.push('{');
+                self.write_fields(out, value, inner.fields);
+                out.push('}');
+            }
+            Ty::List(_) if value.is_null() => out.push_str("null"),
+            Ty::List(item) => {
+                out.push('[');
+                for (index, element) in value.items().enumerate() {
+                    if out.len() > self.max_bytes {
+                        return;
+                    }
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    self.write(out, element, item);
+                }
+                out.push(']');
+            }
+            _ => print::write_value(out, value, ty, self.fields, self.max_bytes),
+        }
+    }
+
+    /// Appends the fields after whatever the struct already has.
+    fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
+        for field in fields.iter().filter(|field| field.known.overlaps(self.fields)) {
+            if out.len() > self.max_bytes {
+                return;
+            }
+            let member = value.get(field.json);
+            match &field.ty {
+                Ty::Struct(meta) if meta.name == "ObjectMeta" => {
+                    let whole = print::versioned(member, meta, self.fields, self.max_bytes);
+                    // It has no end if it is too long.
+                    let inner = whole.strip_prefix('{').unwrap_or(&whole);
+                    out.push_str(inner.strip_suffix('}').unwrap_or(inner));
+                }
+                ty => {
+                    write_name(out, field.json);
+                    if field.pointer && member.is_null() {
+                        out.push_str("null");
+                    } else {
+                        self.write(out, member, ty);
+                    }
+                }
+            }
+        }
+    }
+
+    // upstream v1.36 v1beta1/conversion.go Convert_v1beta1_DeviceRequest_To_resource_DeviceRequest
+    fn write_flat_request(self, out: &mut String, value: Value<'_>) {
+        let request = Request::of(value);
+        out.push('{');
+        for field in fields::request(Version::V1).fields {
+            if field.json != "exactly" {
+                self.write_fields(out, value, std::slice::from_ref(field));
+                continue;
+            }
+            write_name(out, field.json);
+            match request.exactly(self.version) {
+                Some(body) => self.write_flat_body(out, body.json(), &field.ty),
+                None => out.push_str("null"),
+            }
+        }
+        out.push('}');
+    }
+
+    /// Of all lists only the tolerations are converted one by one, so that an empty list becomes none.
+    fn write_flat_body(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
+        let Ty::Struct(exact) = ty else { return };
+        out.push('{');
+        for field in exact.fields {
+            if field.json == "tolerations" && value.get(field.json).is_empty() {
+                write_name(out, field.json);
+                out.push_str("null");
+            } else {
+                self.write_fields(out, value, std::slice::from_ref(field));
+            }
+        }
+        out.push('}');
+    }
+}
+
+/// `,"Name":` with the comma where one is due.
+fn write_name(out: &mut String, json: &str) {
+    if !out.ends_with(['{', '[']) {
+        out.push(',');
+    }
+    out.push('"');
+    if json == "cel" {
+        out.push_str("CEL");
+    } else {
+        let mut letters = json.chars();
+        out.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        out.push_str(letters.as_str());
+    }
+    out.push_str("\":");
+}

@@ -1,0 +1,146 @@
+//! Lists as upstream treats them: how many elements they may have, and whether one repeats another.
+//!
+//! No rules of its own: the caller passes the rule that speaks. A clean short list costs no allocation.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+use crate::rules::{Cx, duplicates};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+
+/// Up to here elements are compared pairwise; longer lists get a set.
+pub const SHORT: usize = 64;
+
+/// Says so if a list is too long. True if its elements are to be looked at.
+// upstream v1.36 validateSlice, validateSet
+pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: usize, limit: usize) -> bool {
+    if len <= limit {
+        return true;
+    }
+    cx.report_covered(rule, at, ErrorType::TooMany, BadValue::count(len), at_most(limit));
+    !cx.profile.stops_at_list_limit
+}
+
+/// `must have at most N items`
+pub fn at_most(limit: usize) -> String {
+    format!("must have at most {limit} item{}", if limit == 1 { "" } else { "s" })
+}
+
+/// Calls `found` with every item that was there before, and its index.
+pub fn duplicates<'d>(items: impl Iterator<Item = &'d str> + Clone, mut found: impl FnMut(usize, &'d str)) {
+    let identity = |item: &'d str| [item.as_bytes(), b"", b"", b""];
+    duplicates::each(items, identity, |_, (index, item)| found(index, item));
+}
+
+/// Calls `found` with every item whose key was there before.
+pub fn duplicates_by<T: Copy, K: Eq + Hash>(
+    items: impl Iterator<Item = T> + Clone,
+    key: impl Fn(T) -> K,
+    mut found: impl FnMut(T),
+) {
+    let mut seen = items.clone().nth(SHORT).map(|_| HashSet::new());
+    let others = items.clone();
+    for (index, item) in items.enumerate() {
+        let again = match &mut seen {
+            Some(seen) => !seen.insert(key(item)),
+            None => others.clone().take(index).any(|other| key(other) == key(item)),
+        };
+        if again {
+            found(item);
+        }
+    }
+}
+
+/// Looks up keys of another list: a linear search in a short one, a set for a long one.
+pub struct KeySet<'d, K> {
+    keys: K,
+    remembered: Option<HashSet<&'d str>>,
+}
+
+impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
+    /// Those keys.
+    pub fn of(keys: K) -> KeySet<'d, K> {
+        let remembered = keys.clone().nth(SHORT).map(|_| keys.clone().collect());
+        KeySet { keys, remembered }
+    }
+
+    /// One of them is that.
+    pub fn has(&self, key: &str) -> bool {
+        match &self.remembered {
+            Some(remembered) => remembered.contains(key),
+            None => self.keys.clone().any(|known| known == key),
+        }
+    }
+}
+
+/// Looks up elements of another list by key: a linear search in a short one, a hash map for a long one.
+pub struct Stored<I: Iterator, N, K> {
+    items: I,
+    key: N,
+    remembered: Option<HashMap<K, I::Item>>,
+}
+
+impl<I, N, K> Stored<I, N, K>
+where
+    I: Iterator<Item: Copy> + Clone,
+    N: Fn(I::Item) -> K,
+    K: Eq + Hash,
+{
+    /// Those elements.
+    pub fn of(items: I, key: N) -> Stored<I, N, K> {
+        let remembered = items.clone().nth(SHORT).map(|_| {
+            let mut known = HashMap::new();
+            for item in items.clone() {
+                known.entry(key(item)).or_insert(item);
+            }
+            known
+        });
+        Stored { items, key, remembered }
+    }
+
+    /// The first that goes by that.
+    pub fn get(&self, wanted: &K) -> Option<I::Item> {
+        match &self.remembered {
+            Some(remembered) => remembered.get(wanted).copied(),
+            None => self.items.clone().find(|item| (self.key)(*item) == *wanted),
+        }
+    }
+}
+
+/// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version, in so many
+/// bytes or more.
+// upstream v1.36 validateSet; v1.37 validate.Unique
+pub fn duplicate(
+    cx: &mut Cx<'_, '_>,
+    rule: RuleId,
+    at: &Path<'_>,
+    key: &'static str,
+    name: &str,
+    whole: impl FnOnce(usize) -> String,
+) {
+    if cx.is_declarative() {
+        cx.report_native(
+            rule,
+            at,
+            ErrorType::Duplicate,
+            BadValue::Json(whole(cx.max_text_bytes()).into()),
+            "",
+        );
+    } else if cx.profile.duplicates_at_key_field {
+        cx.report(rule, &at.field(key), ErrorType::Duplicate, BadValue::str(name), "");
+    } else {
+        cx.report(rule, at, ErrorType::Duplicate, BadValue::str(name), "");
+    }
+}
+
+/// The value of a named Go string type, such as `DeviceAllocationMode`.
+pub fn named(cx: &Cx<'_, '_>, text: &str) -> BadValue {
+    // Before 1.34 everything that is not a plain string went through `%#v`.
+    if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::named(text) }
+}
+
+/// Go's nil where a value is printed.
+pub fn nil(cx: &Cx<'_, '_>) -> BadValue {
+    if cx.profile.quotes_null { BadValue::str("null") } else { BadValue::Null }
+}

@@ -1,0 +1,86 @@
+//! Managed fields, for clients that write them themselves.
+//!
+//! The server puts aside what it cannot decode and drops entries that own nothing; what it keeps is validated. So an
+//! operation or a type of fields is never refused.
+
+use super::naming::too_long;
+use crate::rules::{Cx, rules};
+use tollgate_api::profile::ApiKind;
+use tollgate_api::view::{List, ManagedFields};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gofmt;
+
+rules! { Upstream, Deny;
+    /// An entry of managedFields is malformed.
+    ENTRY = "managed-fields",
+}
+
+/// Longest name of a manager, in bytes.
+const MANAGER_LIMIT: usize = 128;
+/// Longest name of a subresource, in bytes.
+const SUBRESOURCE_LIMIT: usize = 256;
+
+// upstream v1.36 ValidateManagedFields, after decodeLiveOrNew
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields<'_>>, kind: ApiKind) {
+    // Whether the fields can be decoded matters only if there is a fault to report, and reading them costs the most.
+    if entries.iter().all(is_clean) || !entries.iter().all(can_be_decoded) {
+        return;
+    }
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_kept(*entry, kind)) {
+        let at = at.index(index);
+        check_manager(cx, &at.field("manager"), entry.manager());
+        if entry.subresource().len() > SUBRESOURCE_LIMIT {
+            let at = at.field("subresource");
+            cx.report(ENTRY, &at, ErrorType::TooLong, BadValue::Omitted, too_long(SUBRESOURCE_LIMIT));
+        }
+    }
+}
+
+/// True if an entry has nothing to report.
+fn is_clean(entry: ManagedFields<'_>) -> bool {
+    let manager = entry.manager();
+    manager.len() <= MANAGER_LIMIT
+        && manager.chars().all(gofmt::is_printable)
+        && entry.subresource().len() <= SUBRESOURCE_LIMIT
+}
+
+/// One entry that cannot be decoded makes the server take those of the stored object instead.
+// upstream v1.36 DecodeManagedFields
+fn can_be_decoded(entry: ManagedFields<'_>) -> bool {
+    matches!(entry.operation(), "Apply" | "Update")
+        && !entry.api_version().is_empty()
+        && entry.fields_type() == "FieldsV1"
+        && can_be_read(entry.fields_v1())
+}
+
+/// A set of field paths: objects in objects, whose keys say what they are.
+fn can_be_read(fields: Value<'_>) -> bool {
+    fields.is_null()
+        || fields.kind() == ValueKind::Object
+            && fields.members().all(|(key, inner)| {
+                let key = key.text();
+                (key == "." || ["f:", "k:", "v:", "i:"].iter().any(|prefix| key.starts_with(prefix)))
+                    && can_be_read(inner)
+            })
+}
+
+/// The server drops entries that own nothing, and those of an API group that the object is not of.
+fn is_kept(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
+    let group = entry.api_version().split_once('/').map_or("", |(group, _)| group);
+    group == kind.group() && !entry.fields_v1().is_empty()
+}
+
+// upstream v1.36 ValidateFieldManager
+fn check_manager(cx: &mut Cx<'_, '_>, at: &Path<'_>, manager: &str) {
+    if manager.len() > MANAGER_LIMIT {
+        cx.report(ENTRY, at, ErrorType::TooLong, BadValue::Omitted, too_long(MANAGER_LIMIT));
+    }
+    for (position, letter) in manager.char_indices().filter(|(_, letter)| !gofmt::is_printable(*letter)) {
+        let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
+        // One finding for each letter: not with all of it each time.
+        let value = BadValue::str(gofmt::head(manager, cx.max_text_bytes().saturating_add(8)));
+        cx.report(ENTRY, at, ErrorType::Invalid, value, detail);
+    }
+}

@@ -1,0 +1,135 @@
+//! ObjectMeta of every kind: names, namespace, labels and annotations, on create and on update.
+//!
+//! An update is checked twice by the server: generically, with a lenient rule for names, and by the kind. Claims,
+//! templates and classes repeat their create checks there; slices and rules do not, so that a stored name which a
+//! newer rule would refuse can still be updated. Which values are looked at is in `prepared`.
+
+use super::naming::too_long;
+use super::prepared::Meta;
+use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::profile::ApiKind;
+use tollgate_api::view::Body;
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names::{self, Unit};
+
+rules! { Upstream, Deny;
+    /// The namespace is not a DNS label.
+    NAMESPACE = "object-namespace",
+    /// The generation is negative.
+    GENERATION = "object-generation",
+    /// A label has a malformed key or value.
+    LABELS = "object-labels",
+    /// An annotation has a malformed key, or all of them are too large.
+    ANNOTATIONS = "object-annotations",
+}
+
+/// Most bytes of all annotations, keys and values.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// Judges the metadata of an object, and the metadata a template gives to its claims.
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let at = Path::ROOT.field("metadata");
+    let kind = admission.object.kind();
+    if !kind.has_full_schema() {
+        return;
+    }
+    let own_checks = match admission.old_object {
+        None => {
+            let meta = Meta::created(admission);
+            object_name::check_created(cx, &at, kind, &meta);
+            check_parts(cx, &at, kind, &meta);
+            finalizers::check_qualified(cx, &at, meta.finalizers);
+            true
+        }
+        Some(old) => check_update(cx, &at, admission, &Meta::stored(admission, old)),
+    };
+    if own_checks && let Body::Template(template) = admission.object.body {
+        template_meta::check(cx, template.spec().metadata());
+    }
+}
+
+/// True if the kind repeats its create checks.
+// upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
+fn check_update(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    admission: &DecodedAttributes<'_>,
+    old: &Meta<'_>,
+) -> bool {
+    let kind = admission.object.kind();
+    let meta = Meta::updated(admission, old);
+    object_name::check_path_segment(cx, at, &meta);
+    check_parts(cx, at, kind, &meta);
+    meta_update::check(cx, at, &meta, old);
+    let repeats = !admission.is_status()
+        && !matches!(kind, ApiKind::ResourceSlice | ApiKind::DeviceTaintRule | ApiKind::ResourceSlicePatch);
+    finalizers::check_qualified(cx, at, meta.finalizers);
+    if repeats {
+        object_name::check_updated(cx, at, kind, &meta);
+    }
+    repeats
+}
+
+/// What create and update have in common.
+// upstream v1.36 ValidateObjectMetaAccessor
+fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
+    if kind.is_namespaced() {
+        check_namespace(cx, &at.field("namespace"), meta.namespace);
+    }
+    if meta.generation < 0 {
+        let (at, value) = (at.field("generation"), BadValue::Int(meta.generation));
+        cx.report(GENERATION, &at, ErrorType::Invalid, value, "must be greater than or equal to 0");
+    }
+    check_labels(cx, &at.field("labels"), meta.labels);
+    check_annotations(cx, &at.field("annotations"), meta.annotations);
+    owner_references::check(cx, &at.field("ownerReferences"), meta.owner_references);
+    finalizers::check(cx, &at.field("finalizers"), meta.finalizers);
+    managed_fields::check(cx, &at.field("managedFields"), meta.managed_fields, kind);
+}
+
+fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {
+    if namespace.is_empty() {
+        return cx.report(NAMESPACE, at, ErrorType::Required, BadValue::Omitted, "");
+    }
+    names::dns_label(namespace, Unit::Characters, &mut |detail| {
+        cx.report(NAMESPACE, at, ErrorType::Invalid, BadValue::str(namespace), detail);
+    });
+}
+
+/// Labels. The server's path stops at the map.
+// upstream v1.36 ValidateLabels
+pub fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    for (key, value) in labels.members() {
+        let (key, value) = (key.text(), value.str());
+        let at = at.own_key(key);
+        names::label_key(key, unit, word, &mut |detail| {
+            cx.about_key(|cx| cx.report(LABELS, &at, ErrorType::Invalid, BadValue::str(key), detail));
+        });
+        names::label_value(value, unit, &mut |detail| {
+            cx.report(LABELS, &at, ErrorType::Invalid, BadValue::str(value), detail);
+        });
+    }
+}
+
+/// Annotations. Keys may be upper case, values are free, the sum of both is limited.
+// upstream v1.36 ValidateAnnotations
+pub fn check_annotations(cx: &mut Cx<'_, '_>, at: &Path<'_>, annotations: Value<'_>) {
+    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
+    let mut size = 0;
+    for (key, value) in annotations.members() {
+        let key = key.text();
+        size += key.len() + value.str().len();
+        names::label_key(&names::lower(key), unit, word, &mut |detail| {
+            let at = at.own_key(key);
+            cx.about_key(|cx| cx.report(ANNOTATIONS, &at, ErrorType::Invalid, BadValue::str(key), detail));
+        });
+    }
+    if size > ANNOTATIONS_LIMIT {
+        cx.report(ANNOTATIONS, at, ErrorType::TooLong, BadValue::Omitted, too_long(ANNOTATIONS_LIMIT));
+    }
+}

@@ -1,0 +1,92 @@
+//! What an update may not change in ObjectMeta.
+//!
+//! The server overwrites generation, resourceVersion and creationTimestamp itself. Of those only a generation that wraps
+//! around can be at fault.
+
+use super::prepared::Meta;
+use super::{finalizers, lists};
+use crate::admission::{Attributes, Operation};
+use crate::rules::{Cx, rules};
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, Finding};
+use tollgate_formats::gotime::{self, Timestamp};
+
+rules! { Upstream, Deny;
+    /// Name, namespace, uid or a time of deletion differ from the stored ones, or a finalizer is added too late.
+    IMMUTABLE = "metadata-changed",
+    /// An update that does not say which version of the object it was made from.
+    RESOURCE_VERSION = "resource-version",
+}
+
+/// Why the server does not even look at an update, if it does not.
+// upstream v1.37 deviceTaintRuleStrategy.AllowUnconditionalUpdate
+pub fn refused(
+    admission: &Attributes<'_>,
+    kind: ApiKind,
+    version: Version,
+    profile: &Profile,
+) -> Option<Finding> {
+    // What is stored has a version; a file may leave it out.
+    let is_stored = admission.old_object.is_some_and(|old| !version_of(old).is_empty());
+    let is_refused = profile.requires_rule_version
+        && (kind, version) == (ApiKind::DeviceTaintRule, Version::V1)
+        && admission.operation == Operation::Update
+        && is_stored
+        && matches!(version_of(admission.object), "" | "0");
+    is_refused.then(|| {
+        let at = Path::ROOT.field("metadata").field("resourceVersion").owned();
+        let detail = "must be specified for an update";
+        Finding::new(RESOURCE_VERSION, at, ErrorType::Invalid, BadValue::Int(0), detail)
+    })
+}
+
+fn version_of(object: Value<'_>) -> &str {
+    object.get("metadata").get("resourceVersion").str()
+}
+
+// upstream v1.36 ValidateObjectMetaAccessorUpdate
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
+    if old.deletion_timestamp.is_some() {
+        finalizers::check_added(cx, &at.field("finalizers"), new.finalizers, old.finalizers);
+    }
+    if new.generation < old.generation {
+        let value = BadValue::Int(new.generation);
+        cx.report(IMMUTABLE, &at.field("generation"), ErrorType::Invalid, value, "must not be decremented");
+    }
+    if new.name != old.name {
+        changed(cx, &at.field("name"), BadValue::str(new.name));
+    }
+    if new.namespace != old.namespace {
+        changed(cx, &at.field("namespace"), BadValue::str(new.namespace));
+    }
+    if new.uid != old.uid {
+        changed(cx, &at.field("uid"), lists::named(cx, new.uid));
+    }
+    if new.deletion_timestamp != old.deletion_timestamp {
+        let value = printed(cx, new.deletion_timestamp);
+        changed(cx, &at.field("deletionTimestamp"), value);
+    }
+    if new.deletion_grace_period_seconds != old.deletion_grace_period_seconds {
+        let value = new.deletion_grace_period_seconds.map_or(BadValue::Null, BadValue::Int);
+        changed(cx, &at.field("deletionGracePeriodSeconds"), value);
+    }
+}
+
+fn changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
+    cx.report(IMMUTABLE, at, ErrorType::Invalid, value, "field is immutable");
+}
+
+/// A time as the release's Go prints it.
+fn printed(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
+    match time {
+        // Before 1.34 whatever can print itself did.
+        Some(time) if cx.profile.quotes_null => {
+            let text = gotime::rfc3339(time).replace('T', " ").replace('Z', " +0000 UTC");
+            BadValue::Json(text.into())
+        }
+        Some(time) if !time.is_zero() => BadValue::named(&gotime::rfc3339(time)),
+        _ => lists::nil(cx),
+    }
+}

@@ -1,0 +1,59 @@
+//! NetworkDeviceData: what a driver tells about the network interface of an allocated device.
+
+use super::lists;
+use super::naming::too_long;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::NetworkData;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names;
+use tollgate_formats::netaddr::{InvalidCidr, canonical_cidr};
+
+rules! { Upstream, Deny;
+    /// Interface name, hardware address or addresses of a device are malformed or too many.
+    NETWORK = "network-data",
+}
+
+const INTERFACE_LIMIT: usize = 256;
+const HARDWARE_LIMIT: usize = 128;
+const ADDRESSES_LIMIT: usize = 16;
+
+// upstream v1.36 validateNetworkDeviceData
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
+    for (field, text, limit) in [
+        ("interfaceName", data.interface_name(), INTERFACE_LIMIT),
+        ("hardwareAddress", data.hardware_address(), HARDWARE_LIMIT),
+    ] {
+        if text.len() > limit {
+            cx.report_covered(
+                NETWORK,
+                &at.field(field),
+                ErrorType::TooLong,
+                BadValue::Omitted,
+                too_long(limit),
+            );
+        }
+    }
+    let (at, addresses) = (at.field("ips"), data.ips());
+    if !lists::check_max_items(cx, NETWORK, &at, addresses.len(), ADDRESSES_LIMIT) {
+        return;
+    }
+    for (index, address) in addresses.iter().enumerate() {
+        check_address(cx, &at.index(index), address);
+    }
+    lists::duplicates(addresses.iter(), |index, address| {
+        cx.report_covered(NETWORK, &at.index(index), ErrorType::Duplicate, BadValue::str(address), "");
+    });
+}
+
+// upstream v1.36 IsValidInterfaceAddress
+fn check_address(cx: &mut Cx<'_, '_>, at: &Path<'_>, address: &str) {
+    match canonical_cidr(address) {
+        Ok(None) => {}
+        Ok(Some(canonical)) => {
+            let detail = format!("must be in canonical form (\"{canonical}\")");
+            cx.report(NETWORK, at, ErrorType::Invalid, BadValue::str(address), detail);
+        }
+        Err(InvalidCidr) => cx.report(NETWORK, at, ErrorType::Invalid, BadValue::str(address), names::CIDR),
+    }
+}

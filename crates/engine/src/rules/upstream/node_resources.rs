@@ -1,0 +1,156 @@
+//! Node resources that a device uses up: the flat mapping of 1.36, mapping and overhead of 1.37.
+
+use super::lists::KeySet;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{DeviceBody, NodeResource, NodeResourceMapping, NodeResourceOverhead};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::quantity::Quantity;
+
+rules! { Upstream, Deny;
+    /// Not a resource of nodes, or a mapping that says nothing or too much.
+    RESOURCES = "node-allocatable-resources",
+}
+
+/// Both forms; a release knows at most one of them. `at` is the device's body.
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
+    let capacities = KeySet::of(body.capacity().iter().map(|(key, _)| key));
+    let is_capacity = &|key: &str| capacities.has(key);
+    let mappings_at = at.field("nodeAllocatableResourceMappings");
+    for (name, mapping) in body.node_resource_mappings().iter() {
+        check_flat(cx, &mappings_at.key(name), name, mapping, is_capacity);
+    }
+    let resources_at = at.field("nodeAllocatableResources");
+    for (name, resource) in body.node_resources().iter() {
+        let at = resources_at.key(name);
+        check_nested(cx, &at, name, resource, is_capacity);
+        if let Some(mapping) = resource.mapping() {
+            check_union(cx, &at.field("mapping"), mapping);
+        }
+    }
+}
+
+// upstream v1.36 validateNodeAllocatableResourceMappings
+fn check_flat(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    name: &str,
+    mapping: NodeResourceMapping<'_>,
+    is_capacity: &dyn Fn(&str) -> bool,
+) {
+    if name.contains('/') && !name.contains("kubernetes.io/") {
+        foreign(cx, at, name);
+    }
+    if let Some(multiplier) = mapping.allocation_multiplier() {
+        positive(cx, &at.field("allocationMultiplier"), &multiplier);
+    }
+    check_key(cx, at, mapping, is_capacity);
+}
+
+// upstream v1.37 validateNodeAllocatableResources
+fn check_nested(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    name: &str,
+    resource: NodeResource<'_>,
+    is_capacity: &dyn Fn(&str) -> bool,
+) {
+    if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
+        foreign(cx, at, name);
+    }
+    if resource.mapping().is_none() && resource.overhead().is_none() {
+        let detail = "at least one of mapping or overhead must be set";
+        cx.report(RESOURCES, at, ErrorType::Required, BadValue::Omitted, detail);
+    }
+    if let Some(mapping) = resource.mapping() {
+        check_mapping(cx, &at.field("mapping"), mapping, is_capacity);
+    }
+    if let Some(overhead) = resource.overhead() {
+        check_overhead(cx, &at.field("overhead"), overhead);
+    }
+}
+
+fn check_mapping(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    mapping: NodeResourceMapping<'_>,
+    is_capacity: &dyn Fn(&str) -> bool,
+) {
+    check_key(cx, at, mapping, is_capacity);
+    let multiplier_at = at.field("capacityMultiplier");
+    match (mapping.capacity_key(), mapping.capacity_multiplier()) {
+        (Some(_), None) => {
+            let detail = "capacityMultiplier is required when capacityKey is set";
+            cx.report(RESOURCES, &multiplier_at, ErrorType::Required, BadValue::Omitted, detail);
+        }
+        (Some(_), Some(multiplier)) => positive(cx, &multiplier_at, &multiplier),
+        (None, Some(_)) => {
+            let detail = "capacityKey is required when capacityMultiplier is set";
+            cx.report(RESOURCES, &at.field("capacityKey"), ErrorType::Required, BadValue::Omitted, detail);
+        }
+        (None, None) => {}
+    }
+    if let Some(multiplier) = mapping.device_multiplier() {
+        positive(cx, &at.field("deviceMultiplier"), &multiplier);
+    }
+}
+
+fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOverhead<'_>) {
+    if overhead.per_pod().is_none() && overhead.per_container().is_none() {
+        let detail = "at least one of perPod or perContainer must be set";
+        cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::str(""), detail);
+    }
+    for (field, amount) in [("perPod", overhead.per_pod()), ("perContainer", overhead.per_container())] {
+        if let Some(amount) = amount.filter(|amount| amount.sign() < 0) {
+            let value = BadValue::str(&amount.text());
+            cx.report(RESOURCES, &at.field(field), ErrorType::Invalid, value, "must be non-negative");
+        }
+    }
+}
+
+/// What declarative validation says of a mapping: one of two ways to say how much.
+fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<'_>) {
+    match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
+        (false, false) => {
+            let detail = "must specify one of: `capacityKey`, `deviceMultiplier`";
+            cx.report_native(RESOURCES, at, ErrorType::Invalid, BadValue::str(""), detail);
+        }
+        (true, true) => {
+            let detail = "must specify exactly one of: `capacityKey`, `deviceMultiplier`";
+            let value = BadValue::str("{capacityKey, deviceMultiplier}");
+            cx.report_native(RESOURCES, at, ErrorType::Invalid, value, detail);
+        }
+        _ => {}
+    }
+}
+
+/// The key names a capacity of the same device, letter by letter.
+fn check_key(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    mapping: NodeResourceMapping<'_>,
+    is_capacity: &dyn Fn(&str) -> bool,
+) {
+    let key_at = at.field("capacityKey");
+    match mapping.capacity_key() {
+        Some("") => {
+            let detail = "capacityKey must not be an empty string";
+            cx.report(RESOURCES, &key_at, ErrorType::Invalid, BadValue::str(""), detail);
+        }
+        Some(key) if !is_capacity(key) => {
+            cx.report(RESOURCES, &key_at, ErrorType::NotFound, BadValue::named(key), "");
+        }
+        _ => {}
+    }
+}
+
+fn foreign(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+    let detail = "must be a node allocatable resource name";
+    cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::named(name), detail);
+}
+
+fn positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
+    if amount.sign() <= 0 {
+        cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::str(&amount.text()), "must be positive");
+    }
+}

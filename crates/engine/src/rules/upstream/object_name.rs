@@ -1,0 +1,170 @@
+//! Names and name prefixes of objects.
+//!
+//! The server makes up the name of an object that has only `generateName`, and then checks both. The random end is
+//! printed as `<rand>`. Clean names of either kind cost no allocation.
+
+use std::borrow::Cow;
+
+use super::prepared::Meta;
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, Origin, rules};
+use tollgate_api::profile::ApiKind;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::gofmt;
+use tollgate_formats::names::{self, Unit};
+
+rules! { Upstream, Deny;
+    /// The name, or the prefix to make one from, is not a DNS subdomain.
+    NAME = "object-name",
+}
+
+/// Bytes of `generateName` that are kept in front of the random end.
+const GENERATED_PREFIX: usize = 58;
+/// Letters that stand for the random end while it is checked; like it, any label may end in them.
+const RANDOM_END: &[u8; 5] = b"xxxxx";
+
+/// The name of a new object.
+pub fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
+    if !meta.name.is_empty() || meta.generate_name.is_empty() {
+        return check_updated(cx, at, kind, meta);
+    }
+    check_prefix(cx, at, kind, meta.generate_name);
+    check_generated(cx, at, kind, meta.generate_name);
+}
+
+/// The name of a stored object, by the kind's own rule. No name is made up any more.
+// upstream v1.36 ValidateObjectMetaAccessor with NameIsDNSSubdomain
+pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
+    check_prefix(cx, at, kind, meta.generate_name);
+    if meta.name.is_empty() {
+        check_ungenerated(cx, at, kind, meta.generate_name);
+        return required(cx, at);
+    }
+    names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
+        cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
+        let meant = names::lower(meta.name).replace(['_', ' '], "-");
+        if names::is_subdomain(&meant) {
+            cx.help(NAME, format!("did you mean `{meant}`?"));
+        }
+    });
+}
+
+/// What every update is held to: the name is a part of a URL.
+// upstream v1.36 rest.BeforeUpdate with ValidatePathSegmentName
+pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
+    check_prefix_segment(cx, at, meta.generate_name);
+    if meta.name.is_empty() {
+        return required(cx, at);
+    }
+    names::path_segment(meta.name, &mut |detail| {
+        cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
+    });
+}
+
+/// What a new object is held to once nothing else is wrong with it: its prefix is a part of a URL.
+// upstream v1.36 rest.BeforeCreate, after Validate of the strategy
+pub fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
+        return;
+    }
+    let prefix = admission.object.metadata().generate_name();
+    if prefix.contains(['/', '%']) && !cx.has_found(Origin::Upstream) {
+        check_prefix_segment(cx, &Path::ROOT.field("metadata"), prefix);
+    }
+}
+
+fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
+    names::path_segment_prefix(prefix, &mut |detail| {
+        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
+    });
+}
+
+fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
+    let detail = "name or generateName is required";
+    cx.report(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, detail);
+    cx.help(NAME, "set `metadata.name`, or `metadata.generateName` for a generated name");
+}
+
+fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
+    let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
+    if bytes { Unit::Bytes } else { Unit::Characters }
+}
+
+fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+    let unchecked = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
+    if prefix.is_empty() || unchecked {
+        return;
+    }
+    let mut buffer = [0; BUFFER_BYTES];
+    let masked = masked(prefix, &mut buffer);
+    names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
+        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
+    });
+}
+
+/// The newer check of classes takes a prefix without a name for a fault of the server.
+// upstream v1.36 ValidateObjectMetaAccessorWithOpts
+fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+    if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
+        let prefix = gofmt::quote(prefix);
+        let detail = format!("generateName was specified ({prefix}), but no name was generated");
+        cx.report(NAME, &at.field("name"), ErrorType::Internal, BadValue::Omitted, detail);
+    }
+}
+
+fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
+    let bytes = prefix.as_bytes();
+    let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
+    let mut buffer = [0; BUFFER_BYTES];
+    let name = joined(kept, RANDOM_END, &mut buffer);
+    names::dns_subdomain(&name, unit(cx, kind), &mut |detail| {
+        let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
+        let at = at.field("generateName");
+        cx.report_as(NAME, &at, "metadata.name".to_owned(), ErrorType::Invalid, value, detail);
+    });
+}
+
+/// Upstream puts one `a` in the place of the last *two* bytes of a prefix that ends in a dash.
+// upstream v1.36 maskTrailingDash
+fn masked<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
+    match prefix.as_bytes() {
+        [start @ .., _, b'-'] => joined(start, b"a", buffer),
+        _ => Cow::Borrowed(prefix),
+    }
+}
+
+/// More than any good prefix needs.
+const BUFFER_BYTES: usize = 256;
+
+/// Two texts as one, in `buffer` if they fit. A character cut in half becomes one byte that no name has.
+fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
+    let length = start.len() + end.len();
+    if start.is_ascii()
+        && let Some(text) = buffer.get_mut(..length)
+    {
+        let (left, right) = text.split_at_mut(start.len());
+        left.copy_from_slice(start);
+        right.copy_from_slice(end);
+        return String::from_utf8_lossy(text);
+    }
+    let ascii = |byte: &u8| if byte.is_ascii() { char::from(*byte) } else { '?' };
+    Cow::Owned(start.iter().chain(end).map(ascii).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFER_BYTES, masked};
+
+    #[test]
+    fn a_trailing_dash_takes_the_byte_before_with_it() {
+        let mut buffer = [0; BUFFER_BYTES];
+        for (prefix, expected) in
+            [("", ""), ("-", "-"), ("A-", "a"), ("ab-", "aa"), ("ab", "ab"), ("é-", "?a"), ("éé-", "???a")]
+        {
+            assert_eq!(masked(prefix, &mut buffer), expected, "{prefix}");
+        }
+        let long = format!("{}-", "x".repeat(300));
+        assert_eq!(masked(&long, &mut buffer).len(), 300);
+    }
+}

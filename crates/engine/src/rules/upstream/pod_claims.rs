@@ -1,0 +1,178 @@
+//! Claims of a pod, and which containers use them. Pod templates are judged like pods.
+//!
+//! KEP-3063 has the same checks in the same words; where a pod is written in its shape, `template` takes the place of
+//! `resourceClaimTemplateName`, and a container's claim is only a name.
+
+use std::collections::HashSet;
+
+use super::lists::{self, KeySet};
+use super::{go_json, naming};
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use crate::site;
+use tollgate_api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, Edit, ErrorType, Fix};
+
+rules! { Upstream, Deny;
+    /// The name of a pod's claim is missing, malformed or not unique.
+    NAME = "pod-claim-name",
+    /// Not exactly one way to say which claim is meant, or a malformed one.
+    SOURCE = "pod-claim-source",
+    /// A container uses a claim that the pod does not have, or twice.
+    CONTAINER = "container-claim",
+}
+
+// upstream v1.36 ValidatePodSpec
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    if admission.is_status() {
+        return;
+    }
+    site::visit_pod_spec(admission.object, &mut |at, spec| {
+        let claims_at = at.field("resourceClaims");
+        let mut repeated = Vec::new();
+        lists::duplicates(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));
+        for (index, claim) in spec.resource_claims().iter().enumerate() {
+            check_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
+            check_claim(cx, &claims_at.index(index), claim);
+        }
+        check_containers(cx, &at.field("containers"), spec, spec.containers());
+        check_containers(cx, &at.field("initContainers"), spec, spec.init_containers());
+        check_containers(cx, &at.field("ephemeralContainers"), spec, spec.ephemeral_containers());
+    });
+}
+
+// upstream v1.36 validatePodResourceClaim
+fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
+    let (name, name_at) = (claim.name(), at.field("name"));
+    if name.is_empty() {
+        cx.report(NAME, &name_at, ErrorType::Required, BadValue::Omitted, "");
+    } else if is_repeated {
+        cx.report(NAME, &name_at, ErrorType::Duplicate, BadValue::str(name), "");
+    } else {
+        naming::label(cx, NAME, &name_at, name);
+    }
+}
+
+fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+    check_source(cx, at, claim);
+    if let Some(name) = claim.resource_claim_name() {
+        naming::subdomain(cx, SOURCE, &at.field("resourceClaimName"), name);
+    }
+    if let Some(name) = claim.resource_claim_template_name() {
+        naming::subdomain(cx, SOURCE, &at.field("resourceClaimTemplateName"), name);
+    }
+}
+
+fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
+    let by_name = claim.resource_claim_name().is_some();
+    let by_template = claim.resource_claim_template_name().is_some();
+    let detail = match (by_name, by_template, claim.template().is_some()) {
+        (true, true, false) => {
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        }
+        (true, _, true) => "at most one of `resourceClaimName` or `template` may be specified",
+        (false, true, true) => "at most one of `resourceClaimTemplateName` or `template` may be specified",
+        (false, false, false) if !is_newer(claim) => {
+            "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        }
+        _ => return,
+    };
+    cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text_bytes()), detail);
+    if !claim.json().get("source").is_null() {
+        cx.help(SOURCE, "Kubernetes 1.31 removed `source`: move its fields one level up");
+        cx.fix(SOURCE, || {
+            let edit = Edit::Unnest { at: at.field("source").owned() };
+            Fix::safe("Move the fields of `source` one level up", edit)
+        });
+    }
+}
+
+/// True if the claim is named in a way that we do not know: then its server knows better. `source` is of the past.
+fn is_newer(claim: PodClaim<'_>) -> bool {
+    let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
+    claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
+}
+
+fn check_containers(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    spec: PodClaims<'_>,
+    containers: List<'_, Container<'_>>,
+) {
+    for (index, container) in containers.iter().enumerate() {
+        let container_at = at.index(index);
+        let resources_at = container_at.field("resources");
+        check_uses(cx, &resources_at.field("claims"), spec, container.resources().claims());
+    }
+}
+
+// upstream v1.36 validateResourceClaimNames
+fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: List<'_, ContainerClaim<'_>>) {
+    if claims.is_empty() {
+        return;
+    }
+    let names = KeySet::of(spec.resource_claims().iter().map(PodClaim::name));
+    let mut used = UsedClaims::default();
+    for (index, claim) in claims.iter().enumerate() {
+        let (name, at) = (claim.name(), at.index(index));
+        if name.is_empty() {
+            cx.report(CONTAINER, &at, ErrorType::Required, BadValue::Omitted, "");
+            continue;
+        }
+        check_overlap(cx, &at, claim, &mut used);
+        if !names.has(name) {
+            check_missing(cx, &at, spec, name);
+        }
+    }
+}
+
+/// What the container used before.
+#[derive(Default)]
+struct UsedClaims<'d> {
+    names: HashSet<&'d str>,
+    /// Claims with their requests; an empty one stands for all of them.
+    requests: HashSet<(&'d str, &'d str)>,
+}
+
+fn check_overlap<'d>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    claim: ContainerClaim<'d>,
+    used: &mut UsedClaims<'d>,
+) {
+    let (name, request) = (claim.name(), claim.request());
+    let is_used = !used.names.insert(name);
+    if used.requests.contains(&(name, "")) {
+        return cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
+    }
+    if request.is_empty() && is_used {
+        cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
+    }
+    if !request.is_empty() {
+        naming::label(cx, CONTAINER, &at.field("request"), request);
+    }
+    if !used.requests.insert((name, request)) {
+        let key = format!("{name}/{request}");
+        cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(&key), "");
+    }
+}
+
+/// Upstream lists all names; a hostile pod has a million of them, or one that is a million letters long.
+const LISTED_NAMES: usize = 64;
+const LISTED_LENGTH: usize = 64;
+
+fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
+    let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
+    let mut known: Vec<&str> =
+        names().filter(|name| name.len() <= LISTED_LENGTH).take(LISTED_NAMES).collect();
+    known.sort_unstable();
+    known.dedup();
+    let detail = if names().next().is_none() {
+        "must be one of the names in pod.spec.resourceClaims which is empty".to_owned()
+    } else {
+        format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
+    };
+    cx.report(CONTAINER, at, ErrorType::NotFound, BadValue::str(name), detail);
+    cx.did_you_mean(CONTAINER, &at.field("name"), name, &known);
+}

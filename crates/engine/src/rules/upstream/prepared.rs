@@ -1,0 +1,115 @@
+//! ObjectMeta as it is when the server validates it: what the server sets itself, clears or keeps from the stored
+//! object is already so. Judges nothing.
+//!
+//! Stored objects have a uid, a resourceVersion and a creationTimestamp even where a file leaves them out, so none of
+//! the three can be missing here.
+
+use crate::admission::DecodedAttributes;
+use tollgate_api::equal;
+use tollgate_api::profile::ApiKind;
+use tollgate_api::view::{List, ManagedFields, Object, ObjectMeta, OwnerReference, Strings};
+use tollgate_document::doc::Value;
+use tollgate_formats::gotime::Timestamp;
+
+/// The metadata that is validated.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta<'d> {
+    pub name: &'d str,
+    pub generate_name: &'d str,
+    pub namespace: &'d str,
+    pub uid: &'d str,
+    pub generation: i64,
+    pub deletion_timestamp: Option<Timestamp>,
+    pub deletion_grace_period_seconds: Option<i64>,
+    pub labels: Value<'d>,
+    pub annotations: Value<'d>,
+    pub owner_references: List<'d, OwnerReference<'d>>,
+    pub finalizers: Strings<'d>,
+    pub managed_fields: List<'d, ManagedFields<'d>>,
+}
+
+impl<'d> Meta<'d> {
+    /// As written, with the namespace of the request where the object names none.
+    fn given(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
+        Meta {
+            name: meta.name(),
+            generate_name: meta.generate_name(),
+            namespace: if meta.namespace().is_empty() { namespace } else { meta.namespace() },
+            uid: meta.uid(),
+            generation: meta.generation(),
+            deletion_timestamp: meta.deletion_timestamp(),
+            deletion_grace_period_seconds: meta.deletion_grace_period_seconds(),
+            labels: meta.labels(),
+            annotations: meta.annotations(),
+            owner_references: meta.owner_references(),
+            finalizers: meta.finalizers(),
+            managed_fields: meta.managed_fields(),
+        }
+    }
+
+    /// Of a new object.
+    // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
+    pub fn created(admission: &DecodedAttributes<'d>) -> Meta<'d> {
+        let kind = admission.object.kind();
+        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
+        Meta {
+            namespace: if kind.is_namespaced() { given.namespace } else { "" },
+            generation: if counts_generations(kind) { 1 } else { given.generation },
+            deletion_timestamp: None,
+            deletion_grace_period_seconds: None,
+            ..given
+        }
+    }
+
+    /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
+    pub fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> Meta<'d> {
+        let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
+        let given = Meta::given(old.metadata(), namespace);
+        // A server leaves out what is not set; the zero time is set, and written as null.
+        let written = old.value().get("metadata").get("deletionTimestamp");
+        let is_zero = written.is_null() && written.exists();
+        Meta { deletion_timestamp: given.deletion_timestamp.or(is_zero.then_some(Timestamp::ZERO)), ..given }
+    }
+
+    /// Of an update of `old`, or of its status.
+    // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
+    pub fn updated(admission: &DecodedAttributes<'d>, old: &Meta<'d>) -> Meta<'d> {
+        let kind = admission.object.kind();
+        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
+        let meta = Meta {
+            namespace: if kind.is_namespaced() { given.namespace } else { "" },
+            uid: if given.uid.is_empty() { old.uid } else { given.uid },
+            // Go wraps around.
+            generation: old.generation.wrapping_add(i64::from(bumps_generation(admission, old.generation))),
+            deletion_timestamp: old.deletion_timestamp.or(given.deletion_timestamp),
+            deletion_grace_period_seconds: given
+                .deletion_grace_period_seconds
+                .or(old.deletion_grace_period_seconds),
+            ..given
+        };
+        if !admission.is_status() {
+            return meta;
+        }
+        Meta {
+            deletion_timestamp: old.deletion_timestamp,
+            labels: old.labels,
+            annotations: old.annotations,
+            owner_references: old.owner_references,
+            finalizers: old.finalizers,
+            ..meta
+        }
+    }
+}
+
+/// The server keeps a generation for these kinds; what the user writes is overwritten.
+fn counts_generations(kind: ApiKind) -> bool {
+    !kind.is_namespaced()
+}
+
+/// Whether the strategy counts the update. Asked only where it makes a difference: comparing specs is not cheap.
+fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
+    (generation < 0 || generation == i64::MAX)
+        && !admission.is_status()
+        && counts_generations(admission.object.kind())
+        && admission.old_object.is_some_and(|old| !equal::same(admission.object, old, "spec"))
+}

@@ -1,0 +1,78 @@
+//! Names of attributes and capacities: `id`, or `domain/id`.
+
+use super::naming::{self, DRIVER_LIMIT, ID_LIMIT, too_long};
+use crate::rules::Cx;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_formats::names::{self, Unit};
+
+/// A qualified name. Three or more parts are accepted unchecked, in every release.
+// upstream v1.36 validateQualifiedName
+pub fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    if is_plain(name) {
+        return;
+    }
+    if name.is_empty() && cx.profile.old_qualified_names {
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "name required");
+        return;
+    }
+    let mut parts = name.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(id), None, None) => identifier(cx, rule, at, id),
+        (Some(domain), Some(id), None) => {
+            if domain.is_empty() {
+                empty_part(cx, rule, at, "the domain must not be empty");
+            } else {
+                naming::driver(cx, rule, at, domain);
+            }
+            if id.is_empty() {
+                empty_part(cx, rule, at, "the name must not be empty");
+            } else {
+                identifier(cx, rule, at, id);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// True for most names about which [`name`] reports nothing in any release: those whose domain is in lower case. One pass.
+pub fn is_plain(name: &str) -> bool {
+    let (domain, id) = names::split_prefix(name);
+    domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))
+        && id.len() <= ID_LIMIT
+        && names::is_c_identifier(id)
+}
+
+fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
+    if cx.profile.old_qualified_names {
+        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, detail);
+    } else {
+        cx.report(rule, at, ErrorType::Invalid, BadValue::str(""), detail);
+    }
+}
+
+/// The id: a C identifier of at most 32 bytes.
+// upstream v1.36 validateCIdentifier
+pub fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+    if id.len() > ID_LIMIT {
+        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
+    }
+    if !names::is_c_identifier(id) {
+        let kind =
+            if cx.profile.c_identifier_is_type_error { ErrorType::TypeInvalid } else { ErrorType::Invalid };
+        cx.report(rule, at, kind, BadValue::str(id), names::CIDENT);
+    }
+}
+
+/// Whether hand-written validation takes the name for one with a domain. It reads the domain in lower case.
+pub fn is_full_name(name: &str) -> bool {
+    let mut parts = name.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(domain), Some(id), None) => {
+            let mut fits = domain.len() <= DRIVER_LIMIT && id.len() <= ID_LIMIT && names::is_c_identifier(id);
+            names::dns_subdomain(&names::lower(domain), Unit::Characters, &mut |_| fits = false);
+            fits
+        }
+        (_, second, _) => second.is_some(),
+    }
+}

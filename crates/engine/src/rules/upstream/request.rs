@@ -1,0 +1,219 @@
+//! Requests of a claim: exact ones and lists of alternatives.
+
+use super::derived::{ConstraintAttributes, Owner};
+use super::taint::supported;
+use super::{lists, naming, selectors, toleration};
+use crate::rules::{Cx, rules};
+use tollgate_api::equal::same_member;
+use tollgate_api::view::{List, Request, RequestBody, SubRequest, View};
+use tollgate_api::{fields, print};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::names::{self, Unit};
+
+rules! { Upstream, Deny;
+    /// More requests or alternatives than the release allows.
+    TOO_MANY = "too-many-requests",
+    /// Two requests or alternatives with one name.
+    DUPLICATE = "duplicate-request",
+    /// The name is not a DNS label.
+    NAME = "request-name",
+    /// Neither exact nor a list of alternatives, or both.
+    SHAPE = "request-shape",
+    /// The class is missing or not a DNS subdomain.
+    CLASS = "request-device-class",
+    /// The allocation mode is unknown.
+    MODE = "request-allocation-mode",
+    /// The count does not go with the allocation mode.
+    COUNT = "request-count",
+}
+
+/// Requests of one claim.
+const REQUESTS_LIMIT: usize = 32;
+/// Alternatives of one request.
+const ALTERNATIVES_LIMIT: usize = 8;
+
+/// The requests of a claim. `old` are the stored ones, if declarative validation compares.
+// upstream v1.36 validateDeviceClaim
+pub fn check_list(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: List<'_, Request<'_>>,
+    old: Option<List<'_, Request<'_>>>,
+    attributes: &mut ConstraintAttributes<'_>,
+) {
+    if !lists::check_max_items(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
+        return;
+    }
+    let stored = lists::Stored::of(old.unwrap_or(List::absent()).iter(), Request::name);
+    for (index, request) in new.iter().enumerate() {
+        check(cx, &at.index(index), request, stored.get(&request.name()), attributes);
+    }
+    lists::duplicates(new.iter().map(Request::name), |index, name| {
+        let (ty, known) = (fields::request(cx.version), cx.profile.fields);
+        let whole = |max_bytes| print::versioned(new.value().at(index), ty, known, max_bytes);
+        lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
+    });
+}
+
+// upstream v1.36 validateDeviceRequest
+fn check(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: Request<'_>,
+    old: Option<Request<'_>>,
+    attributes: &mut ConstraintAttributes<'_>,
+) {
+    naming::label(cx, NAME, &at.field("name"), new.name());
+    let exactly = new.exactly(cx.version);
+    let is_list = !new.first_available().is_empty();
+    if exactly.is_none() && !is_list {
+        let detail = "exactly one of `exactly` or `firstAvailable` is required";
+        cx.report(SHAPE, at, ErrorType::Required, BadValue::Omitted, detail);
+        let help = if cx.version.is_flat() {
+            "add the fields of the request, such as `deviceClassName`, next to `name`"
+        } else {
+            "move the fields of the request into `exactly`"
+        };
+        cx.help(SHAPE, help);
+    }
+    if exactly.is_some() && is_list {
+        let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+        cx.report(SHAPE, at, ErrorType::Invalid, lists::nil(cx), detail);
+        if cx.profile.stops_at_ambiguous_request {
+            cx.declaratively(|cx| check_shapes(cx, at, new, old, attributes));
+            return;
+        }
+    }
+    check_shapes(cx, at, new, old, attributes);
+}
+
+/// The exact request and the alternatives, whichever there is.
+fn check_shapes(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: Request<'_>,
+    old: Option<Request<'_>>,
+    attributes: &mut ConstraintAttributes<'_>,
+) {
+    if let Some(exactly) = new.exactly(cx.version) {
+        let stored = old.and_then(|old| old.exactly(cx.version));
+        let at = Request::exactly_at(at, cx.version);
+        let class_at = at.field("deviceClassName");
+        if exactly.device_class_name().is_empty() {
+            cx.report(CLASS, &class_at, ErrorType::Required, BadValue::Omitted, "");
+            cx.help(CLASS, "set `deviceClassName` to the name of a DeviceClass");
+        } else {
+            naming::subdomain(cx, CLASS, &class_at, exactly.device_class_name());
+        }
+        check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
+    }
+    let ty = fields::request(cx.version);
+    let unchanged = old.is_some_and(|old| same_member(new.json(), old.json(), ty, "firstAvailable"));
+    cx.part(unchanged, |cx| check_alternatives(cx, &at.field("firstAvailable"), new, old, attributes));
+}
+
+fn check_alternatives(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: Request<'_>,
+    old: Option<Request<'_>>,
+    attributes: &mut ConstraintAttributes<'_>,
+) {
+    let (list, stored) = (new.first_available(), old.map(Request::first_available));
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
+        return;
+    }
+    let stored = lists::Stored::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
+    for (index, sub) in list.iter().enumerate() {
+        check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
+    }
+    lists::duplicates(list.iter().map(SubRequest::name), |index, name| {
+        let known = cx.profile.fields;
+        let whole =
+            |max_bytes| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, max_bytes);
+        lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
+    });
+}
+
+// upstream v1.36 validateDeviceSubRequest
+fn check_alternative(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    request: &str,
+    new: SubRequest<'_>,
+    old: Option<SubRequest<'_>>,
+    attributes: &mut ConstraintAttributes<'_>,
+) {
+    naming::label(cx, NAME, &at.field("name"), new.name());
+    let (body, stored) = (new.body(), old.map(SubRequest::body));
+    cx.part(is_same(body, stored, "deviceClassName"), |cx| {
+        let (at, class) = (at.field("deviceClassName"), body.device_class_name());
+        if class.is_empty() {
+            cx.report_covered(CLASS, &at, ErrorType::Required, BadValue::Omitted, "");
+            cx.help(CLASS, "set `deviceClassName` to the name of a DeviceClass");
+            return;
+        }
+        let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
+        names::dns_subdomain(class, unit, &mut |detail| {
+            cx.report_covered(CLASS, &at, ErrorType::Invalid, BadValue::str(class), detail);
+        });
+    });
+    check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
+}
+
+/// What an exact request and an alternative have in common.
+// upstream v1.36 validateExactDeviceRequest
+fn check_body(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: RequestBody<'_>,
+    old: Option<RequestBody<'_>>,
+    owner: Owner<'_>,
+    attributes: &mut ConstraintAttributes<'_>,
+) {
+    cx.part(is_same(new, old, "selectors"), |cx| {
+        selectors::check_list(cx, &at.field("selectors"), new.selectors(), false);
+    });
+    cx.part(is_same(new, old, "derivedAttributes"), |cx| {
+        attributes.check(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
+    });
+    cx.part(is_same(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
+    cx.part(is_same(new, old, "tolerations"), |cx| {
+        toleration::check_list(cx, &at.field("tolerations"), new.tolerations());
+    });
+}
+
+// upstream v1.36 validateDeviceAllocationMode
+fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
+    let count = body.count();
+    match body.allocation_mode() {
+        "All" if count != 0 => {
+            let detail = "must not be specified when allocationMode is 'All'";
+            cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
+            cx.help(COUNT, "remove `count`, or set `allocationMode` to `ExactCount`");
+        }
+        "ExactCount" if count <= 0 => {
+            let detail = "must be greater than zero";
+            cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
+            cx.help(COUNT, "set `count` to 1 or more");
+        }
+        "All" | "ExactCount" => {}
+        mode => {
+            let (at, value) = (at.field("allocationMode"), lists::named(cx, mode));
+            let detail = supported(&["All", "ExactCount"]);
+            if mode.is_empty() {
+                // Optional for declarative validation, because a flat request may be a list of alternatives.
+                cx.report(MODE, &at, ErrorType::NotSupported, value, detail);
+            } else {
+                cx.report_covered(MODE, &at, ErrorType::NotSupported, value, detail);
+                cx.did_you_mean(MODE, &at, mode, &["All", "ExactCount"]);
+            }
+        }
+    }
+}
+
+/// True if an update left that field of a request as it was; its type is the same in every shape of request.
+fn is_same(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
+    old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
+}

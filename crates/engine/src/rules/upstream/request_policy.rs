@@ -1,0 +1,220 @@
+//! How much of a shared capacity one request may take: a list of values or a range, and a default.
+//!
+//! Quantities are compared exactly in every release. Steps and repeats were counted in whole units before
+//! `fractional_capacity`, in thousandths and by the written places since.
+
+use std::borrow::Cow;
+
+use super::lists::{self, at_most};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{PolicyRange, RequestPolicy, quantity};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_formats::quantity::Quantity;
+
+rules! { Upstream, Deny;
+    /// The policy contradicts itself or the capacity.
+    POLICY = "capacity-request-policy",
+}
+
+/// Most valid values.
+const VALUES_LIMIT: usize = 10;
+
+/// The policy at `at` for a capacity of that amount.
+// upstream v1.36 validateRequestPolicy, validateValidRequestValues
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_>, capacity: &Quantity<'_>) {
+    let values = !policy.valid_values().is_empty();
+    let name = match (values, policy.valid_range()) {
+        (false, None) => return,
+        (true, Some(_)) => {
+            let detail = "exactly one policy can be specified, cannot specify \"validValues\" and \
+                          \"validRange\" at the same time";
+            cx.report(POLICY, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            return;
+        }
+        (true, None) => "validValues",
+        (false, Some(_)) => "validRange",
+    };
+    let Some(default) = policy.default() else {
+        let detail = format!("required when {name} is defined");
+        cx.report(POLICY, &at.field("default"), ErrorType::Required, BadValue::Omitted, detail);
+        return;
+    };
+    let at = at.field(name);
+    match policy.valid_range() {
+        Some(range) => check_range(cx, &at, range, &default, capacity),
+        None => check_values(cx, &at, policy, &default, capacity),
+    }
+}
+
+// upstream v1.36 validateRequestPolicyValidValues
+fn check_values(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    policy: RequestPolicy<'_>,
+    default: &Quantity<'_>,
+    capacity: &Quantity<'_>,
+) {
+    let values = policy.valid_values().items().map(|item| quantity(item).unwrap_or(Quantity::ZERO));
+    for (index, (value, next)) in values.clone().zip(values.clone().skip(1)).enumerate() {
+        if value > next {
+            let detail = "values must be sorted in ascending order";
+            invalid(cx, &at.index(index + 1), &next, detail);
+        }
+    }
+    let count = policy.valid_values().len();
+    let over = count > VALUES_LIMIT;
+    if over {
+        cx.report(POLICY, at, ErrorType::TooMany, BadValue::count(count), at_most(VALUES_LIMIT));
+    }
+    let looked_at = !(over && cx.profile.stops_at_list_limit);
+    if looked_at {
+        for (index, value) in values.clone().enumerate().filter(|(_, value)| value > capacity) {
+            let detail = format!("option is larger than capacity value: {}", capacity.text());
+            invalid(cx, &at.index(index), &value, detail);
+        }
+        check_duplicates(cx, at, values.clone());
+    }
+    // A list that was not looked into does not have the default.
+    if !(looked_at && values.clone().any(|value| value == *default)) {
+        invalid(cx, at, default, "default value is not valid according to the requestPolicy");
+    }
+}
+
+// upstream v1.36 quantityKey
+fn check_duplicates<'q>(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    values: impl Iterator<Item = Quantity<'q>> + Clone,
+) {
+    let exact = cx.profile.fractional_capacity;
+    // Only equal amounts can have equal keys, and few lists have any: keys are written out only for those.
+    let few = values.clone().nth(VALUES_LIMIT).is_none();
+    let same = |one: &Quantity<'_>, other: &Quantity<'_>| {
+        if exact { one == other } else { one.value() == other.value() }
+    };
+    let earlier = |index| values.clone().take(index);
+    let mut all = values.clone().enumerate();
+    if few && !all.any(|(index, value)| earlier(index).any(|earlier| same(&earlier, &value))) {
+        return;
+    }
+    let key = |value: Quantity<'_>| if exact { value.exact_text() } else { value.value().to_string() };
+    let keys: Vec<String> = values.map(key).collect();
+    lists::duplicates(keys.iter().map(String::as_str), |index, key| {
+        cx.report(POLICY, &at.index(index), ErrorType::Duplicate, BadValue::str(key), "");
+    });
+}
+
+/// A range with all that is held against it.
+struct Range<'q> {
+    default: &'q Quantity<'q>,
+    min: Quantity<'q>,
+    max: Option<Quantity<'q>>,
+    step: Option<Quantity<'q>>,
+    capacity: &'q Quantity<'q>,
+}
+
+impl Range<'_> {
+    /// What counts in units, in the order the server names it.
+    fn parts(&self) -> impl Iterator<Item = (&'static str, &Quantity<'_>)> {
+        let parts = [
+            ("default", Some(self.default)),
+            ("min", Some(&self.min)),
+            ("max", self.max.as_ref()),
+            ("step", self.step.as_ref()),
+        ];
+        parts.into_iter().filter_map(|(name, part)| Some((name, part?)))
+    }
+}
+
+// upstream v1.36 validateRequestPolicyRange
+fn check_range(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    range: PolicyRange<'_>,
+    default: &Quantity<'_>,
+    capacity: &Quantity<'_>,
+) {
+    let Some(min) = range.min() else {
+        let detail = "required when validRange is defined";
+        cx.report(POLICY, &at.field("min"), ErrorType::Required, BadValue::Omitted, detail);
+        return;
+    };
+    let range = Range { default, min, max: range.max(), step: range.step(), capacity };
+    check_bounds(cx, at, &range);
+    let fractional = cx.profile.fractional_capacity;
+    let in_milli = fractional && range.parts().any(|(_, part)| part.is_fractional());
+    if in_milli && range.parts().any(|(_, part)| !part.fits_milli()) {
+        for (name, part) in range.parts().filter(|(_, part)| !part.fits_milli()) {
+            invalid(cx, &at.field(name), part, "value cannot be represented as a milli value");
+        }
+        return;
+    }
+    if let Some(step) = &range.step {
+        check_step(cx, at, &range, step, in_milli);
+    }
+}
+
+fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>) {
+    let (min_at, max_at, default_at) = (at.field("min"), at.field("max"), at.field("default"));
+    let (too_small_at, too_large_at) =
+        if cx.profile.guards_capacity_range { (&default_at, &default_at) } else { (&min_at, &max_at) };
+    let Range { default, min, capacity, .. } = range;
+    if min > capacity {
+        invalid(cx, &min_at, min, format!("min is larger than capacity value: {}", capacity.text()));
+    }
+    if *default < min {
+        invalid(cx, too_small_at, default, format!("default is less than min: {}", min.text()));
+    }
+    let Some(max) = &range.max else { return };
+    if min > max {
+        invalid(cx, &max_at, min, format!("min is larger than max: {}", max.text()));
+    }
+    if max > capacity {
+        invalid(cx, &max_at, max, format!("max is larger than capacity value: {}", capacity.text()));
+    }
+    if *default > max {
+        invalid(cx, too_large_at, default, format!("default is more than max: {}", max.text()));
+    }
+}
+
+fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quantity<'_>, in_milli: bool) {
+    let step_at = at.field("step");
+    let is_guarded = cx.profile.guards_capacity_range;
+    let Range { min, capacity, .. } = range;
+    // Releases before 1.37 divide by a step that reads zero and crash: refused all the same, in 1.37's words.
+    if if is_guarded { step.sign() <= 0 } else { step.value() == 0 } {
+        invalid(cx, &step_at, step, "must be greater than zero");
+        return;
+    }
+    if let Some(sum) = min.add(step).filter(|sum| sum > *capacity) {
+        let (sum, capacity) = (sum.text(), capacity.text());
+        invalid(cx, &step_at, step, format!("one step {sum} is larger than capacity value: {capacity}"));
+    }
+    let is_whole = |part: &Quantity<'_>| part.sign() >= 0 && !part.exceeds_i64();
+    if is_guarded && !in_milli && range.parts().any(|(_, part)| !is_whole(part)) {
+        for (name, part) in range.parts().filter(|(_, part)| !is_whole(part)) {
+            let detail = if part.sign() < 0 {
+                "must be greater than or equal to 0"
+            } else {
+                "must not be larger than 9223372036854775807"
+            };
+            invalid(cx, &at.field(name), part, detail);
+        }
+        return;
+    }
+    let units = |part: &Quantity<'_>| if in_milli { part.milli_value() } else { part.value() };
+    for part in [Some(range.default), range.max.as_ref()].into_iter().flatten() {
+        // Nothing is left over of the one quotient that has no value, as in Go.
+        let left = units(part).wrapping_sub(units(min)).checked_rem(units(step)).unwrap_or_default();
+        if left != 0 {
+            let (step, min) = (step.text(), min.text());
+            let detail = format!("value is not a multiple of a given step ({step}) from ({min})");
+            invalid(cx, &step_at, part, detail);
+        }
+    }
+}
+
+fn invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Into<Cow<'static, str>>) {
+    cx.report(POLICY, at, ErrorType::Invalid, BadValue::str(&value.text()), detail);
+}

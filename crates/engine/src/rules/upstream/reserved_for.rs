@@ -1,0 +1,107 @@
+//! `status.reservedFor` of a claim: who may use the allocated devices.
+
+use super::lists;
+use crate::rules::{Cx, rules};
+use tollgate_api::equal;
+use tollgate_api::fields::{CLAIM_STATUS, CONSUMER};
+use tollgate_api::print;
+use tollgate_api::view::{ClaimStatus, Consumer, List, View as _};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// A consumer is incomplete, given twice, or reserves what it may not.
+    CONSUMER_REFERENCE = "reserved-for",
+    /// More consumers than a claim may have.
+    TOO_MANY = "too-many-consumers",
+}
+
+/// Most consumers of one claim.
+const LIMIT: usize = 256;
+
+/// The entries themselves.
+// upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
+    let list = new.reserved_for();
+    let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
+    cx.part(unchanged, |cx| {
+        if !lists::check_max_items(cx, TOO_MANY, at, list.len(), LIMIT) {
+            return;
+        }
+        for (index, consumer) in list.iter().enumerate() {
+            check_one(cx, &at.index(index), consumer);
+        }
+        check_duplicates(cx, at, list);
+    });
+}
+
+fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
+    for (field, value) in
+        [("resource", consumer.resource()), ("name", consumer.name()), ("uid", consumer.uid())]
+    {
+        if value.is_empty() {
+            cx.report(CONSUMER_REFERENCE, &at.field(field), ErrorType::Required, BadValue::Omitted, "");
+        }
+    }
+}
+
+fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
+    let entries = list.iter().enumerate();
+    lists::duplicates_by(
+        entries,
+        |(_, consumer)| consumer.uid(),
+        |(index, consumer)| {
+            let at = at.index(index);
+            if cx.is_declarative() {
+                let whole =
+                    print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
+                cx.report_native(
+                    CONSUMER_REFERENCE,
+                    &at,
+                    ErrorType::Duplicate,
+                    BadValue::Json(whole.into()),
+                    "",
+                );
+                return;
+            }
+            let value = lists::named(cx, consumer.uid());
+            if cx.profile.duplicates_at_key_field {
+                cx.report(CONSUMER_REFERENCE, &at.field("uid"), ErrorType::Duplicate, value, "");
+            } else {
+                cx.report(CONSUMER_REFERENCE, &at, ErrorType::Duplicate, value, "");
+            }
+        },
+    );
+}
+
+/// What the entries mean for the claim: only what is allocated can be reserved, and not on the way out.
+pub fn check_claim(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: ClaimStatus<'_>,
+    old: ClaimStatus<'_>,
+    is_deleted: bool,
+) {
+    let list = new.reserved_for();
+    if list.is_empty() {
+        return;
+    }
+    if new.allocation().is_none() {
+        let detail = "may not be specified when `allocated` is not set";
+        cx.report(CONSUMER_REFERENCE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    } else if is_deleted && has_more(list, old.reserved_for()) {
+        let detail =
+            "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+        cx.report(CONSUMER_REFERENCE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    }
+}
+
+/// Some entry is not one of the stored ones.
+fn has_more(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
+    let stored = lists::Stored::of(old.iter(), full_key);
+    new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
+}
+
+fn full_key(consumer: Consumer<'_>) -> Vec<&str> {
+    CONSUMER.fields.iter().map(|field| consumer.json().get(field.json).str()).collect()
+}

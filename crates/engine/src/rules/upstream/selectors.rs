@@ -1,0 +1,106 @@
+//! CEL: the device selectors of requests, classes and (1.33, 1.34, draft r2) taint rules, and any single expression.
+//!
+//! Whether an expression is good is the word of `cel`; this file only turns the answer into findings. An expression
+//! that `cel` could not judge is accepted, with a warning of ours.
+
+mod hints;
+
+use super::lists;
+use super::naming::too_long;
+use crate::rules::{Cx, rules};
+use tollgate_api::view::{List, Selector};
+use tollgate_cel::{self, Outcome, Target};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// More selectors than the release allows.
+    TOO_MANY = "too-many-selectors",
+    /// A selector without `cel`.
+    EMPTY = "empty-selector",
+    /// The expression does not compile, or not to a bool.
+    EXPRESSION = "cel-expression",
+    /// The expression is too long to be compiled.
+    LENGTH = "cel-length",
+    /// The expression may cost too much to evaluate.
+    COST = "cel-cost",
+}
+
+pub mod unchecked {
+    //! What Tollgate itself has to say about expressions.
+    use crate::rules::rules;
+
+    rules! { Lint, Warn;
+        /// The expression was accepted without being checked.
+        UNCHECKED = "cel-unchecked",
+    }
+}
+
+/// Selectors of one request, class or taint rule.
+const SELECTORS_LIMIT: usize = 32;
+/// Longest expression, in bytes.
+const EXPRESSION_LIMIT: usize = 10 * 1024;
+
+/// A list of selectors. `stored` ones are what an update left as it was.
+// upstream v1.36 validateSelectorSlice, validateSelector
+pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
+    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written() {
+        return;
+    }
+    for (index, selector) in list.iter().enumerate() {
+        let at = at.index(index);
+        let cel_at = at.field("cel");
+        match selector.cel() {
+            None => cx.report(EMPTY, &cel_at, ErrorType::Required, BadValue::Omitted, ""),
+            Some(_) if stored && cx.profile.trusts_stored_cel => {}
+            Some(cel) => {
+                expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
+            }
+        }
+    }
+}
+
+/// One expression; the answer is what it costs at worst, if it compiles.
+// upstream v1.37 validateCELExpression
+pub fn expression(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    text: &str,
+    target: Target,
+    stored: bool,
+) -> Option<u64> {
+    if text.len() > EXPRESSION_LIMIT {
+        cx.report(LENGTH, at, ErrorType::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
+        return None;
+    }
+    let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
+    let outcome = if cx.spend(tollgate_cel::weight(text)) {
+        cx.context.cel.check(text, target, env, cx.max_text_bytes())
+    } else {
+        Outcome::Unchecked("the object has more than 1 MiB of expressions")
+    };
+    match outcome {
+        Outcome::Accepted { cost } => Some(cost),
+        Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
+            let hint = hints::for_error(text, &detail);
+            cx.report(EXPRESSION, at, ErrorType::Invalid, BadValue::str(text), detail);
+            if let Some(hint) = hint {
+                cx.help(EXPRESSION, hint);
+            }
+            None
+        }
+        Outcome::ProgramError(detail) => {
+            cx.report(EXPRESSION, at, ErrorType::Internal, BadValue::Omitted, detail);
+            None
+        }
+        Outcome::TooComplex { cost } => {
+            cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, "too complex, exceeds cost limit");
+            Some(cost)
+        }
+        Outcome::Unchecked(reason) => {
+            let detail = format!("the expression was not checked: {reason}");
+            cx.report(unchecked::UNCHECKED, at, ErrorType::Internal, BadValue::Omitted, detail);
+            None
+        }
+    }
+}

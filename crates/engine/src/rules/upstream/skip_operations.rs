@@ -1,0 +1,46 @@
+//! Node operations that a driver does without, of a slice and of an allocation result.
+
+use super::taint::supported;
+use super::{go_json, lists};
+use crate::rules::{Cx, rules};
+use tollgate_api::view::Strings;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// Unknown, repeated, or preparing skipped while unpreparing is not.
+    OPERATIONS = "skip-node-operations",
+}
+
+const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
+
+/// The list at `at`. `old` is the stored list: declarative validation does not look at what it had.
+// upstream v1.37 validateSkipNodeOperations
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
+    let unchanged = list.iter().eq(old.iter());
+    cx.part(unchanged, |cx| {
+        lists::duplicates(list.iter(), |index, operation| {
+            let value = BadValue::named(operation);
+            cx.report_native(OPERATIONS, &at.index(index), ErrorType::Duplicate, value, "");
+        });
+        let stored = lists::KeySet::of(old.iter());
+        for (index, operation) in list.iter().enumerate() {
+            if !KNOWN.contains(&operation) && !stored.has(operation) {
+                let value = BadValue::named(operation);
+                cx.report_native(
+                    OPERATIONS,
+                    &at.index(index),
+                    ErrorType::NotSupported,
+                    value,
+                    supported(&KNOWN),
+                );
+                cx.did_you_mean(OPERATIONS, &at.index(index), operation, &KNOWN);
+            }
+        }
+    });
+    let skips = |operation| list.contains(operation);
+    if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
+        let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
+        cx.report(OPERATIONS, at, ErrorType::Invalid, go_json::strings(list, cx.max_text_bytes()), detail);
+    }
+}

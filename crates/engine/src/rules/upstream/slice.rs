@@ -1,0 +1,219 @@
+//! ResourceSlice: driver, pool, nodes, and the lists of devices and counters. One device is in `device`.
+
+use super::counters::{self, Shared};
+use super::device::{self, Around};
+use super::lists::{self, at_most};
+use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::profile::CounterRules;
+use tollgate_api::view::{Body, Device, SliceSpec, SliceTaint, Strings, View as _};
+use tollgate_api::{equal, fields};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType};
+
+rules! { Upstream, Deny;
+    /// The driver is missing or malformed.
+    DRIVER = "slice-driver",
+    /// The pool's name, count or generation is wrong.
+    POOL = "slice-pool",
+    /// Driver, pool or node of a stored slice are changed.
+    IMMUTABLE = "slice-immutable-field",
+    /// Not exactly one way to say which nodes have the devices, or a malformed one.
+    NODES = "slice-node-selection",
+    /// More devices than a slice may have.
+    TOO_MANY_DEVICES = "too-many-devices",
+    /// Two devices have one name.
+    DUPLICATE_DEVICE = "duplicate-device",
+    /// Devices and counter sets in one slice (1.35 and later).
+    MIXED = "devices-with-shared-counters",
+}
+
+// upstream v1.36 ValidateResourceSlice, ValidateResourceSliceUpdate
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let Body::Slice(slice) = admission.object.body else { return };
+    let old = admission
+        .old_object
+        .and_then(|old| if let Body::Slice(old) = old.body { Some(old.spec()) } else { None });
+    check_spec(cx, &Path::ROOT.field("spec"), slice.spec(), old);
+}
+
+// upstream v1.36 validateResourceSliceSpec
+fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+    naming::driver(cx, DRIVER, &at.field("driver"), spec.driver());
+    check_pool(cx, &at.field("pool"), spec);
+    if let Some(old) = old {
+        check_immutable(cx, at, spec, old);
+    }
+    check_nodes(cx, at, spec);
+    if cx.profile.devices_exclude_counters && spec.shared_counters().is_given() && spec.devices().is_given() {
+        let detail = "only one of `sharedCounters` or `devices` is allowed";
+        cx.report(MIXED, at, ErrorType::Invalid, BadValue::str(""), detail);
+    }
+    check_devices(cx, &at.field("devices"), spec, old);
+    if cx.profile.counters == CounterRules::Totals {
+        counters::check_totals(cx, at, spec);
+    }
+    let stored = old.map(SliceSpec::shared_counters);
+    counters::check_shared(cx, &at.field("sharedCounters"), spec.shared_counters(), stored);
+    partition::check(cx, at, spec, old);
+    let stored = old.map_or(Strings(Value::absent()), SliceSpec::skip_node_operations);
+    skip_operations::check(cx, &at.field("skipNodeOperations"), spec.skip_node_operations(), stored);
+    check_slice_taints(cx, &at.field("taints"), spec, old);
+}
+
+// upstream v1.36 validateResourcePool
+fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+    let pool = spec.pool();
+    naming::pool(cx, POOL, &at.field("name"), pool.name());
+    if pool.resource_slice_count() <= 0 {
+        let (at, count) = (at.field("resourceSliceCount"), BadValue::Int(pool.resource_slice_count()));
+        cx.report(POOL, &at, ErrorType::Invalid, count, "must be greater than zero");
+    }
+    if pool.generation() < 0 {
+        let (at, generation) = (at.field("generation"), BadValue::Int(pool.generation()));
+        cx.report(POOL, &at, ErrorType::Invalid, generation, "must be greater than or equal to zero");
+    }
+}
+
+fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: SliceSpec<'_>) {
+    let detail = "field is immutable";
+    if new.pool().name() != old.pool().name() {
+        let (pool_at, value) = (at.field("pool"), BadValue::str(new.pool().name()));
+        cx.report(IMMUTABLE, &pool_at.field("name"), ErrorType::Invalid, value, detail);
+    }
+    if new.driver() != old.driver() {
+        let value = BadValue::str(new.driver());
+        cx.report(IMMUTABLE, &at.field("driver"), ErrorType::Invalid, value, detail);
+    }
+    let node = new.node_name_in(cx.version);
+    if node != old.node_name_in(cx.version) {
+        // A pointer: printed as JSON since 1.34, as what it points to before.
+        let value = match node {
+            Some(node) => lists::named(cx, node),
+            None => lists::nil(cx),
+        };
+        cx.report(IMMUTABLE, &at.field("nodeName"), ErrorType::Invalid, value, detail);
+    }
+}
+
+fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
+    let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
+    match name {
+        Some("") => {
+            let detail = "must be either unset or set to a non-empty string";
+            cx.report(NODES, &at.field("nodeName"), ErrorType::Invalid, BadValue::str(""), detail);
+        }
+        Some(name) => naming::subdomain(cx, NODES, &at.field("nodeName"), name),
+        None => {}
+    }
+    if let Some(selector) = spec.node_selector() {
+        let selector_at = at.field("nodeSelector");
+        node_selector::check(cx, NODES, &selector_at, selector);
+        if selector.terms().len() != 1 {
+            let (at, terms) = (
+                selector_at.field("nodeSelectorTerms"),
+                go_json::node_terms(selector.terms(), cx.max_text_bytes()),
+            );
+            cx.report(NODES, &at, ErrorType::Invalid, terms, "must have exactly one node selector term");
+        }
+    }
+    if all == Some(false) {
+        naming::not_true(cx, NODES, &at.field("allNodes"));
+    }
+    if spec.per_device_node_selection() == Some(false) {
+        naming::not_true(cx, NODES, &at.field("perDeviceNodeSelection"));
+    }
+    let set = [
+        ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
+        ("`nodeSelector`", spec.node_selector().is_some()),
+        ("`allNodes`", all == Some(true)),
+        ("`perDeviceNodeSelection`", spec.per_device_node_selection() == Some(true)),
+    ];
+    let detail =
+        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    match set.iter().filter(|(_, set)| *set).count() {
+        0 => cx.report(NODES, at, ErrorType::Required, BadValue::Omitted, detail),
+        1 => {}
+        _ => {
+            let detail = format!("{detail}, but multiple fields are set");
+            cx.report(NODES, at, ErrorType::Invalid, naming::fields_set(&set), detail);
+        }
+    }
+}
+
+fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+    let version = cx.version;
+    let devices = spec.devices();
+    let limits = cx.profile.limits;
+    let limit_by = |device: Device<'_>| {
+        let body = device.body(version);
+        if !body.consumes_counters().is_empty()
+            || cx.profile.list_attributes && attributes::have_lists(body.attributes())
+        {
+            limits.advanced_devices
+        } else if !body.taints().is_empty() {
+            limits.tainted_devices
+        } else {
+            limits.devices
+        }
+    };
+    // Most slices are short enough for any limit.
+    let is_short = devices.len() <= limits.advanced_devices.min(limits.tainted_devices);
+    let lowest = || devices.iter().map(limit_by).min().unwrap_or(limits.devices);
+    let limit = if is_short { limits.devices } else { lowest() };
+    let over = devices.len() > limit;
+    if over {
+        let (count, detail) = (BadValue::count(devices.len()), at_most(limit));
+        cx.report(TOO_MANY_DEVICES, at, ErrorType::TooMany, count, detail);
+    }
+    // Declarative validation knows no limit and no device by name: it skips all of them or none.
+    let ty = fields::slice_spec(version);
+    let unchanged = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "devices"));
+    let judge = |cx: &mut Cx<'_, '_>| check_each_device(cx, at, spec, old);
+    cx.part(unchanged, |cx| {
+        if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+    });
+}
+
+fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+    // Newer releases keep devices and counters in different slices.
+    let shared = (cx.profile.counters == CounterRules::Totals).then(|| Shared::of(spec));
+    let per_device = spec.per_device_node_selection() == Some(true);
+    // Only releases that stop at the limit ask for the stored device, so that the search stays short.
+    let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
+    for (index, device) in spec.devices().iter().enumerate() {
+        let old = stored.and_then(|old| old.device_named(device.name()));
+        let around = Around { per_device, shared: shared.as_ref(), old };
+        device::check(cx, &at.index(index), device, &around);
+    }
+    lists::duplicates(spec.devices().iter().map(Device::name), |index, name| {
+        let device_at = at.index(index);
+        let name_at = device_at.field("name");
+        let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
+        cx.report(DUPLICATE_DEVICE, at, ErrorType::Duplicate, BadValue::str(name), "");
+    });
+}
+
+/// Draft r2: the taints of a slice, each judged like a device's. The draft's own limits are documented rules.
+fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+    let ty = fields::slice_spec(cx.version);
+    let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));
+    if !cx.profile.slice_taints || kept {
+        return;
+    }
+    // A valid list has no more than the draft allows: neither are more compared, nor with more.
+    let searched = cx.profile.documented.slice_taints.unwrap_or_default();
+    let stored = old.filter(|_| cx.profile.keeps_stored_effects).map(SliceSpec::taints);
+    for (index, entry) in spec.taints().iter().enumerate() {
+        let entry_at = at.index(index);
+        let mut stored =
+            stored.filter(|_| index < searched).into_iter().flat_map(|stored| stored.iter().take(searched));
+        let is_stored = |old: &SliceTaint<'_>| {
+            old.device() == entry.device() && taint::is_same_effect(old.taint(), entry.taint())
+        };
+        let stored = stored.find(is_stored).map(SliceTaint::taint);
+        taint::check(cx, &entry.taint_at(&entry_at), entry.taint(), stored);
+    }
+}

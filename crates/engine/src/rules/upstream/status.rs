@@ -1,0 +1,49 @@
+//! Status of ResourceClaim and DeviceTaintRule: what drivers, the scheduler and controllers write.
+//!
+//! A status request keeps the stored spec and most of the stored metadata, so nothing of either is looked at here
+//! but the names of the requests. No rules of its own: each part has its file.
+
+use super::constraints::Names;
+use super::{allocation, conditions, device_status, reserved_for};
+use crate::admission::DecodedAttributes;
+use crate::rules::Cx;
+use tollgate_api::view::{Body, Claim, TaintRule, View as _};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+
+/// Judges a request to a status subresource.
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    if !admission.is_status() {
+        return;
+    }
+    match admission.object.body {
+        Body::Claim(claim) => check_claim(cx, admission, claim),
+        Body::Rule(rule) => check_rule(cx, rule),
+        _ => {}
+    }
+}
+
+// upstream v1.36 ValidateResourceClaimStatusUpdate
+fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: Claim<'_>) {
+    let old = match admission.old_object.map(|old| old.body) {
+        Some(Body::Claim(old)) => old,
+        _ => Claim::of(Value::absent()),
+    };
+    let is_deleted = old.metadata().deletion_timestamp().is_some();
+    let (new, old, names) = (claim.status(), old.status(), Names::new(old.spec().devices().requests()));
+    let at = Path::ROOT.field("status");
+    let (reserved_at, allocation_at) = (at.field("reservedFor"), at.field("allocation"));
+    reserved_for::check(cx, &reserved_at, new, old);
+    device_status::check(cx, &at.field("devices"), new, old);
+    reserved_for::check_claim(cx, &reserved_at, new, old, is_deleted);
+    allocation::check(cx, &allocation_at, new, old, &names);
+    allocation::check_admin_access(cx, &allocation_at, new, old);
+}
+
+// upstream v1.36 ValidateDeviceTaintRuleStatusUpdate
+fn check_rule(cx: &mut Cx<'_, '_>, rule: TaintRule<'_>) {
+    let status_at = Path::ROOT.field("status");
+    let (at, list) = (status_at.field("conditions"), rule.status().conditions());
+    conditions::check(cx, &at, list);
+    conditions::check_count(cx, &at, list);
+}

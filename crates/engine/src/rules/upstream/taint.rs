@@ -1,0 +1,152 @@
+//! DeviceTaint, of a device and of a rule.
+
+use super::lists::{self, at_most};
+use crate::rules::{Cx, rules};
+use tollgate_api::conform::suggest;
+use tollgate_api::view::{List, Taint};
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_formats::gofmt;
+use tollgate_formats::names;
+
+rules! { Upstream, Deny;
+    /// The key is not a label name.
+    KEY = "taint-key",
+    /// The value is not a label value.
+    VALUE = "taint-value",
+    /// The effect is missing or unknown to the release.
+    EFFECT = "taint-effect",
+    /// A device has more taints than the release allows.
+    TOO_MANY = "too-many-taints",
+}
+
+/// The taints of one device.
+pub struct DeviceTaints<'d> {
+    pub new: List<'d, Taint<'d>>,
+    /// The stored device of the same name has the same ones.
+    pub unchanged: bool,
+    /// Those of the stored device, if they excuse effects.
+    pub stored: Option<List<'d, Taint<'d>>>,
+}
+
+/// The taints of the device at `at`.
+// upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
+// no limit.
+pub fn check_list(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    DeviceTaints { new, unchanged, stored }: DeviceTaints<'_>,
+) {
+    let kept = unchanged && cx.profile.skips_unchanged_taints;
+    let limit = cx.profile.limits.taints_per_device;
+    let over = new.len() > limit;
+    if over && !kept {
+        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(new.len()), at_most(limit));
+    }
+    let judge = |cx: &mut Cx<'_, '_>| {
+        for (index, taint) in new.iter().enumerate() {
+            let at = at.index(index);
+            if cx.is_hand_written() {
+                if !names::is_label_key(taint.key()) {
+                    check_key(cx, &at, taint.key());
+                }
+                check_value(cx, &at, taint.value());
+            }
+            // Nearly every effect is known: the rest is asked only about others.
+            if !cx.profile.effects.contains(&taint.effect()) && !is_excused(cx, taint, stored) {
+                check_effect(cx, &at, taint.effect());
+            }
+        }
+    };
+    if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
+}
+
+/// One taint. `old` is the stored taint of a rule.
+// upstream v1.36 validateDeviceTaint
+pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
+    check_key(cx, at, new.key());
+    check_value(cx, at, new.value());
+    let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
+    if !kept {
+        check_effect(cx, at, new.effect());
+    }
+}
+
+/// True if the effect, which this release does not know, is that of the stored device too: a later release may have
+/// written it.
+// KEP-5055 r3: "Validation must be prepared to allow unknown enums in stored objects"
+fn is_excused(cx: &Cx<'_, '_>, new: Taint<'_>, stored: Option<List<'_, Taint<'_>>>) -> bool {
+    // A valid list has no more than the limit.
+    let stored = stored.filter(|_| !new.effect().is_empty()).into_iter();
+    let mut stored = stored.flat_map(List::iter).take(cx.profile.limits.taints_per_device);
+    stored.any(|old| is_same_effect(old, new))
+}
+
+/// True if both have that effect for the same key.
+pub fn is_same_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
+    old.key() == new.key() && old.effect() == new.effect()
+}
+
+fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
+    let mut is_wrong = false;
+    names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
+        cx.report(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
+        is_wrong = true;
+    });
+    if is_wrong && let Some(help) = key_hint(key) {
+        cx.help(KEY, help);
+    }
+}
+
+fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
+    if !value.is_empty() {
+        names::label_value(value, cx.profile.label_unit, &mut |detail| {
+            cx.report(VALUE, &at.field("value"), ErrorType::Invalid, BadValue::str(value), detail);
+        });
+    }
+}
+
+fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
+    let at = at.field("effect");
+    if effect.is_empty() {
+        cx.report_covered(EFFECT, &at, ErrorType::Required, BadValue::Omitted, "");
+        let effects = cx.profile.effects;
+        cx.help_with(EFFECT, || suggest::one_of(effects).replacen("use", "set `effect` to", 1));
+    } else if !cx.profile.effects.contains(&effect) {
+        let detail = supported(cx.profile.effects);
+        cx.report_covered(EFFECT, &at, ErrorType::NotSupported, lists::named(cx, effect), detail);
+        explain_effect(cx, EFFECT, &at, effect);
+    }
+}
+
+/// What was probably meant by a key that is none.
+pub fn key_hint(key: &str) -> Option<&'static str> {
+    if key.contains(['=', ':']) {
+        return Some("write `key`, `value` and `effect` as separate fields");
+    }
+    if key.matches('/').count() > 1 {
+        return Some(
+            "a key has at most one slash, between the domain and the name, as in `example.com/broken`",
+        );
+    }
+    let is_odd = |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '/');
+    (key.is_empty() || key.contains(is_odd))
+        .then_some("use a name with an optional domain, such as `example.com/broken`")
+}
+
+/// What was probably meant by an effect that is none.
+pub fn explain_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
+    if effect.eq_ignore_ascii_case("PreferNoSchedule") {
+        return cx.help(
+            rule,
+            "`PreferNoSchedule` is supported only for node taints and their tolerations; for devices, use `NoSchedule` or `NoExecute`",
+        );
+    }
+    let effects = cx.profile.effects;
+    cx.did_you_mean(rule, at, effect, effects);
+}
+
+/// `supported values: "A", "B"`
+pub fn supported(values: &[&str]) -> String {
+    format!("supported values: {}", gofmt::quote_list(values))
+}

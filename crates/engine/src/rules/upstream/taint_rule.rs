@@ -1,0 +1,64 @@
+//! DeviceTaintRule: its selector and its taint. Status is in `status`.
+
+use super::{naming, selectors, taint};
+use crate::admission::DecodedAttributes;
+use crate::rules::{Cx, rules};
+use tollgate_api::equal::same_member;
+use tollgate_api::fields::TAINT_SELECTOR;
+use tollgate_api::view::{Body, TaintRuleSpec, TaintSelector, View};
+use tollgate_document::field::Path;
+
+rules! { Upstream, Deny;
+    /// The driver to select is malformed.
+    DRIVER = "rule-driver",
+    /// The pool to select is malformed.
+    POOL = "rule-pool",
+    /// The device to select is malformed.
+    DEVICE = "rule-device",
+    /// The class to select is malformed (1.33, 1.34).
+    CLASS = "rule-device-class",
+}
+
+// upstream v1.36 ValidateDeviceTaintRule, ValidateDeviceTaintRuleUpdate
+pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+    let Body::Rule(rule) = admission.object.body else { return };
+    if admission.is_status() {
+        return;
+    }
+    let old = admission
+        .old_object
+        .and_then(|old| if let Body::Rule(rule) = old.body { Some(rule.spec()) } else { None });
+    check_spec(cx, &Path::ROOT.field("spec"), rule.spec(), old);
+}
+
+// upstream v1.36 validateDeviceTaintRuleSpec
+fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: TaintRuleSpec<'_>, old: Option<TaintRuleSpec<'_>>) {
+    if let Some(selector) = new.device_selector() {
+        let stored = old.and_then(TaintRuleSpec::device_selector);
+        check_selector(cx, &at.field("deviceSelector"), selector, stored);
+    }
+    taint::check(cx, &at.field("taint"), new.taint(), old.map(TaintRuleSpec::taint));
+}
+
+// upstream v1.34 validateDeviceTaintSelector
+fn check_selector(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    new: TaintSelector<'_>,
+    old: Option<TaintSelector<'_>>,
+) {
+    if let Some(class) = new.device_class_name() {
+        naming::subdomain(cx, CLASS, &at.field("deviceClassName"), class);
+    }
+    if let Some(driver) = new.driver() {
+        naming::driver(cx, DRIVER, &at.field("driver"), driver);
+    }
+    if let Some(pool) = new.pool() {
+        naming::pool(cx, POOL, &at.field("pool"), pool);
+    }
+    if let Some(device) = new.device() {
+        naming::label(cx, DEVICE, &at.field("device"), device);
+    }
+    let stored = old.is_some_and(|old| same_member(new.json(), old.json(), &TAINT_SELECTOR, "selectors"));
+    selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored);
+}

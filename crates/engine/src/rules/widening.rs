@@ -1,0 +1,110 @@
+//! What a change of an object lets its tolerations and selectors match that they did not match before.
+//!
+//! Fixes are held against it: a fix of something that a server accepts must not make it match more. Selectors of rules
+//! and patches are compared as the ratchet compares them, tolerations by the taints they stand for. What cannot be
+//! compared counts as more.
+
+use std::collections::HashMap;
+
+use super::ratchet::is_narrowed;
+use crate::site::{tolerations_of, visit_requests};
+use crate::tolerance::coverage::ToleratedTaints;
+use tollgate_api::view::{Body, DevicePatch, Object, TaintSelector, View as _};
+use tollgate_document::doc::Value;
+use tollgate_document::field::{FieldPath, Path, PathStyle};
+
+/// Something that matches more than before.
+#[derive(Debug)]
+pub struct Widened {
+    /// The toleration or selector.
+    pub at: FieldPath,
+    /// It says nothing at all, so it matches whatever it can.
+    pub is_empty: bool,
+}
+
+/// Compares an object with what it was; `before` is none if no server could read it.
+pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
+    let mut found = Vec::new();
+    tolerations(before, after, &mut found);
+    selectors(before, after, &mut found);
+    found
+}
+
+/// The tolerations of an object, to be looked up by what they match. Of those that differ only in their seconds, the
+/// longest counts, so the cost of a lookup is bounded.
+#[derive(Default)]
+struct Tolerated<'d>(HashMap<Matched<'d>, Vec<ToleratedTaints<'d>>>);
+
+/// A request, and the key and the value that its toleration matches; none is every.
+type Matched<'d> = (String, Option<&'d str>, Option<&'d str>);
+
+impl<'d> Tolerated<'d> {
+    fn add(&mut self, request: String, taints: ToleratedTaints<'d>) {
+        let known = self.0.entry((request, taints.key, taints.value)).or_default();
+        match known.iter_mut().find(|known| known.effects == taints.effects) {
+            Some(shorter) if taints.contains(shorter) => *shorter = taints,
+            Some(_) => {}
+            None => known.push(taints),
+        }
+    }
+
+    fn contains(&self, request: &str, taints: &ToleratedTaints<'d>) -> bool {
+        let (key, value) = (taints.key, taints.value);
+        [(key, value), (key, None), (None, value), (None, None)].into_iter().any(|(key, value)| {
+            let known = self.0.get(&(request.to_owned(), key, value));
+            known.is_some_and(|known| known.iter().any(|known| known.contains(taints)))
+        })
+    }
+}
+
+fn tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+    // The server's path of a request is the same in every version.
+    let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);
+    let mut tolerated = Tolerated::default();
+    if let Some(before) = before {
+        visit_requests(before, &mut |at, request| {
+            for toleration in tolerations_of(request).iter() {
+                tolerated.add(name(at), ToleratedTaints::as_written(toleration));
+            }
+        });
+    }
+    visit_requests(after, &mut |at, request| {
+        let (request_name, at) = (name(at), at.field("tolerations"));
+        for (index, toleration) in tolerations_of(request).iter().enumerate() {
+            if !tolerated.contains(&request_name, &ToleratedTaints::as_written(toleration)) {
+                let is_empty = toleration.json().is_empty();
+                found.push(Widened { at: at.index(index).owned(), is_empty });
+            }
+        }
+    });
+}
+
+fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+    let spec_at = Path::ROOT.field("spec");
+    let (at, old, new) = match (before.map(|before| before.body), after.body) {
+        // A rule without a selector evicts nobody, one with an empty selector everybody.
+        (Some(Body::Rule(old)), Body::Rule(new)) => {
+            (spec_at.field("deviceSelector"), old.spec().device_selector(), new.spec().device_selector())
+        }
+        (_, Body::Rule(new)) => (spec_at.field("deviceSelector"), None, new.spec().device_selector()),
+        (Some(Body::Patch(old)), Body::Patch(new)) => {
+            let (old, new) = (filter(old.spec().devices()), filter(new.spec().devices()));
+            (spec_at.field("devices"), Some(old), Some(new))
+        }
+        _ => return,
+    };
+    let is_wider = match (old, new) {
+        (_, None) => old.is_some(),
+        (None, Some(_)) => true,
+        (Some(old), Some(new)) => !is_narrowed(old, new),
+    };
+    if is_wider {
+        let is_empty = new.is_none_or(|new| new.json().is_empty());
+        found.push(Widened { at: at.owned(), is_empty });
+    }
+}
+
+/// A patch without a filter is for all devices, like one with an empty filter.
+fn filter(patch: DevicePatch<'_>) -> TaintSelector<'_> {
+    patch.filter().unwrap_or(TaintSelector::of(Value::absent()))
+}

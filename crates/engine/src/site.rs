@@ -1,0 +1,313 @@
+//! Where taints, tolerations and selectors are in each kind of object, with the user's path to each.
+//!
+//! Lints, documented limits and policies find them only through this file, so a new kind of object is one arm here and no
+//! change in any rule.
+
+use crate::admission::DecodedAttributes;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{
+    Body, ClaimSpec, Device, DevicePatch, List, Object, Request, RequestBody, SliceSpec, SliceTaint, Taint,
+    TaintRuleSpec, TaintSelector, Toleration, View,
+};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+
+mod parameters;
+mod pods;
+
+pub use parameters::{DriverParameters, visit_parameters};
+pub use pods::{visit_claim_templates, visit_pod_spec};
+
+/// What a list of taints belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaintOwner {
+    /// A device of a slice.
+    Device,
+    /// A slice itself (draft r2).
+    Slice,
+    /// A ResourceSlicePatch, for every device it selects (draft r1).
+    Patch,
+}
+
+/// A list of taints and what it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct TaintList<'d> {
+    /// What they belong to.
+    pub owner: TaintOwner,
+    /// The name of the device, if they all belong to one.
+    device: &'d str,
+    entries: List<'d, SliceTaint<'d>>,
+}
+
+impl<'d> TaintList<'d> {
+    /// No taints.
+    pub fn is_empty(self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries of the list, to be [read](TaintList::read): they are many, and each is two words.
+    pub fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
+        self.entries.value().items()
+    }
+
+    /// The taint of an entry, and the name of the device it is on.
+    #[inline]
+    pub fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
+        match self.owner {
+            TaintOwner::Device | TaintOwner::Patch => (self.device, Taint::of(entry)),
+            TaintOwner::Slice => (SliceTaint::of(entry).device(), SliceTaint::of(entry).taint()),
+        }
+    }
+}
+
+/// One taint and the device it is on.
+#[derive(Clone, Copy, Debug)]
+pub struct LocatedTaint<'d> {
+    pub taint: Taint<'d>,
+    /// The device it is on; empty for a rule or a patch.
+    pub device: &'d str,
+    old: Option<Object<'d>>,
+}
+
+/// Searched items: no valid slice has more devices, no valid list more taints. Bounds the cost of hostile objects.
+const MAX_SEARCHED: usize = 128;
+
+impl<'d> LocatedTaint<'d> {
+    /// The stored taint with the same key, value and effect on the same device.
+    pub fn stored(&self) -> Option<Taint<'d>> {
+        let old = self.old?;
+        let is_same = |stored: &Taint<'_>| {
+            stored.key() == self.taint.key()
+                && stored.value() == self.taint.value()
+                && stored.effect() == self.taint.effect()
+        };
+        match old.body {
+            Body::Rule(rule) => Some(rule.spec().taint()).filter(is_same),
+            Body::Slice(slice) => {
+                let mut devices = slice.spec().devices().iter().take(MAX_SEARCHED);
+                let device = devices.find(|device| device.name() == self.device);
+                let taints = device.map(|device| device.body(old.version).taints());
+                let mut taints = taints.into_iter().flat_map(List::iter).take(MAX_SEARCHED);
+                let mut entries = slice.spec().taints().iter().take(MAX_SEARCHED);
+                taints.find(is_same).or_else(|| {
+                    entries.find_map(|entry| {
+                        (entry.device() == self.device).then(|| entry.taint()).filter(is_same)
+                    })
+                })
+            }
+            Body::Patch(patch) => patch.spec().devices().taints().iter().take(MAX_SEARCHED).find(is_same),
+            _ => None,
+        }
+    }
+}
+
+/// The kind of object that a device selector belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SelectorOwner {
+    /// A DeviceTaintRule; without a selector it is documented to select nothing.
+    Rule,
+    /// A ResourceSlicePatch (draft r1); without a filter it selects everything.
+    Patch,
+}
+
+/// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceSelection<'d> {
+    /// What it belongs to.
+    pub by: SelectorOwner,
+    /// The selector, if there is one; a patch always has one, if only an empty one.
+    pub selector: Option<TaintSelector<'d>>,
+    /// The selector as written, including fields that the profile does not have.
+    pub written: TaintSelector<'d>,
+    /// The taint that the selected devices get; of several, the one with the strongest effect.
+    pub taint: Taint<'d>,
+}
+
+impl DeviceSelection<'_> {
+    /// True if the taint of the selected devices keeps pods from being scheduled or running.
+    pub fn affects_pods(&self) -> bool {
+        matches!(self.taint.effect(), "NoSchedule" | "NoExecute")
+    }
+}
+
+/// Something that rules check, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Site<'p, 'd> {
+    /// A list of taints.
+    Taints {
+        /// Where.
+        at: &'p Path<'p>,
+        taints: TaintList<'d>,
+    },
+    /// One taint, of a device, a slice or a rule.
+    Taint {
+        /// Where.
+        at: &'p Path<'p>,
+        taint: &'p LocatedTaint<'d>,
+    },
+    /// The tolerations of one request or sub-request.
+    Tolerations {
+        /// Where.
+        at: &'p Path<'p>,
+        /// The tolerations.
+        list: List<'d, Toleration<'d>>,
+    },
+    Toleration {
+        /// Where.
+        at: &'p Path<'p>,
+        toleration: Toleration<'d>,
+    },
+    /// The selector of a DeviceTaintRule.
+    Selector {
+        /// Where it is, or would be.
+        at: &'p Path<'p>,
+        /// The selector and what it is for.
+        selection: DeviceSelection<'d>,
+    },
+}
+
+/// Visits every site of the object; none for a status request, which does not change the spec.
+pub fn walk(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    if admission.is_status() {
+        return;
+    }
+    let spec_at = Path::ROOT.field("spec");
+    let version = admission.object.version;
+    match admission.object.body {
+        Body::Slice(slice) => walk_slice(slice.spec(), admission, &spec_at, visit),
+        Body::Claim(claim) => walk_claim(claim.spec(), &spec_at, version, visit),
+        Body::Template(template) => {
+            walk_claim(template.spec().spec(), &spec_at.field("spec"), version, visit);
+        }
+        Body::Rule(rule) => walk_rule(rule.spec(), admission, &spec_at, visit),
+        Body::Patch(patch) => walk_patch(patch.spec().devices(), admission, &spec_at.field("devices"), visit),
+        _ => {}
+    }
+}
+
+fn walk_patch(
+    patch: DevicePatch<'_>,
+    admission: &DecodedAttributes<'_>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
+    let (absent, list) = (TaintSelector::of(Value::absent()), patch.taints());
+    let with = |effect: &str| list.iter().find(|taint| taint.effect() == effect);
+    let strongest = with("NoExecute").or_else(|| with("NoSchedule")).unwrap_or(Taint::of(Value::absent()));
+    // Nothing was removed from a patch: what was written in place of the filter is its own business.
+    let selection = DeviceSelection {
+        by: SelectorOwner::Patch,
+        selector: Some(patch.filter().unwrap_or(absent)),
+        written: absent,
+        taint: strongest,
+    };
+    visit(Site::Selector { at: &at.field("filter"), selection });
+    let taints_at = at.field("taints");
+    let taints = TaintList { owner: TaintOwner::Patch, device: "", entries: List::of(list.value()) };
+    if !taints.is_empty() {
+        visit(Site::Taints { at: &taints_at, taints });
+    }
+    for (index, taint) in list.iter().enumerate() {
+        let taint = LocatedTaint { taint, device: "", old: admission.old_object };
+        visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
+    }
+}
+
+fn walk_rule(
+    spec: TaintRuleSpec<'_>,
+    admission: &DecodedAttributes<'_>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
+    let written = TaintSelector::of(admission.object.written.get("spec").get("deviceSelector"));
+    let (selector, taint) = (spec.device_selector(), spec.taint());
+    let selection = DeviceSelection { by: SelectorOwner::Rule, selector, written, taint };
+    visit(Site::Selector { at: &at.field("deviceSelector"), selection });
+    let taint = LocatedTaint { taint: spec.taint(), device: "", old: admission.old_object };
+    visit(Site::Taint { at: &at.field("taint"), taint: &taint });
+}
+
+fn walk_slice(
+    spec: SliceSpec<'_>,
+    admission: &DecodedAttributes<'_>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(Site<'_, '_>),
+) {
+    let (version, old) = (admission.object.version, admission.old_object);
+    let devices_at = at.field("devices");
+    for (index, device) in spec.devices().iter().enumerate() {
+        let device_at = devices_at.index(index);
+        let body_at = Device::body_at(&device_at, version);
+        let taints_at = body_at.field("taints");
+        let (name, list) = (device.name(), device.body(version).taints());
+        let taints = TaintList { owner: TaintOwner::Device, device: name, entries: List::of(list.value()) };
+        if !taints.is_empty() {
+            visit(Site::Taints { at: &taints_at, taints });
+        }
+        for (index, taint) in list.iter().enumerate() {
+            let taint = LocatedTaint { taint, device: name, old };
+            visit(Site::Taint { at: &taints_at.index(index), taint: &taint });
+        }
+    }
+    let taints_at = at.field("taints");
+    let taints = TaintList { owner: TaintOwner::Slice, device: "", entries: spec.taints() };
+    if !taints.is_empty() {
+        visit(Site::Taints { at: &taints_at, taints });
+    }
+    for (index, entry) in spec.taints().iter().enumerate() {
+        let entry_at = taints_at.index(index);
+        let taint = LocatedTaint { taint: entry.taint(), device: entry.device(), old };
+        visit(Site::Taint { at: &entry.taint_at(&entry_at), taint: &taint });
+    }
+}
+
+fn walk_claim(spec: ClaimSpec<'_>, at: &Path<'_>, version: Version, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    walk_requests(spec, at, version, &mut |at, body| walk_tolerations(body.tolerations(), at, visit));
+}
+
+/// Visits every request and sub-request of a claim or template, tolerations or not.
+pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
+    let spec_at = Path::ROOT.field("spec");
+    match object.body {
+        Body::Claim(claim) => walk_requests(claim.spec(), &spec_at, object.version, visit),
+        Body::Template(template) => {
+            walk_requests(template.spec().spec(), &spec_at.field("spec"), object.version, visit);
+        }
+        _ => {}
+    }
+}
+
+/// The tolerations of a request.
+pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
+    request.tolerations()
+}
+
+fn walk_requests<'d>(
+    spec: ClaimSpec<'d>,
+    at: &Path<'_>,
+    version: Version,
+    visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>),
+) {
+    let devices_at = at.field("devices");
+    let requests_at = devices_at.field("requests");
+    for (index, request) in spec.devices().requests().iter().enumerate() {
+        let request_at = requests_at.index(index);
+        if let Some(exactly) = request.exactly(version) {
+            visit(&Request::exactly_at(&request_at, version), exactly);
+        }
+        let first_at = request_at.field("firstAvailable");
+        for (index, sub) in request.first_available().iter().enumerate() {
+            visit(&first_at.index(index), sub.body());
+        }
+    }
+}
+
+fn walk_tolerations(list: List<'_, Toleration<'_>>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
+    let at = at.field("tolerations");
+    if !list.is_empty() {
+        visit(Site::Tolerations { at: &at, list });
+    }
+    for (index, toleration) in list.iter().enumerate() {
+        visit(Site::Toleration { at: &at.index(index), toleration });
+    }
+}

@@ -1,0 +1,72 @@
+//! Where parameters for drivers are: opaque configurations, and the parameters of classic DRA.
+
+use super::visit_claim_templates;
+use crate::admission::{DecodedAttributes, ResourceClasses};
+use tollgate_api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+
+/// Parameters for a driver.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverParameters<'d> {
+    /// The driver they are for, if it is known: a classic claim names only its class.
+    pub driver: Option<&'d str>,
+    /// What is given, any JSON.
+    pub value: Value<'d>,
+}
+
+/// Visits the parameters that an object has.
+pub fn visit_parameters<'d>(
+    admission: &DecodedAttributes<'d>,
+    classes: Option<&'d ResourceClasses>,
+    visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
+) {
+    let object = admission.object;
+    let driver_of = |spec: ClassicClaimSpec<'_>| classes?.driver(spec.resource_class_name());
+    let spec_at = Path::ROOT.field("spec");
+    let inner_at = spec_at.field("spec");
+    match object.body {
+        Body::Claim(claim) => {
+            visit_configs(claim.spec().devices().config().value(), &spec_at.field("devices"), visit);
+        }
+        Body::Template(template) => {
+            let config = template.spec().spec().devices().config();
+            visit_configs(config.value(), &inner_at.field("devices"), visit);
+        }
+        Body::Class(class) => visit_configs(class.spec().config().value(), &spec_at, visit),
+        Body::ClassicClass(class) => {
+            visit_classic(Some(class.driver_name()), class.parameters(), &Path::ROOT, visit)
+        }
+        Body::ClassicClaim(claim) => {
+            visit_classic(driver_of(claim.spec()), claim.spec().parameters(), &spec_at, visit);
+        }
+        Body::Pods(_) => visit_claim_templates(object, &mut |at, template| {
+            let spec = template.spec();
+            visit_classic(driver_of(spec), spec.parameters(), &template.spec_at(at), visit);
+        }),
+        _ => {}
+    }
+}
+
+fn visit_configs<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>)) {
+    let list_at = at.field("config");
+    for (index, config) in list.items().enumerate() {
+        let Some(opaque) = ClaimConfig::of(config).opaque() else { continue };
+        let config_at = list_at.index(index);
+        let opaque_at = config_at.field("opaque");
+        let parameters = DriverParameters { driver: Some(opaque.driver()), value: opaque.parameters() };
+        visit(&opaque_at.field("parameters"), parameters);
+    }
+}
+
+/// KEP-3063: parameters are optional, and beside the field that says whose they are.
+fn visit_classic<'d>(
+    driver: Option<&'d str>,
+    value: Value<'d>,
+    at: &Path<'_>,
+    visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>),
+) {
+    if !value.is_null() {
+        visit(&at.field("parameters"), DriverParameters { driver, value });
+    }
+}

@@ -1,0 +1,24 @@
+//! Where pod specs are: in a Pod, and in the pod templates of workloads.
+
+use tollgate_api::view::{Body, ClassicTemplate, Object, PodClaims};
+use tollgate_document::field::Path;
+
+/// Visits the PodSpec of an object, if it has one.
+pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
+    if let Body::Pods(pods) = object.body {
+        Path::ROOT.descend(pods.way(), &mut |at| visit(at, pods.spec()));
+    }
+}
+
+/// Visits the templates of claims (KEP-3063) inside of a PodSpec.
+pub fn visit_claim_templates<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, ClassicTemplate<'d>)) {
+    visit_pod_spec(object, &mut |at, spec| {
+        let claims_at = at.field("resourceClaims");
+        for (index, claim) in spec.resource_claims().iter().enumerate() {
+            if let Some(template) = claim.template() {
+                let claim_at = claims_at.index(index);
+                visit(&claim_at.field("template"), template);
+            }
+        }
+    });
+}

@@ -1,0 +1,266 @@
+//! Values as Go prints them: `%q`, `encoding/json` strings, raw JSON and numbers.
+//!
+//! Upstream's messages quote bad values in Go's notation, so ours must too, byte for byte. This is not a JSON
+//! writer for our own output and reads nothing back. Every function is total: any text has exactly one rendering.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+mod printable;
+
+pub use printable::is_printable;
+
+/// The beginning of a text: at most `limit` bytes, whole characters.
+pub fn head(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    let end = (0..=limit).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
+    text.get(..end).unwrap_or_default()
+}
+
+/// Go's `%q`.
+pub fn quote(value: &str) -> String {
+    let mut out = String::with_capacity(value.len() + 2);
+    out.push('"');
+    quote_into(&mut out, value);
+    out.push('"');
+    out
+}
+
+/// Go's `%q` of bytes that need not be UTF-8, such as a text cut in the middle of a character.
+pub fn quote_bytes(value: &[u8]) -> String {
+    let mut out = String::with_capacity(value.len() + 2);
+    out.push('"');
+    for chunk in value.utf8_chunks() {
+        quote_into(&mut out, chunk.valid());
+        for &byte in chunk.invalid() {
+            push_hex(&mut out, "\\x", u32::from(byte), 2);
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The list behind `supported values: `, sorted as upstream sorts it.
+pub fn quote_list(values: &[&str]) -> String {
+    quote_list_within(values, usize::MAX)
+}
+
+/// [`quote_list`]; the text may end anywhere past `max_bytes` bytes.
+pub fn quote_list_within(values: &[&str], max_bytes: usize) -> String {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let mut out = String::new();
+    for (value_idx, value) in sorted.iter().enumerate() {
+        if value_idx > 0 {
+            out.push_str(", ");
+        }
+        if out.len() > max_bytes {
+            break;
+        }
+        out.push_str(&quote(head(value, max_bytes)));
+    }
+    out
+}
+
+/// Appends `value` as `encoding/json` writes a string, quotes and HTML escapes included.
+pub fn json_string(out: &mut String, value: &str) {
+    out.push('"');
+    for letter in value.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' => push_hex(out, "\\u", u32::from(letter), 4),
+            _ => push_html_safe(out, letter),
+        }
+    }
+    out.push('"');
+}
+
+/// Appends raw JSON as `encoding/json` copies what a marshaller returned: blanks outside strings dropped, `<`, `>`,
+/// `&`, U+2028 and U+2029 escaped, everything else (key order, escapes, number spelling) as written.
+pub fn json_raw_compact(out: &mut String, raw: &str) {
+    let mut in_string = false;
+    let mut escaped = false;
+    for letter in raw.chars() {
+        if in_string {
+            push_html_safe(out, letter);
+            in_string = escaped || letter != '"';
+            escaped = !escaped && letter == '\\';
+        } else if !matches!(letter, ' ' | '\t' | '\n' | '\r') {
+            push_html_safe(out, letter);
+            in_string = letter == '"';
+        }
+    }
+}
+
+/// A finite `float64` as `encoding/json` writes it: shortest digits, exponent only below 1e-6 and from 1e21.
+pub fn float(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude == 0.0 || (1e-6..1e21).contains(&magnitude) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        _ => text,
+    }
+}
+
+/// A number of JSON as a Go client sends it that decoded it without a type: an `int64` if the literal is one, otherwise
+/// a `float64`. A literal too large for both stays as it is; Go refuses it.
+pub fn json_number(literal: &str) -> Cow<'_, str> {
+    let is_canonical = |text: &str| {
+        text.len() < 19 && text != "-0" && text.bytes().skip(1).all(|byte| byte.is_ascii_digit())
+    };
+    if is_canonical(literal) {
+        return Cow::Borrowed(literal);
+    }
+    if let Ok(whole) = literal.parse::<i64>() {
+        return Cow::Owned(whole.to_string());
+    }
+    match literal.parse::<f64>() {
+        Ok(number) if number.is_finite() => Cow::Owned(float(number)),
+        _ => Cow::Borrowed(literal),
+    }
+}
+
+fn quote_into(out: &mut String, value: &str) {
+    for letter in value.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            _ if is_printable(letter) => out.push(letter),
+            '\0'..='\x1f' | '\x7f' => push_hex(out, "\\x", u32::from(letter), 2),
+            '\0'..='\u{ffff}' => push_hex(out, "\\u", u32::from(letter), 4),
+            _ => push_hex(out, "\\U", u32::from(letter), 8),
+        }
+    }
+}
+
+fn push_html_safe(out: &mut String, letter: char) {
+    match letter {
+        '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => push_hex(out, "\\u", u32::from(letter), 4),
+        _ => out.push(letter),
+    }
+}
+
+fn push_hex(out: &mut String, escape: &str, number: u32, width: usize) {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{escape}{number:0width$x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted() {
+        for (value, expected) in [
+            ("", r#""""#),
+            ("a b", r#""a b""#),
+            ("a\"\\'<&", r#""a\"\\'<&""#),
+            ("\u{7}\u{8}\u{c}\n\r\t\u{b}", r#""\a\b\f\n\r\t\v""#),
+            ("\0\u{1f}\u{7f}", r#""\x00\x1f\x7f""#),
+            ("\u{85}\u{a0}\u{ad}\u{200b}\u{2028}\u{feff}", r#""\u0085\u00a0\u00ad\u200b\u2028\ufeff""#),
+            ("\u{e0001}\u{10ffff}", r#""\U000e0001\U0010ffff""#),
+            ("é设备🔥\u{fffd}", "\"é设备🔥\u{fffd}\""),
+        ] {
+            assert_eq!(quote(value), expected);
+            assert_eq!(quote_bytes(value.as_bytes()), expected);
+        }
+        assert_eq!(quote_bytes(b"a\xc3"), r#""a\xc3""#);
+        assert_eq!(quote_bytes(b"\xf0\x9f\x94z"), r#""\xf0\x9f\x94z""#);
+        assert_eq!(quote_list(&["NoSchedule", "None", "NoExecute"]), r#""NoExecute", "NoSchedule", "None""#);
+        assert_eq!(quote_list(&[]), "");
+    }
+
+    #[test]
+    fn json_strings() {
+        for (value, expected) in [
+            ("", r#""""#),
+            ("a\"\\/'", r#""a\"\\/'""#),
+            ("<x>&\u{2028}\u{2029}", r#""\u003cx\u003e\u0026\u2028\u2029""#),
+            ("\u{8}\u{c}\n\r\t\u{b}\u{7}\0", r#""\b\f\n\r\t\u000b\u0007\u0000""#),
+            ("\u{7f}\u{ad}\u{200b}é", "\"\u{7f}\u{ad}\u{200b}é\""),
+        ] {
+            let mut out = String::new();
+            json_string(&mut out, value);
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn raw_json() {
+        for (raw, expected) in [
+            ("{ \"b\" : 1,\n\t\"a\":\"<\" }", r#"{"b":1,"a":"\u003c"}"#),
+            (r#" "a \" b\\" "#, r#""a \" b\\""#),
+            (r#"["\u003c" , 1.0e2 ]"#, r#"["\u003c",1.0e2]"#),
+            ("\"\u{2028}&\"", r#""\u2028\u0026""#),
+            ("null", "null"),
+        ] {
+            let mut out = String::new();
+            json_raw_compact(&mut out, raw);
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for (literal, expected) in [
+            ("0", "0"),
+            ("-0", "0"),
+            ("-0.0", "-0"),
+            ("42", "42"),
+            ("-7", "-7"),
+            ("1.0", "1"),
+            ("1.10", "1.1"),
+            ("1e3", "1000"),
+            ("1E+2", "100"),
+            ("1e20", "100000000000000000000"),
+            ("1e21", "1e+21"),
+            ("0.0000001", "1e-7"),
+            ("1e-400", "0"),
+            ("9223372036854775807", "9223372036854775807"),
+            ("9223372036854775808", "9223372036854776000"),
+            ("18446744073709551615", "18446744073709552000"),
+            ("123456789012345678901234567890", "1.2345678901234568e+29"),
+            ("3.141592653589793238462643", "3.141592653589793"),
+            ("1e400", "1e400"),
+        ] {
+            assert_eq!(json_number(literal), expected);
+        }
+    }
+
+    #[test]
+    fn floats() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (0.1, "0.1"),
+            (1e-6, "0.000001"),
+            (1.5e-7, "1.5e-7"),
+            (1e-10, "1e-10"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-1.25e300, "-1.25e+300"),
+        ] {
+            assert_eq!(float(value), expected);
+        }
+    }
+}

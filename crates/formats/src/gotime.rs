@@ -1,0 +1,398 @@
+//! Times of Kubernetes objects: RFC 3339 as Go's `time.Parse` reads it and `metav1.Time` writes it; durations are in
+//! `duration.rs`.
+//!
+//! The errors are Go's texts, byte for byte, so the order of the checks is Go's too. Go is laxer than the RFC: an
+//! hour may have one digit, a fraction may follow a comma, offsets reach 24:60. No clock, no zones but offsets, and
+//! no leap seconds.
+
+mod duration;
+
+use std::fmt::Write as _;
+
+pub use duration::{DurationError, parse_duration};
+
+/// A point in time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Timestamp {
+    /// Whole seconds since 1970-01-01T00:00:00Z.
+    pub seconds: i64,
+    /// The rest, 0 to 999,999,999.
+    pub nanos: u32,
+}
+
+impl Timestamp {
+    /// Go's zero time, the first second of year 1. `metav1.Time` takes it for "not set" and writes `null`.
+    pub const ZERO: Timestamp = Timestamp { seconds: -62_135_596_800, nanos: 0 };
+
+    /// The time of an RFC 3339 text, read as Go reads it.
+    pub fn parse(text: &str) -> Result<Timestamp, String> {
+        parse(text)
+    }
+
+    /// Whether this is Go's zero time.
+    pub fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
+}
+
+/// Parses RFC 3339; the error is Go's message.
+pub fn parse(text: &str) -> Result<Timestamp, String> {
+    if let Some(time) = parse_canonical(text.as_bytes()) {
+        return Ok(time);
+    }
+    parse_layout(text.as_bytes()).map_err(|error| error.text(text))
+}
+
+/// Whole seconds in UTC, as `metav1.Time` is written.
+pub fn rfc3339(time: Timestamp) -> String {
+    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
+    let (year, month, day) = date(days);
+    let sign = if year < 0 { "-" } else { "" };
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", year.unsigned_abs())
+}
+
+/// Whole seconds in UTC, of years with four digits: what [`rfc3339`] gives, without an allocation. Texts of this form
+/// are in the order of their times.
+pub fn written(time: Timestamp) -> Option<[u8; 20]> {
+    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
+    let (year, month, day) = date(days);
+    if !(0..10_000).contains(&year) {
+        return None;
+    }
+    let digit = |number: i64, place: i64| b'0' + u8::try_from(number / place % 10).unwrap_or_default();
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let two = |number: i64| [digit(number, 10), digit(number, 1)];
+    let [[m1, m2], [d1, d2], [h1, h2], [n1, n2], [s1, s2]] = [month, day, hour, minute, second].map(two);
+    let [y1, y2, y3, y4] = [1000, 100, 10, 1].map(|place| digit(year, place));
+    Some([y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'])
+}
+
+/// The form the API server itself writes, `2026-01-02T03:04:05Z`, without the last days of a month: nearly every
+/// time has it, and a slice has a thousand.
+fn parse_canonical(text: &[u8]) -> Option<Timestamp> {
+    let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
+    else {
+        return None;
+    };
+    // Eight digits at a time: outside '0' to '9' one of the two sums reaches the high bit.
+    let is_digits = |digits: [u8; 8]| {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let word = u64::from_le_bytes(digits);
+        (word.wrapping_add(ONES * 0x46) | word.wrapping_sub(ONES * 0x30) | word) & (ONES * 0x80) == 0
+    };
+    if !is_digits([y1, y2, y3, y4, m1, m2, d1, d2]) || !is_digits([h1, h2, n1, n2, s1, s2, b'0', b'0']) {
+        return None;
+    }
+    let pair = |tens: u8, ones: u8| i64::from(tens - b'0') * 10 + i64::from(ones - b'0');
+    let (year, month, day) = (pair(y1, y2) * 100 + pair(y3, y4), pair(m1, m2), pair(d1, d2));
+    let (hour, minute, second) = (pair(h1, h2), pair(n1, n2), pair(s1, s2));
+    if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let seconds = days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(Timestamp { seconds, nanos: 0 })
+}
+
+const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+/// Bytes of a text that messages show.
+const MAX_SHOWN_BYTES: usize = 16 << 10;
+
+enum TimeError<'a> {
+    /// The rest does not match an element of the layout.
+    Shape { rest: &'a [u8], element: &'static str },
+    /// A number is out of range.
+    Range(&'static str),
+    /// There is extra text after the time.
+    Extra(&'a [u8]),
+}
+
+impl TimeError<'_> {
+    #[cold]
+    fn text(&self, whole: &str) -> String {
+        // Both may be megabytes long.
+        let quote = |text: &[u8]| quote(text.get(..MAX_SHOWN_BYTES).unwrap_or(text));
+        let whole = quote(whole.as_bytes());
+        match self {
+            Self::Shape { rest, element } => {
+                format!("parsing time {whole} as \"{LAYOUT}\": cannot parse {} as \"{element}\"", quote(rest))
+            }
+            Self::Range(what) => format!("parsing time {whole}: {what} out of range"),
+            Self::Extra(rest) => format!("parsing time {whole}: extra text: {}", quote(rest)),
+        }
+    }
+}
+
+fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
+    let mut rest = text;
+    let year = year(&mut rest)?;
+    literal(&mut rest, "-")?;
+    let month = two_digits(&mut rest, "01")?;
+    if !(1..=12).contains(&month) {
+        return Err(TimeError::Range("month"));
+    }
+    literal(&mut rest, "-")?;
+    let day = two_digits(&mut rest, "02")?;
+    literal(&mut rest, "T")?;
+    let hour = hour(&mut rest)?;
+    literal(&mut rest, ":")?;
+    let minute = two_digits(&mut rest, "04")?;
+    if minute > 59 {
+        return Err(TimeError::Range("minute"));
+    }
+    literal(&mut rest, ":")?;
+    let second = two_digits(&mut rest, "05")?;
+    if second > 59 {
+        return Err(TimeError::Range("second"));
+    }
+    let nanos = fraction(&mut rest);
+    let offset = offset(&mut rest)?;
+    if !rest.is_empty() {
+        return Err(TimeError::Extra(rest));
+    }
+    // Go checks the day last, when it knows the month and the year.
+    if day < 1 || day > days_in(month, year) {
+        return Err(TimeError::Range("day"));
+    }
+    let seconds = days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    Ok(Timestamp { seconds, nanos })
+}
+
+fn literal<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<(), TimeError<'a>> {
+    *rest = rest.strip_prefix(element.as_bytes()).ok_or(TimeError::Shape { rest, element })?;
+    Ok(())
+}
+
+fn year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+    if let Some((&[a, b, c, d], after)) = rest.split_first_chunk()
+        && let (Some(high), Some(low)) = (two_digit_number(a, b), two_digit_number(c, d))
+    {
+        *rest = after;
+        return Ok(high * 100 + low);
+    }
+    Err(TimeError::Shape { rest, element: "2006" })
+}
+
+fn two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, TimeError<'a>> {
+    if let [a, b, after @ ..] = *rest
+        && let Some(number) = two_digit_number(*a, *b)
+    {
+        *rest = after;
+        return Ok(number);
+    }
+    Err(TimeError::Shape { rest, element })
+}
+
+/// The one field of the layout that Go lets be a single digit (its `15` also reads `3PM`-style hours).
+fn hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+    let (hour, after) = match *rest {
+        [a, b, after @ ..] if two_digit_number(*a, *b).is_some() => (two_digit_number(*a, *b), after),
+        [a, after @ ..] => (two_digit_number(b'0', *a), after),
+        [] => (None, *rest),
+    };
+    let hour = hour.ok_or(TimeError::Shape { rest, element: "15" })?;
+    *rest = after;
+    if hour > 23 { Err(TimeError::Range("hour")) } else { Ok(hour) }
+}
+
+/// A fraction is read although the layout has none. Digits after the ninth are dropped.
+fn fraction(rest: &mut &[u8]) -> u32 {
+    let [b'.' | b',', digits @ ..] = *rest else { return 0 };
+    let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (Some(number), Some(after)) = (digits.get(..length), digits.get(length..)) else { return 0 };
+    if number.is_empty() {
+        return 0;
+    }
+    *rest = after;
+    number
+        .iter()
+        .chain(std::iter::repeat(&b'0'))
+        .take(9)
+        .fold(0, |nanos, &digit| nanos * 10 + u32::from(digit - b'0'))
+}
+
+fn offset<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+    let bad = TimeError::Shape { rest, element: "Z07:00" };
+    if let [b'Z', after @ ..] = *rest {
+        *rest = after;
+        return Ok(0);
+    }
+    let Some((&[sign, h1, h2, b':', m1, m2], after)) = rest.split_first_chunk() else { return Err(bad) };
+    // Go reads the minute only behind a good hour, and its range errors win over a bad sign or minute.
+    let hour = two_digit_number(h1, h2);
+    let minute = hour.and_then(|_| two_digit_number(m1, m2));
+    if hour.is_some_and(|hour| hour > 24) && minute.is_none_or(|minute| minute <= 60) {
+        return Err(TimeError::Range("time zone offset hour"));
+    }
+    if minute.is_some_and(|minute| minute > 60) {
+        return Err(TimeError::Range("time zone offset minute"));
+    }
+    let (Some(hour), Some(minute)) = (hour, minute) else { return Err(bad) };
+    let seconds = (hour * 60 + minute) * 60;
+    *rest = after;
+    match sign {
+        b'+' => Ok(seconds),
+        b'-' => Ok(-seconds),
+        _ => Err(bad),
+    }
+}
+
+fn two_digit_number(a: u8, b: u8) -> Option<i64> {
+    (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_in(month: i64, year: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap(year) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years are counted from March, so that the
+/// leap day is a year's last; 400 years are always 146,097 days.
+pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let month = (month + 9) % 12;
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468
+}
+
+/// The date that is `days` after 1970-01-01; the inverse of [`days_before`].
+pub fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+/// The quoting of Go's `time` package, which is not `%q`: every byte outside ASCII and every control byte below a
+/// space is `\xNN`.
+fn quote(text: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for &byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=0x7f => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_times() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
+            ("2025-08-13T10:11:12.999999999999Z", "2025-08-13T10:11:12Z"),
+            ("2025-08-13T10:11:12,5Z", "2025-08-13T10:11:12Z"),
+            ("2025-08-13T10:11:12+02:00", "2025-08-13T08:11:12Z"),
+            ("2025-08-13T10:11:12-24:60", "2025-08-14T11:11:12Z"),
+            ("2025-08-13T1:11:12Z", "2025-08-13T01:11:12Z"),
+            ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00Z"),
+            ("2000-02-29T23:59:59Z", "2000-02-29T23:59:59Z"),
+            ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"),
+            ("0000-01-01T00:00:00+01:00", "-0001-12-31T23:00:00Z"),
+            ("9999-12-31T23:59:59-01:00", "10000-01-01T00:59:59Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+        ] {
+            let time = parse(text).unwrap();
+            assert_eq!(rfc3339(time), expected, "{text}");
+            assert_eq!(time.is_zero(), text.starts_with("0001"), "{text}");
+        }
+        let halves = [("2025-08-13T10:11:12.5Z", 500_000_000), ("2025-08-13T10:11:12.0000000019Z", 1)];
+        for (text, nanos) in halves {
+            assert_eq!(parse(text), Ok(Timestamp { seconds: 1_755_079_872, nanos }));
+        }
+    }
+
+    #[test]
+    fn every_day_of_the_calendar() {
+        for days in -1_000_000..3_000_000 {
+            let (year, month, day) = date(days);
+            assert_eq!(days_before(year, month, day), days);
+            assert!((1..=12).contains(&month) && (1..=days_in(month, year)).contains(&day));
+        }
+    }
+
+    #[test]
+    fn wrong_shapes() {
+        for (text, rest, element) in [
+            ("", "", "2006"),
+            ("x", "x", "2006"),
+            (" 2025-08-13T10:11:12Z", " 2025-08-13T10:11:12Z", "2006"),
+            ("-2025-08-13T00:00:00Z", "-2025-08-13T00:00:00Z", "2006"),
+            ("10000-01-01T00:00:00Z", "0-01-01T00:00:00Z", "-"),
+            ("1700000000", "000000", "-"),
+            ("2025-1-1T00:00:00Z", "1-1T00:00:00Z", "01"),
+            ("2025-01-1T00:00:00Z", "1T00:00:00Z", "02"),
+            ("2025-08-13", "", "T"),
+            ("2025-08-13 10:11:12Z", " 10:11:12Z", "T"),
+            ("2025-08-13t10:11:12Z", "t10:11:12Z", "T"),
+            ("2025-08-13T", "", "15"),
+            ("2025-08-13Tx", "x", "15"),
+            ("2025-08-13T10", "", ":"),
+            ("2025-08-13T10:1:12Z", "1:12Z", "04"),
+            ("2025-08-13T10:11Z", "Z", ":"),
+            ("2025-08-13T10:11:1Z", "1Z", "05"),
+            ("2025-08-13T10:11:12", "", "Z07:00"),
+            ("2025-08-13T10:11:12z", "z", "Z07:00"),
+            ("2025-08-13T10:11:12.Z", ".Z", "Z07:00"),
+            ("2025-08-13T10:11:12+0200", "+0200", "Z07:00"),
+            ("2025-08-13T10:11:12*02:00", "*02:00", "Z07:00"),
+            ("2025-08-13T10:11:12+0x:99", "+0x:99", "Z07:00"),
+        ] {
+            let expected = format!(
+                r#"parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{element}""#
+            );
+            assert_eq!(parse(text), Err(expected));
+        }
+        assert_eq!(
+            parse("é\"\n\u{7f}").unwrap_err(),
+            "parsing time \"\\xc3\\xa9\\\"\\x0a\u{7f}\" as \"2006-01-02T15:04:05Z07:00\": \
+             cannot parse \"\\xc3\\xa9\\\"\\x0a\u{7f}\" as \"2006\""
+        );
+    }
+
+    #[test]
+    fn out_of_range() {
+        for (text, error) in [
+            ("2025-13-01T00:00:00Z", "month out of range"),
+            ("2025-00-01T00:00:00Z", "month out of range"),
+            ("2025-02-30T00:00:00Z", "day out of range"),
+            ("1900-02-29T00:00:00Z", "day out of range"),
+            ("2025-02-00T00:00:00Z", "day out of range"),
+            ("2025-08-13T24:00:00Z", "hour out of range"),
+            ("2025-08-13T10:61:00Z", "minute out of range"),
+            ("2025-08-13T10:11:60Z", "second out of range"),
+            ("2025-08-13T10:11:12+25:00", "time zone offset hour out of range"),
+            ("2025-08-13T10:11:12+25:xx", "time zone offset hour out of range"),
+            ("2025-08-13T10:11:12x25:00", "time zone offset hour out of range"),
+            ("2025-08-13T10:11:12+24:61", "time zone offset minute out of range"),
+            ("2025-08-13T10:11:12+25:61", "time zone offset minute out of range"),
+            ("2025-08-13T10:11:12Z ", "extra text: \" \""),
+            ("2025-02-30T10:11:12Zé", "extra text: \"\\xc3\\xa9\""),
+        ] {
+            let whole = quote(text.as_bytes());
+            assert_eq!(parse(text), Err(format!("parsing time {whole}: {error}")));
+        }
+    }
+}

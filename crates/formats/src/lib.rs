@@ -1,0 +1,19 @@
+//! The formats of Go and Kubernetes: quoting and numbers ([`gofmt`]), times ([`gotime`]), names ([`names`]), interface
+//! addresses ([`netaddr`]), quantities ([`quantity`]), and text that is safe to print ([`sanitize`]).
+//!
+//! Each module reads one format exactly as Kubernetes does, and has the texts of its errors, byte for byte. Nothing here
+//! knows objects, fields or releases.
+//!
+//! ```
+//! use tollgate_formats::{gofmt, quantity::Quantity};
+//!
+//! assert_eq!(gofmt::quote("a\u{7}"), r#""a\a""#);
+//! assert!(Quantity::parse("40Gi").is_ok());
+//! ```
+
+pub mod gofmt;
+pub mod gotime;
+pub mod names;
+pub mod netaddr;
+pub mod quantity;
+pub mod sanitize;

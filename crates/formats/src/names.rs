@@ -1,0 +1,245 @@
+//! Format checks with Kubernetes' texts: label keys and values, DNS names, identifiers, versions, share ids.
+//!
+//! A check calls `report` once per problem, in upstream's order, with the detail text alone; field paths, error
+//! types and which release uses which check belong to the rules. A clean value calls nothing and allocates
+//! nothing. Lengths are counted in bytes; only the word for them differs between releases.
+
+use std::borrow::Cow;
+
+mod semver;
+mod shapes;
+mod texts;
+mod uuid;
+
+pub use semver::is_semver;
+pub use shapes::{is_c_identifier, is_condition_reason};
+pub use texts::{
+    CIDENT, CIDR, CONDITION_REASON, EXTENDED_RESOURCE, LABEL1123, LOWERCASE_UUID, LVALUE, NO_DOTS, SEMVER,
+    SUBDOMAIN, SUBDOMAIN_CASELESS,
+};
+pub use uuid::{is_lowercase_uuid, uid_problem};
+
+/// The detail text of one problem.
+pub type Problem = Cow<'static, str>;
+
+/// The word of a release in `must be no more than N …`. It never changes what is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Up to 1.34, and for object names later too.
+    Characters,
+    /// From 1.35 for label keys and values.
+    Bytes,
+}
+
+/// How a release begins the text about a label key of three or more parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyWord {
+    /// `a qualified name …`, up to 1.34.
+    QualifiedName,
+    /// `a valid label key …`, from 1.35.
+    LabelKey,
+}
+
+/// A label key: an optional subdomain and `/`, then a name.
+pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(Problem)) {
+    if is_label_key(value) {
+        return;
+    }
+    let (prefix, name) = match value.split_once('/') {
+        None => (None, value),
+        Some((prefix, name)) if !name.contains('/') => (Some(prefix), name),
+        Some(_) => {
+            return report(Cow::Borrowed(match word {
+                KeyWord::QualifiedName => texts::KEY_SHAPE_QUALIFIED,
+                KeyWord::LabelKey => texts::KEY_SHAPE_LABEL,
+            }));
+        }
+    };
+    match prefix {
+        Some("") => report(Cow::Borrowed(texts::PREFIX_EMPTY)),
+        Some(prefix) => {
+            if prefix.len() > SUBDOMAIN_MAX {
+                report(Cow::Borrowed(match unit {
+                    Unit::Characters => "prefix part must be no more than 253 characters",
+                    Unit::Bytes => "prefix part must be no more than 253 bytes",
+                }));
+            }
+            if !shapes::is_subdomain(prefix) {
+                report(Cow::Borrowed(texts::PREFIX_SHAPE));
+            }
+        }
+        None => {}
+    }
+    if name.is_empty() {
+        report(Cow::Borrowed(texts::NAME_EMPTY));
+    } else if name.len() > LABEL_MAX {
+        report(Cow::Borrowed(match unit {
+            Unit::Characters => "name part must be no more than 63 characters",
+            Unit::Bytes => "name part must be no more than 63 bytes",
+        }));
+    }
+    if !shapes::is_qualified(name) {
+        report(Cow::Borrowed(texts::NAME_SHAPE));
+    }
+}
+
+/// True if [`label_key`] reports nothing. One pass: nearly every key is fine.
+pub fn is_label_key(value: &str) -> bool {
+    let (prefix, name) = split_prefix(value);
+    let prefixed = prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_MAX && shapes::is_subdomain(prefix));
+    prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)
+}
+
+/// What stands before and after the last `/`.
+pub fn split_prefix(value: &str) -> (Option<&str>, &str) {
+    // From the end: the part after the slash is the short one.
+    match memchr::memrchr(b'/', value.as_bytes()) {
+        Some(slash) => (value.get(..slash), value.get(slash + 1..).unwrap_or_default()),
+        None => (None, value),
+    }
+}
+
+/// Whether `value` is a DNS-1123 subdomain, of any length.
+pub fn is_subdomain(value: &str) -> bool {
+    shapes::is_subdomain(value)
+}
+
+/// A label value; the empty one is fine.
+pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+    if value.len() > LABEL_MAX {
+        report(Cow::Borrowed(too_long_label(unit)));
+    }
+    if !value.is_empty() && !shapes::is_qualified(value) {
+        report(Cow::Borrowed(LVALUE));
+    }
+}
+
+/// A DNS-1123 label: device and request names, counter sets, namespaces.
+pub fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+    if value.len() > LABEL_MAX {
+        report(Cow::Borrowed(too_long_label(unit)));
+    }
+    if !shapes::is_label(value) {
+        report(Cow::Borrowed(if shapes::is_subdomain(value) { NO_DOTS } else { LABEL1123 }));
+    }
+}
+
+/// Whether it is one.
+pub fn is_dns_label(value: &str) -> bool {
+    value.len() <= LABEL_MAX && shapes::is_label(value)
+}
+
+/// A DNS-1123 subdomain: object, class and node names, pool segments.
+pub fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+    if value.len() > SUBDOMAIN_MAX {
+        report(Cow::Borrowed(too_long_subdomain(unit)));
+    }
+    if !shapes::is_subdomain(value) {
+        report(Cow::Borrowed(SUBDOMAIN));
+    }
+}
+
+/// The case-insensitive subdomain of 1.37 (opaque and result drivers). It reads the value as given, not lowered.
+pub fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
+    if value.len() > SUBDOMAIN_MAX {
+        report(Cow::Borrowed(too_long_subdomain(unit)));
+    }
+    if !shapes::is_subdomain_caseless(value) {
+        report(Cow::Borrowed(SUBDOMAIN_CASELESS));
+    }
+}
+
+/// An object name as a part of a URL path.
+pub fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
+    match value {
+        "." => report(Cow::Borrowed("may not be '.'")),
+        ".." => report(Cow::Borrowed("may not be '..'")),
+        _ => path_segment_prefix(value, report),
+    }
+}
+
+/// A `generateName` as the beginning of a part of a URL path.
+pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
+    if value.contains('/') {
+        report(Cow::Borrowed("may not contain '/'"));
+    }
+    if value.contains('%') {
+        report(Cow::Borrowed("may not contain '%'"));
+    }
+}
+
+/// Whether 1.34 to 1.36 accept an extended resource name; the refusal is [`EXTENDED_RESOURCE`].
+///
+/// upstream v1.36 `IsExtendedResourceName`
+pub fn is_extended_resource_name(value: &str) -> bool {
+    !value.contains(KUBERNETES) && !value.starts_with(REQUESTS) && is_quota_key(value)
+}
+
+/// An extended resource name as 1.37 checks it.
+pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
+    if !value.contains('/') {
+        report(Cow::Borrowed(texts::DOMAIN_PREFIXED));
+    }
+    if value.starts_with(REQUESTS) {
+        report(Cow::Borrowed(texts::NO_REQUESTS));
+    }
+    // Any occurrence of the domain counts, even `notkubernetes.io/`.
+    if value.contains(KUBERNETES) {
+        report(Cow::Borrowed(texts::NO_KUBERNETES));
+    }
+    if !is_quota_key(value) {
+        label_key(&format!("{REQUESTS}{value}"), Unit::Bytes, KeyWord::LabelKey, report);
+    }
+}
+
+/// Go's `strings.ToLower`: every character by its simple mapping; borrowed when nothing changes.
+pub fn lower(value: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if value.bytes().all(is_plain) || value.chars().all(|letter| simple_lower(letter) == letter) {
+        Cow::Borrowed(value)
+    } else {
+        Cow::Owned(value.chars().map(simple_lower).collect())
+    }
+}
+
+const LABEL_MAX: usize = 63;
+const SUBDOMAIN_MAX: usize = 253;
+/// The domain of Kubernetes' own resources.
+const KUBERNETES: &str = "kubernetes.io/";
+/// What a quota puts before the name of an extended resource.
+const REQUESTS: &str = "requests.";
+
+/// Whether `requests.` + `value` is a label key with a prefix, found without building it.
+fn is_quota_key(value: &str) -> bool {
+    value.split_once('/').is_some_and(|(prefix, name)| {
+        prefix.len() + REQUESTS.len() <= SUBDOMAIN_MAX
+            && shapes::is_subdomain(prefix)
+            && name.len() <= LABEL_MAX
+            && shapes::is_qualified(name)
+    })
+}
+
+fn too_long_label(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Characters => "must be no more than 63 characters",
+        Unit::Bytes => "must be no more than 63 bytes",
+    }
+}
+
+fn too_long_subdomain(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Characters => "must be no more than 253 characters",
+        Unit::Bytes => "must be no more than 253 bytes",
+    }
+}
+
+fn simple_lower(letter: char) -> char {
+    match letter {
+        // The one character whose full mapping (`i` and a combining dot) is longer than its simple one.
+        '\u{130}' => 'i',
+        _ => letter.to_lowercase().next().unwrap_or(letter),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Semantic versions as attribute values take them: the grammar of semver.org 2.0.0, nothing more.
+//!
+//! Not an ordering and not a parser with a result: validation only asks whether the text fits. Numbers are never
+//! converted, so their length does not matter. Digits and letters are ASCII.
+
+/// Whether `value` fits upstream's semver expression.
+///
+/// upstream v1.34 `semVerRE`: the core, an optional `-` part without leading zeros in numbers, an optional `+` part.
+pub fn is_semver(value: &str) -> bool {
+    // A build part may contain `-`, a pre-release part no `+`: cut the build off first.
+    let (front, build) = cut(value, '+');
+    let (core, pre) = cut(front, '-');
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|part| part.split('.').all(is_pre_release))
+        && build.is_none_or(|part| part.split('.').all(is_identifier))
+}
+
+fn cut(value: &str, at: char) -> (&str, Option<&str>) {
+    match value.split_once(at) {
+        Some((front, back)) => (front, Some(back)),
+        None => (value, None),
+    }
+}
+
+fn is_number(part: &str) -> bool {
+    let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    digits && (part.len() == 1 || !part.starts_with('0'))
+}
+
+fn is_pre_release(part: &str) -> bool {
+    is_identifier(part) && (is_number(part) || !part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn is_identifier(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semantic_versions() {
+        for (value, valid) in [
+            ("1.2.3", true),
+            ("0.0.0", true),
+            ("1.2.3-alpha.1", true),
+            ("1.2.3-0a.--", true),
+            ("1.2.3+001.-", true),
+            ("1.2.3-a+b-c", true),
+            ("1.2.3--", true),
+            ("99999999999999999999999.0.0", true),
+            ("", false),
+            ("v1.2.3", false),
+            ("1.2", false),
+            ("1.2.3.4", false),
+            ("01.2.3", false),
+            ("1.2.3-01", false),
+            ("1.2.3-", false),
+            ("1.2.3+", false),
+            ("1.2.3+a+b", false),
+            ("1.2.3-a..b", false),
+            ("1.2.3\n", false),
+            ("1.2.\u{663}", false),
+        ] {
+            assert_eq!(is_semver(value), valid, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The shapes behind upstream's expressions, as byte loops.
+//!
+//! Yes or no only: which text a failure prints is decided by the checks. Every loop reads the value once, and
+//! none of them allocates. No shape admits a non-ASCII byte except the caseless subdomain.
+
+/// What a byte can be in a name. One look-up per byte: names are most of what a slice consists of.
+static CLASSES: [u8; 256] = classes();
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DASH: u8 = 4;
+const DOT: u8 = 8;
+const LINE: u8 = 16;
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
+        let letter = byte as u8;
+        #[expect(clippy::indexing_slicing, reason = "below 256, and at compile time")]
+        let slot = &mut table[byte];
+        *slot = match letter {
+            b'a'..=b'z' | b'0'..=b'9' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'-' => DASH,
+            b'.' => DOT,
+            b'_' => LINE,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+}
+
+#[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
+fn class(byte: u8) -> u8 {
+    CLASSES[usize::from(byte)]
+}
+
+/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+pub(super) fn is_label(value: &str) -> bool {
+    framed(value, LOWER, LOWER | DASH)
+}
+
+/// Labels joined by single dots. The labels have no length limit of their own.
+pub(super) fn is_subdomain(value: &str) -> bool {
+    // The empty value and a leading dot fail like a dot after a dot. Branches, not a table of states: they are
+    // predicted, while a look-up would wait for the one before it.
+    let mut last = DOT;
+    for &byte in value.as_bytes() {
+        let class = class(byte);
+        let fits = match class {
+            LOWER => true,
+            DASH => last != DOT,
+            DOT => last == LOWER,
+            _ => false,
+        };
+        if !fits {
+            return false;
+        }
+        last = class;
+    }
+    last == LOWER
+}
+
+/// The subdomain expression under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and U+017F (long s) onto `s`;
+/// no other non-ASCII character folds onto a letter of the class.
+pub(super) fn is_subdomain_caseless(value: &str) -> bool {
+    let alphanumeric =
+        |letter: char| letter.is_ascii_alphanumeric() || letter == '\u{212a}' || letter == '\u{17f}';
+    value.split('.').all(|label| {
+        label.starts_with(alphanumeric)
+            && label.ends_with(alphanumeric)
+            && label.chars().all(|letter| alphanumeric(letter) || letter == '-')
+    })
+}
+
+/// `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
+pub(super) fn is_qualified(value: &str) -> bool {
+    framed(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | LINE)
+}
+
+/// Whether `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`; the refusal is [`CIDENT`](super::CIDENT).
+pub fn is_c_identifier(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
+        && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | LINE) != 0)
+}
+
+/// Whether `value` is a condition reason; the refusal is [`CONDITION_REASON`](super::CONDITION_REASON).
+pub fn is_condition_reason(value: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let bytes = value.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(|&byte| word(byte))
+        && bytes.iter().all(|&byte| word(byte) || byte == b',' || byte == b':')
+}
+
+/// Whether `value` begins and ends with a byte of the `edge` classes and holds nothing but `inner` ones.
+fn framed(value: &str, edge: u8, inner: u8) -> bool {
+    let bytes = value.as_bytes();
+    bytes.first().is_some_and(|&byte| class(byte) & edge != 0)
+        && bytes.last().is_some_and(|&byte| class(byte) & edge != 0)
+        && bytes.iter().all(|&byte| class(byte) & inner != 0)
+}

@@ -1,0 +1,89 @@
+//! Share ids: the two ways releases check that a text is a UUID.
+//!
+//! Up to 1.36 a lenient parser runs first (URN, braces and bare digits parse) and then the normal form is asked
+//! for; 1.37 only knows the normal form. Nothing is converted: both answer for the text alone.
+
+use std::borrow::Cow;
+
+use super::{Problem, texts};
+use crate::gofmt;
+
+/// Whether `value` is a UUID in its normal form, the only one 1.37 takes; the refusal is
+/// [`LOWERCASE_UUID`](super::LOWERCASE_UUID).
+pub fn is_lowercase_uuid(value: &str) -> bool {
+    is_dashed(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+/// What 1.34 to 1.36 say about a share id, if anything.
+///
+/// upstream v1.36 `validateUID`, on top of the lenient parser of its UUID library.
+pub fn uid_problem(value: &str) -> Option<Problem> {
+    let bytes = value.as_bytes();
+    let parses = match bytes.len() {
+        36 => is_dashed(bytes),
+        32 => bytes.iter().all(u8::is_ascii_hexdigit),
+        45 => {
+            let (scheme, rest) = bytes.split_at_checked(9)?;
+            if !scheme.eq_ignore_ascii_case(b"urn:uuid:") {
+                let scheme = gofmt::quote_bytes(scheme);
+                return Some(Cow::Owned(format!("error validating uid: invalid urn prefix: {scheme}")));
+            }
+            is_dashed(rest)
+        }
+        38 => match bytes {
+            [b'{', inner @ .., b'}'] => is_dashed(inner),
+            _ => return Some(Cow::Borrowed(texts::UID_BRACKETS)),
+        },
+        length => return Some(Cow::Owned(format!("error validating uid: invalid UUID length: {length}"))),
+    };
+    if !parses {
+        Some(Cow::Borrowed(texts::UID_FORMAT))
+    } else if is_lowercase_uuid(value) {
+        None
+    } else {
+        Some(Cow::Borrowed(texts::UID_NORMAL))
+    }
+}
+
+/// 36 bytes, 8-4-4-4-12 hexadecimal digits of either case.
+fn is_dashed(bytes: &[u8]) -> bool {
+    bytes.len() == 36
+        && bytes.iter().enumerate().all(|(idx, byte)| match idx {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_ids() {
+        let normal = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+        for (value, problem) in [
+            (normal.to_owned(), None),
+            (String::new(), Some("error validating uid: invalid UUID length: 0")),
+            ("é".to_owned(), Some("error validating uid: invalid UUID length: 2")),
+            (normal.to_uppercase(), Some(texts::UID_NORMAL)),
+            (normal.replace('-', ""), Some(texts::UID_NORMAL)),
+            (format!("{{{normal}}}"), Some(texts::UID_NORMAL)),
+            (format!("URN:uuid:{normal}"), Some(texts::UID_NORMAL)),
+            (format!("({normal})"), Some(texts::UID_BRACKETS)),
+            (
+                format!("urn:uid:\"{normal}"),
+                Some("error validating uid: invalid urn prefix: \"urn:uid:\\\"\""),
+            ),
+            (
+                format!("12345678é{}", "a".repeat(35)),
+                Some("error validating uid: invalid urn prefix: \"12345678\\xc3\""),
+            ),
+            (normal.replace('6', "g"), Some(texts::UID_FORMAT)),
+            (normal.replace('-', "_"), Some(texts::UID_FORMAT)),
+            ("z".repeat(32), Some(texts::UID_FORMAT)),
+        ] {
+            assert_eq!(uid_problem(&value).as_deref(), problem, "{value}");
+            assert_eq!(is_lowercase_uuid(&value), problem.is_none(), "{value}");
+        }
+    }
+}

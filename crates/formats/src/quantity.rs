@@ -1,0 +1,278 @@
+//! `resource.Quantity`: amounts such as `40Gi`, `500m` or `1e3`, exact, with upstream's texts.
+//!
+//! Upstream keeps an amount either as an `int64` with a power of ten or as an unbounded decimal, and the difference
+//! shows (which texts are kept as written, how a value is rounded or wraps), so both are here. Not a general number
+//! type: no multiplication, no floats. Parsing a usual quantity allocates nothing and borrows its text; no input
+//! makes an operation cost more than its length.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+mod canonical;
+mod decimal;
+mod parse;
+
+use decimal::{Buffer, Decimal, View};
+
+/// An exact amount and how it was written.
+#[derive(Clone, Debug)]
+pub struct Quantity<'a> {
+    amount: Amount,
+    format: Format,
+    /// The text as given, when upstream keeps it.
+    text: Option<&'a str>,
+}
+
+/// Why a text is no quantity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParseError {
+    /// The text does not have the shape of a quantity.
+    FormatWrong,
+    /// There is no such suffix.
+    Suffix,
+    /// There is no digit.
+    Numeric,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    DecimalExponent,
+    BinarySI,
+    DecimalSI,
+}
+
+#[derive(Clone, Debug)]
+enum Amount {
+    /// `value` times `10^scale`.
+    Int { value: i64, scale: i32 },
+    /// `places` is how many decimal places upstream's number carries; the number itself never has more.
+    Decimal { number: Decimal, places: u32 },
+}
+
+/// Places a sum, or an exact text, may have. Upstream has no limit and takes minutes instead.
+const MAX_PLACES: u32 = 1024;
+
+impl ParseError {
+    /// The text upstream gives.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::FormatWrong => {
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            }
+            Self::Suffix => "unable to parse quantity's suffix",
+            Self::Numeric => "unable to parse numeric part of quantity",
+        }
+    }
+}
+
+impl<'a> Quantity<'a> {
+    /// Zero, which is also what `null` and an absent quantity are.
+    pub const ZERO: Quantity<'static> =
+        Quantity { amount: Amount::Int { value: 0, scale: 0 }, format: Format::DecimalSI, text: None };
+
+    /// Reads the text between a JSON string's quotes, without unescaping, or a JSON number. Blanks around it are
+    /// dropped.
+    pub fn parse(raw: &'a str) -> Result<Quantity<'a>, ParseError> {
+        parse::parse(raw.trim())
+    }
+
+    /// The amount as messages and JSON print it: the text as given where upstream keeps it, else the canonical form.
+    pub fn text(&self) -> Cow<'a, str> {
+        match self.text {
+            Some(text) => Cow::Borrowed(text),
+            None if self.is_zero() => Cow::Borrowed("0"),
+            None => Cow::Owned(self.with_view(|view| canonical::text(view, self.format))),
+        }
+    }
+
+    /// The amount as a plain decimal with all the places it was written with: `1000m` is `1.000`. 1.37 tells valid
+    /// values apart by this text. Beyond a thousand zeros the exponent stays.
+    pub fn exact_text(&self) -> String {
+        let places = self.places();
+        self.with_view(|view| {
+            let mut out = String::new();
+            if view.negative {
+                out.push('-');
+            }
+            let zeros = view.exponent + i64::from(places);
+            let (zeros, exponent) = if zeros > i64::from(MAX_PLACES) { (0, zeros) } else { (zeros, 0) };
+            let mut digits = view.digits.to_vec();
+            if !digits.is_empty() {
+                digits.resize(digits.len() + usize::try_from(zeros).unwrap_or(0), 0);
+            }
+            let places = usize::try_from(places).unwrap_or(0);
+            let missing = (places + 1).saturating_sub(digits.len());
+            digits.splice(0..0, std::iter::repeat_n(0, missing));
+            let (whole, fraction) = digits.split_at_checked(digits.len() - places).unwrap_or((&digits, &[]));
+            decimal::push_digits(&mut out, whole);
+            if !fraction.is_empty() {
+                out.push('.');
+                decimal::push_digits(&mut out, fraction);
+            }
+            if exponent > 0 {
+                let _ = write!(out, "e{exponent}");
+            }
+            out
+        })
+    }
+
+    /// Upstream's `Value()`: whole units, rounded up in upstream's ways. Too large an amount wraps or reads 0.
+    pub fn value(&self) -> i64 {
+        self.scaled(0)
+    }
+
+    /// Upstream's `MilliValue()`: thousandths, with the same rounding and wrapping.
+    pub fn milli_value(&self) -> i64 {
+        self.scaled(3)
+    }
+
+    /// -1, 0 or 1.
+    pub fn sign(&self) -> i8 {
+        match &self.amount {
+            Amount::Int { value, .. } if *value == 0 => 0,
+            Amount::Int { value, .. } if *value < 0 => -1,
+            Amount::Int { .. } => 1,
+            Amount::Decimal { number, .. } => number.view().sign(),
+        }
+    }
+
+    /// Whether the amount is zero, however it is written.
+    pub fn is_zero(&self) -> bool {
+        self.sign() == 0
+    }
+
+    /// Whether the amount is no whole number. `1.0` is one.
+    pub fn is_fractional(&self) -> bool {
+        self.with_view(|view| view.split(0).2)
+    }
+
+    /// Whether the amount is a whole number of thousandths that an `int64` holds.
+    pub fn fits_milli(&self) -> bool {
+        self.with_view(|view| {
+            let (_, _, inexact) = view.split(-3);
+            let mut buffer = Buffer::default();
+            let bound = View::of_int(if view.negative { i64::MIN } else { i64::MAX }, -3, &mut buffer);
+            !inexact && view.compare_magnitude(bound).is_le()
+        })
+    }
+
+    /// Whether the amount is larger than the largest `int64`.
+    pub fn exceeds_i64(&self) -> bool {
+        let mut buffer = Buffer::default();
+        let most = View::of_int(i64::MAX, 0, &mut buffer);
+        self.with_view(|view| view.compare(most).is_gt())
+    }
+
+    /// The sum, in the format of `self` (of `other` when `self` is zero). `None` when the sum has more places than
+    /// anyone can mean, as in `1e2000000000` plus `1`.
+    pub fn add(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
+        let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_PLACES)))?;
+        let places = self.places().max(other.places());
+        let format = if self.is_zero() { other.format } else { self.format };
+        Some(Quantity { amount: Amount::Decimal { number, places }, format, text: None })
+    }
+
+    /// The amount with the other sign.
+    #[must_use]
+    pub fn negated(&self) -> Quantity<'static> {
+        let number = self.with_view(|view| {
+            View { negative: !view.negative && !view.digits.is_empty(), ..view }.to_decimal()
+        });
+        let amount = Amount::Decimal { number, places: self.places() };
+        Quantity { amount, format: self.format, text: None }
+    }
+
+    /// The amount without the text it was read from; it prints in the canonical form.
+    #[must_use]
+    pub fn into_owned(self) -> Quantity<'static> {
+        Quantity { amount: self.amount, format: self.format, text: None }
+    }
+
+    fn places(&self) -> u32 {
+        match &self.amount {
+            Amount::Int { scale, .. } => u32::try_from(-i64::from(*scale)).unwrap_or(0),
+            Amount::Decimal { places, .. } => *places,
+        }
+    }
+
+    fn with_view<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
+        match &self.amount {
+            Amount::Int { value, scale } => {
+                let mut buffer = Buffer::default();
+                look(View::of_int(*value, i64::from(*scale), &mut buffer))
+            }
+            Amount::Decimal { number, .. } => look(number.view()),
+        }
+    }
+
+    /// upstream v1.36 `ScaledValue` for `10^-shift`
+    fn scaled(&self, shift: u32) -> i64 {
+        match &self.amount {
+            Amount::Int { value, scale } => scaled_int(*value, i64::from(*scale) + i64::from(shift)),
+            Amount::Decimal { number, places } => scaled_decimal(number.view(), *places, shift),
+        }
+    }
+}
+
+impl Ord for Quantity<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.with_view(|a| other.with_view(|b| a.compare(b)))
+    }
+}
+
+impl PartialOrd for Quantity<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By amount: `1` equals `1000m`, as in upstream's semantic comparison.
+impl PartialEq for Quantity<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Quantity<'_> {}
+
+/// upstream v1.36 `AsScaledInt64`: down with rounding away from zero; up with a wrapped product where upstream has
+/// a multiplication of its own for the power, and 0 where it loops.
+fn scaled_int(value: i64, power: i64) -> i64 {
+    let Some(up) = u32::try_from(power).ok() else {
+        let factor = u32::try_from(-power).ok().and_then(|down| 10_i64.checked_pow(down));
+        return factor.map_or(value.signum(), |factor| {
+            value / factor + if value % factor == 0 { 0 } else { value.signum() }
+        });
+    };
+    let product = 10_i64.checked_pow(up).and_then(|factor| value.checked_mul(factor));
+    match up {
+        _ if value == 0 => 0,
+        0 | 1 | 2 | 3 | 6 | 9 => value.wrapping_mul(10_i64.wrapping_pow(up)),
+        _ => product.unwrap_or(0),
+    }
+}
+
+/// upstream v1.36 `scaledValue`: it adds one for any remainder, also below zero, and takes the short way through an
+/// `int64` for every negative number, so a large one wraps before it is divided.
+fn scaled_decimal(view: View<'_>, places: u32, shift: u32) -> i64 {
+    let signed = |bits: u64| if view.negative { bits.wrapping_neg() } else { bits }.cast_signed();
+    let unscaled = || signed(decimal::low_bits(view.digits, view.exponent + i64::from(places)));
+    if view.digits.is_empty() {
+        return 0;
+    }
+    match places.checked_sub(shift) {
+        None | Some(0) => unscaled().wrapping_mul(10_i64.wrapping_pow(shift.saturating_sub(places))),
+        Some(down) if view.negative => {
+            let divisor = 10_i64.wrapping_pow(down);
+            unscaled() / divisor + i64::from(unscaled() % divisor != 0)
+        }
+        Some(_) => {
+            let (digits, zeros, inexact) = view.split(-i64::from(shift));
+            signed(decimal::low_bits(digits, zeros)).wrapping_add(i64::from(inexact))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

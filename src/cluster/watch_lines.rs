@@ -1,0 +1,100 @@
+//! The lines of a watch, of which none takes more memory than an object may.
+//!
+//! Invariant: a line that is too long costs itself, and not the watch.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http_body::Body as _;
+use kube::client::Body;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::client::{ApiError, HEAD, append, decode_lossy, error_chain};
+use super::page::OBJECT_BYTES;
+
+/// Longer lines are read one at a time, whoever watches.
+const SHORT_LINE: usize = 256 << 10;
+
+/// The response to a watch.
+pub(super) struct WatchLines {
+    body: Body,
+    unread: Vec<u8>,
+    /// Bytes already searched for a line break.
+    scanned: usize,
+    /// Only the beginning of the line is in `unread`; the rest is dropped as it comes.
+    is_too_long: bool,
+    large: Arc<Semaphore>,
+    /// Held from the time that a line is long to the next one.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// A line of a watch.
+#[derive(Debug)]
+pub(super) enum WatchLine {
+    /// An event.
+    Event(String),
+    /// The beginning of an event that is longer than what is read of one.
+    TooLong(String),
+}
+
+impl WatchLines {
+    /// `large` is held while a long line is in memory.
+    pub(super) fn new(body: Body, large: Arc<Semaphore>) -> WatchLines {
+        WatchLines { body, unread: Vec::new(), scanned: 0, is_too_long: false, large, permit: None }
+    }
+
+    /// The next line; `None` at the end of the response. Cancel safe: received bytes are kept.
+    pub(super) async fn next(&mut self) -> Result<Option<WatchLine>, ApiError> {
+        if self.unread.len() <= SHORT_LINE && !self.is_too_long {
+            // What was long has been handed on and read by now.
+            self.permit = None;
+        }
+        loop {
+            let rest = self.unread.get(self.scanned..).unwrap_or_default();
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let rest = self.unread.split_off(self.scanned + end + 1);
+                let line = decode_lossy(std::mem::replace(&mut self.unread, rest));
+                self.scanned = 0;
+                if std::mem::take(&mut self.is_too_long) {
+                    return Ok(Some(WatchLine::TooLong(line)));
+                }
+                if line.trim().is_empty() {
+                    continue;
+                }
+                return Ok(Some(WatchLine::Event(line)));
+            }
+            if self.unread.len() > OBJECT_BYTES {
+                self.unread.truncate(HEAD);
+                self.unread.shrink_to_fit();
+                self.is_too_long = true;
+            } else if self.is_too_long {
+                self.unread.truncate(HEAD);
+            }
+            self.scanned = self.unread.len();
+            if self.unread.len() > SHORT_LINE && self.permit.is_none() {
+                self.permit = self.large.clone().acquire_owned().await.ok();
+            }
+            match poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await {
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        append(&mut self.unread, &bytes);
+                    }
+                }
+                Some(Err(error)) => return Err(ApiError::Unreachable(error_chain(&error))),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next line, for those who watch objects of their own: a line that is too long is an error.
+    pub(super) async fn next_event(&mut self) -> Result<Option<String>, ApiError> {
+        match self.next().await? {
+            None => Ok(None),
+            Some(WatchLine::Event(line)) => Ok(Some(line)),
+            Some(WatchLine::TooLong(_)) => Err(ApiError::Unreachable(format!(
+                "the response has a line of more than {OBJECT_BYTES} bytes"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The pages of rules, `docs/rules`: what `explain`, editors and SARIF show about a rule. A test compares them with the
+//! table of rules.
+
+use tollgate_document::finding::RuleId;
+
+/// Name and text, sorted by name (`build.rs`).
+static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// The page about a rule; empty if there is none.
+pub fn page(rule: RuleId) -> &'static str {
+    let found = PAGES.binary_search_by_key(&rule.0, |(name, _)| name).ok();
+    found.and_then(|index| PAGES.get(index)).map_or("", |(_, text)| text)
+}
