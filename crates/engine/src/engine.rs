@@ -153,12 +153,6 @@ impl Engine {
         self.rules.has(rule)
     }
 
-    /// Replaces the rules.
-    #[must_use]
-    pub fn with_rules(self, rules: RuleSet) -> Engine {
-        Engine { rules, ..self }
-    }
-
     /// Replaces the policies.
     #[must_use]
     pub fn with_policies(self, policies: Arc<PolicySet>) -> Engine {

@@ -155,19 +155,12 @@ pub struct Findings {
     /// How many of which rule, in the order they came: a few rules, and a million findings.
     left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
-    found: usize,
 }
 
 impl Findings {
     /// None yet.
     pub fn within(budget: FindingBudget) -> Findings {
         Findings { budget, ..Findings::default() }
-    }
-
-    /// How many there were, those that are left out included.
-    #[inline]
-    pub fn found(&self) -> usize {
-        self.found
     }
 
     /// What may still be said.
@@ -195,7 +188,6 @@ impl Findings {
     pub fn push(&mut self, mut finding: Finding) -> bool {
         let is_kept = self.budget.take(&mut finding);
         if is_kept {
-            self.found += 1;
             self.kept.push(finding);
         } else {
             self.leave_out(finding.rule, 1);
@@ -208,17 +200,11 @@ impl Findings {
         self.kept.last_mut()
     }
 
-    /// One was found that need not be told.
-    pub fn pass(&mut self) {
-        self.found += 1;
-    }
-
     /// Counts so many of a rule that nobody has written.
     pub fn leave_out(&mut self, rule: RuleId, count: usize) {
         if count == 0 {
             return;
         }
-        self.found += count;
         match self.left_out.iter_mut().find(|(known, _)| *known == rule) {
             Some((_, counted)) => *counted += count,
             None => self.left_out.push((rule, count)),
@@ -227,12 +213,7 @@ impl Findings {
 
     /// Where it is now, to come back to.
     pub fn mark(&self) -> Mark {
-        Mark {
-            kept: self.kept.len(),
-            left_out: self.left_out.clone(),
-            budget: self.budget,
-            found: self.found,
-        }
+        Mark { kept: self.kept.len(), left_out: self.left_out.clone(), budget: self.budget }
     }
 
     /// Forgets all since then.
@@ -242,7 +223,6 @@ impl Findings {
             kept: std::mem::take(&mut self.kept),
             left_out: mark.left_out,
             budget: mark.budget,
-            found: mark.found,
         };
     }
 
@@ -267,7 +247,6 @@ pub struct Mark {
     kept: usize,
     left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
-    found: usize,
 }
 
 #[cfg(test)]
@@ -300,7 +279,6 @@ mod tests {
         }
         let count = findings.kept().len();
         assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
-        assert_eq!(findings.found(), 1_000);
         assert!(findings.is_cut() && findings.budget().is_full());
         assert_eq!(findings.into_parts().1, [(RuleId("a"), 1_000 - count)].into());
     }

@@ -1,10 +1,11 @@
 //! Items of a list that occurred before. Short lists cost no allocation, long ones are remembered.
 
 use std::collections::HashMap;
-use std::collections::hash_map::{Entry, RandomState};
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::fast::FixedState;
+use foldhash::quality::RandomState;
 
 /// Lists longer than this are remembered instead of searched.
 const SEARCHED: usize = 64;
@@ -36,7 +37,7 @@ pub(super) fn each<'d, T: Copy>(
             earlier.find(|(_, earlier)| identity(*earlier) == this)
         } else {
             let known = many.get_or_insert_with(|| {
-                let mut known = FirstItems { items: HashMap::new(), keys: RandomState::new() };
+                let mut known = FirstItems { items: HashMap::new(), keys: RandomState::default() };
                 for (index, item) in items.clone().take(index) {
                     known.find_or_keep(index, item, identity(item), &identity);
                 }

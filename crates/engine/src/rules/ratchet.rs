@@ -20,8 +20,9 @@ pub use extent::{Extent, extent, is_same_taint};
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+
+use foldhash::quality::RandomState;
 
 use super::RuleSet;
 use tollgate_api::view::{Object, SliceTaint, Taint, View as _};
@@ -73,7 +74,7 @@ impl KnownFaults {
         KnownFaults {
             said: HashMap::new(),
             extent,
-            keys: RandomState::new(),
+            keys: RandomState::default(),
             stored: SearchedObject::default(),
             new: SearchedObject::default(),
         }
