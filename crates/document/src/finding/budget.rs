@@ -219,11 +219,8 @@ impl Findings {
     /// Forgets all since then.
     pub fn reset(&mut self, mark: Mark) {
         self.kept.truncate(mark.kept);
-        *self = Findings {
-            kept: std::mem::take(&mut self.kept),
-            left_out: mark.left_out,
-            budget: mark.budget,
-        };
+        *self =
+            Findings { kept: std::mem::take(&mut self.kept), left_out: mark.left_out, budget: mark.budget };
     }
 
     /// Takes out those, from the given one on, that `excused` says of.
