@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::source::documents;
-use tollgate_engine::impact::patches::apply_patches;
+use tollgate_engine::impact::other_apis::patches::apply_patches;
 
 fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     let documents: Vec<_> = documents(text).map(|document| document.expect("YAML")).collect();

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::source::documents;
-use tollgate_engine::impact::replacement::{ReplacementInput, forecast_replacements};
+use tollgate_engine::impact::other_apis::replacement::{ReplacementInput, forecast_replacements};
 use tollgate_formats::gotime;
 
 /// One line per process group: what is said of it, and the clock times of being detected, marked and replaced.

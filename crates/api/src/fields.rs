@@ -119,10 +119,8 @@ const QUANTITIES: Ty = Ty::Map { key: "QualifiedName", value: &Ty::Quantity };
 
 // After the macros, which they use.
 mod claim;
-mod classic;
-mod foundationdb;
 mod meta;
-mod patch;
+mod other_apis;
 mod pod;
 mod rule;
 mod slice;
@@ -131,15 +129,15 @@ mod taint;
 
 pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
 pub use meta::OWNER_REFERENCE;
-pub use patch::DEVICE_PATCH_FILTER;
+pub use other_apis::patch::DEVICE_PATCH_FILTER;
 pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
 pub use slice::{CONSUMPTION, COUNTER_SET};
 pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};
-use classic::{CLASSIC_CLAIM, CLASSIC_CLASS};
-use foundationdb::FOUNDATION_DB_CLUSTER;
-use patch::PATCH;
+use other_apis::classic::{CLASSIC_CLAIM, CLASSIC_CLASS};
+use other_apis::foundationdb::FOUNDATION_DB_CLUSTER;
+use other_apis::patch::PATCH;
 use pod::{CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, POD, REPLICA_SET, STATEFUL_SET};
 use rule::{CLASS, TAINT_RULE};
 use slice::{SLICE, SLICE_V1ALPHA3, SLICE_V1BETA1};

@@ -5,11 +5,9 @@
 //! [`Device::body_at`] and [`Request::exactly_at`] are the only code that knows.
 
 mod claim;
-mod classic;
-mod foundationdb;
 mod list;
 mod meta;
-mod patch;
+mod other_apis;
 mod pod;
 mod pod_claims;
 mod slice;
@@ -21,15 +19,15 @@ pub use claim::{
     Claim, ClaimConfig, ClaimSpec, Class, ClassConfig, ClassSpec, Constraint, Derived, DeviceClaim, Opaque,
     RequestBody, Selector, SubRequest, Template,
 };
-pub use classic::{
-    ClassicClaim, ClassicClaimSpec, ClassicClaimStatus, ClassicClass, ClassicTemplate, SchedulingStatus,
-};
-pub use foundationdb::{FoundationDbCluster, Replacements, TaintOption};
 pub use list::{List, Map, Strings};
 pub use meta::{
     Condition, ManagedFields, NodeRequirement, NodeSelector, NodeTerm, ObjectMeta, OwnerReference,
 };
-pub use patch::{DevicePatch, SlicePatch};
+pub use other_apis::classic::{
+    ClassicClaim, ClassicClaimSpec, ClassicClaimStatus, ClassicClass, ClassicTemplate, SchedulingStatus,
+};
+pub use other_apis::foundationdb::{FoundationDbCluster, Replacements, TaintOption};
+pub use other_apis::patch::{DevicePatch, SlicePatch};
 pub use pod::{Budget, Pod, PodClaimStatus, PodResourceClaim};
 pub use pod_claims::{Container, ContainerClaim, PodClaim, PodClaims, Pods};
 pub use slice::{

@@ -15,13 +15,12 @@ mod eviction;
 mod fields;
 mod interner;
 mod kinds;
-pub mod patches;
+pub mod other_apis;
 mod placement;
 mod rate_limit;
 mod read;
 mod reason;
 mod record;
-pub mod replacement;
 mod shape;
 mod shed;
 mod slots;
@@ -136,7 +135,7 @@ impl ProposedChange {
     /// are the change. `None` if that patch selects no device of the slice.
     pub fn patched(
         slice: Value<'_>,
-        patched: &[patches::PatchedDevice<'_>],
+        patched: &[other_apis::patches::PatchedDevice<'_>],
         name: &str,
         state: &mut Snapshot,
         now: Timestamp,
@@ -147,7 +146,7 @@ impl ProposedChange {
         let patch = ProposedPatch {
             name: name.into(),
             devices: own().map(|device| device.device.into()).collect(),
-            is_conditional: own().any(patches::PatchedDevice::is_conditional),
+            is_conditional: own().any(other_apis::patches::PatchedDevice::is_conditional),
         };
         let slice = read::name_of(view::Slice::of(slice).metadata()).into();
         let is_selected = !patch.devices.is_empty();

@@ -16,7 +16,7 @@ use crate::cli::version::Output;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::doc::{Change, Doc, New, Value, apply};
-use tollgate_engine::impact::patches::{PatchedDevice, apply_patches, is_conditional};
+use tollgate_engine::impact::other_apis::patches::{PatchedDevice, apply_patches, is_conditional};
 use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;

@@ -11,7 +11,9 @@ use crate::cli::version::Output;
 use crate::cli::{table, to_json};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
-use tollgate_engine::impact::replacement::{Forecast, ReplacementInput, forecast_replacements, is_same};
+use tollgate_engine::impact::other_apis::replacement::{
+    Forecast, ReplacementInput, forecast_replacements, is_same,
+};
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 

@@ -1,7 +1,7 @@
 //! Pods and what makes pods, as far as claims are concerned: everything else is let be.
 
-use super::classic::CLAIM_TEMPLATE;
 use super::meta::{API_VERSION, KIND, META};
+use super::other_apis::classic::CLAIM_TEMPLATE;
 use super::{meta_struct, open};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty, Unlisted};

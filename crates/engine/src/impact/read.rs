@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::interner::{InternedStr, StringInterner};
-use super::patches::PatchedDevice;
+use super::other_apis::patches::PatchedDevice;
 use super::placement::Placement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassSelection,

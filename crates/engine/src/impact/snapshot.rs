@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use super::cost;
 use super::interner::{InternedStr, StringInterner};
 use super::kinds::{SnapshotKind, is_unknown_resource_version, version_of};
-use super::patches::PatchedDevice;
+use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
 use super::shape;

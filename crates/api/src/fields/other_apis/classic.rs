@@ -1,27 +1,27 @@
 //! Classic DRA (KEP-3063), group `cdi.k8s.io`: ResourceClass, ResourceClaim, and the template inside of a Pod.
 
-use super::meta::{API_VERSION, KIND, META, NODES, OWNER_REFERENCE};
-use super::{STRINGS, api};
+use crate::fields::meta::{API_VERSION, KIND, META, NODES, OWNER_REFERENCE};
+use crate::fields::{STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
-pub(super) static CLASSIC_CLASS: StructTy =
+pub(in crate::fields) static CLASSIC_CLASS: StructTy =
     api("ResourceClass", &[API_VERSION, KIND, META, a!("driverName", Ty::Str), f!("parameters", Ty::Raw)]);
 
-pub(super) const CLASS_NAME: Field = a!("resourceClassName", Ty::Str);
-pub(super) const PARAMETERS: Field = f!("parameters", Ty::Raw);
-pub(super) const MODE: Field = f!("allocationMode", Ty::Named("AllocationMode"));
-pub(super) static CLAIM_SPEC: StructTy = api("ResourceClaimSpec", &[CLASS_NAME, PARAMETERS, MODE]);
+pub(in crate::fields) const CLASS_NAME: Field = a!("resourceClassName", Ty::Str);
+pub(in crate::fields) const PARAMETERS: Field = f!("parameters", Ty::Raw);
+pub(in crate::fields) const MODE: Field = f!("allocationMode", Ty::Named("AllocationMode"));
+pub(in crate::fields) static CLAIM_SPEC: StructTy = api("ResourceClaimSpec", &[CLASS_NAME, PARAMETERS, MODE]);
 
-pub(super) static SCHEDULER_STATUS: StructTy =
+pub(in crate::fields) static SCHEDULER_STATUS: StructTy =
     api("SchedulerSchedulingStatus", &[f!("selectedNode", Ty::Str), f!("potentialNodes", STRINGS)]);
-pub(super) static DRIVER_STATUS: StructTy =
+pub(in crate::fields) static DRIVER_STATUS: StructTy =
     api("DriverSchedulingStatus", &[f!("unsuitableNodes", STRINGS), p!("availableOnNodes", NODES)]);
-pub(super) static SCHEDULING: StructTy = api(
+pub(in crate::fields) static SCHEDULING: StructTy = api(
     "SchedulingStatus",
     &[f!("scheduler", Ty::Struct(&SCHEDULER_STATUS)), f!("driver", Ty::Struct(&DRIVER_STATUS))],
 );
-pub(super) static CLAIM_STATUS: StructTy = api(
+pub(in crate::fields) static CLAIM_STATUS: StructTy = api(
     "ResourceClaimStatus",
     &[
         f!("phase", Ty::Named("ResourceClaimPhase")),
@@ -32,12 +32,12 @@ pub(super) static CLAIM_STATUS: StructTy = api(
         f!("reservedFor", Ty::List(&Ty::Struct(&OWNER_REFERENCE))),
     ],
 );
-pub(super) static CLASSIC_CLAIM: StructTy = api(
+pub(in crate::fields) static CLASSIC_CLAIM: StructTy = api(
     "ResourceClaim",
     &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLAIM_SPEC)), f!("status", Ty::Struct(&CLAIM_STATUS))],
 );
 /// The KEP's type has a spec; its example leaves it out and writes the spec's fields in its place.
-pub(super) static CLAIM_TEMPLATE: StructTy = api(
+pub(in crate::fields) static CLAIM_TEMPLATE: StructTy = api(
     "ResourceClaimTemplate",
     &[
         META,

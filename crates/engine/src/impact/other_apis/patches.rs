@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::record::TaintPatch;
+use crate::impact::record::TaintPatch;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use tollgate_formats::gotime::{self, Timestamp};
@@ -163,7 +163,7 @@ impl TaintOrigin<'_> {
 
 impl SourcedTaint<'_> {
     /// The patch that it comes from, if one adds it.
-    pub(super) fn patch(&self) -> Option<TaintPatch> {
+    pub(in crate::impact) fn patch(&self) -> Option<TaintPatch> {
         match self.source {
             TaintOrigin::Driver => None,
             TaintOrigin::Patch(PatchPrecedence { name, is_conditional, .. }) => {

@@ -1,6 +1,6 @@
 //! ResourceSlicePatch of draft r1.
 
-use super::{Attribute, Capacity, ObjectMeta, Taint, TaintSelector, view};
+use crate::view::{Attribute, Capacity, ObjectMeta, Taint, TaintSelector, view};
 
 view! {
     /// ResourceSlicePatch.

@@ -2,11 +2,11 @@
 //!
 //! The rows are those of KEP-5027, which the draft builds on, with the draft's `taints`.
 
-use super::claim::SELECTORS;
-use super::meta::{API_VERSION, KIND, META};
-use super::slice::CAPACITY;
-use super::taint::TAINTS;
-use super::{S36, STRINGS, api};
+use crate::fields::claim::SELECTORS;
+use crate::fields::meta::{API_VERSION, KIND, META};
+use crate::fields::slice::CAPACITY;
+use crate::fields::taint::TAINTS;
+use crate::fields::{S36, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -21,9 +21,9 @@ pub static DEVICE_PATCH_FILTER: StructTy = api(
         SELECTORS,
     ],
 );
-pub(super) static NULL_VALUE: StructTy = api("NullValue", &[]);
+pub(in crate::fields) static NULL_VALUE: StructTy = api("NullValue", &[]);
 /// DeviceAttribute with one more alternative: `null` takes the attribute away.
-pub(super) static NULLABLE_ATTRIBUTE: StructTy = api(
+pub(in crate::fields) static NULLABLE_ATTRIBUTE: StructTy = api(
     "NullableDeviceAttribute",
     &[
         p!("int", Ty::Int),
@@ -37,7 +37,7 @@ pub(super) static NULLABLE_ATTRIBUTE: StructTy = api(
         p!("null", Ty::Struct(&NULL_VALUE)),
     ],
 );
-pub(super) static DEVICE_PATCH: StructTy = api(
+pub(in crate::fields) static DEVICE_PATCH: StructTy = api(
     "DevicePatch",
     &[
         p!("filter", Ty::Struct(&DEVICE_PATCH_FILTER)),
@@ -47,7 +47,7 @@ pub(super) static DEVICE_PATCH: StructTy = api(
         TAINTS,
     ],
 );
-pub(super) static PATCH_SPEC: StructTy =
+pub(in crate::fields) static PATCH_SPEC: StructTy =
     api("ResourceSlicePatchSpec", &[a!("devices", Ty::Struct(&DEVICE_PATCH))]);
-pub(super) static PATCH: StructTy =
+pub(in crate::fields) static PATCH: StructTy =
     api("ResourceSlicePatch", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&PATCH_SPEC))]);

@@ -1,6 +1,6 @@
 //! FoundationDBCluster, as far as taints of nodes are concerned.
 
-use super::{ObjectMeta, View as _, view};
+use crate::view::{ObjectMeta, View as _, view};
 use tollgate_document::doc::Value;
 
 view! {

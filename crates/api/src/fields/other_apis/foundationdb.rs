@@ -3,15 +3,15 @@
 //! The operator reads `spec.automationOptions.replacements.taintReplacementOptions`. Its design document writes
 //! `automaticReplacementOptions` and, in its prose, `taints`: those are rows so that they can be told of.
 
-use super::meta::{API_VERSION, KIND, META};
-use super::open;
+use crate::fields::meta::{API_VERSION, KIND, META};
+use crate::fields::open;
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
-pub(super) static TAINT_OPTION: StructTy =
+pub(in crate::fields) static TAINT_OPTION: StructTy =
     open("TaintReplacementOption", &[p!("key", Ty::Str), p!("durationInSeconds", Ty::Int)]);
-pub(super) const TAINT_OPTIONS: Ty = Ty::List(&Ty::Struct(&TAINT_OPTION));
-pub(super) static REPLACEMENTS: StructTy = open(
+pub(in crate::fields) const TAINT_OPTIONS: Ty = Ty::List(&Ty::Struct(&TAINT_OPTION));
+pub(in crate::fields) static REPLACEMENTS: StructTy = open(
     "AutomaticReplacementOptions",
     &[
         p!("enabled", Ty::Bool),
@@ -21,12 +21,12 @@ pub(super) static REPLACEMENTS: StructTy = open(
         f!("taints", TAINT_OPTIONS),
     ],
 );
-pub(super) const WRITTEN_SO: Field = f!("automaticReplacementOptions", Ty::Struct(&REPLACEMENTS));
-pub(super) static AUTOMATION: StructTy = open(
+pub(in crate::fields) const WRITTEN_SO: Field = f!("automaticReplacementOptions", Ty::Struct(&REPLACEMENTS));
+pub(in crate::fields) static AUTOMATION: StructTy = open(
     "FoundationDBClusterAutomationOptions",
     &[f!("replacements", Ty::Struct(&REPLACEMENTS)), WRITTEN_SO],
 );
-pub(super) static CLUSTER_SPEC: StructTy =
+pub(in crate::fields) static CLUSTER_SPEC: StructTy =
     open("FoundationDBClusterSpec", &[f!("automationOptions", Ty::Struct(&AUTOMATION)), WRITTEN_SO]);
-pub(super) static FOUNDATION_DB_CLUSTER: StructTy =
+pub(in crate::fields) static FOUNDATION_DB_CLUSTER: StructTy =
     open("FoundationDBCluster", &[API_VERSION, KIND, META, f!("spec", Ty::Struct(&CLUSTER_SPEC))]);

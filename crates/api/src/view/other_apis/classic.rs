@@ -1,6 +1,6 @@
 //! Classic DRA (KEP-3063): ResourceClass, ResourceClaim, and the template inside of a Pod.
 
-use super::{NodeSelector, ObjectMeta, OwnerReference, View as _, view};
+use crate::view::{NodeSelector, ObjectMeta, OwnerReference, View as _, view};
 use tollgate_document::field::Path;
 
 view! {
