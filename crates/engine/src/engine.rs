@@ -35,7 +35,7 @@ pub use crate::admission::{Attributes, ClaimsAround, KnownClaims, Labels, Operat
 
 use std::sync::Arc;
 
-use crate::admission::{AdminAccess, Context};
+use crate::admission::{AdminAccess, Context, DecodedAttributes};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::rules::impact_rule::TAINT_RULE_IMPACT;
@@ -45,7 +45,7 @@ use crate::rules::{self, Level, Origin, RuleSet};
 use checked_expressions::CheckedExpressions;
 use diagnostic::origin_and_level;
 use left_out::LeftOut;
-use tollgate_api::conform::DecodeErrorKind;
+use tollgate_api::conform::DecodeError;
 use tollgate_api::convert::reshaped;
 use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::{ApiKind, Profile};
@@ -308,45 +308,21 @@ impl Engine {
             }
         };
         let new = DecodedObject::read(admission.object, kind, version, profile);
-        let old = admission.old_object.map(|old| {
-            DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
-        });
-        // The server wrote it: years that JSON cannot say are none of the update's faults.
-        let old = old.map(|mut old| {
-            old.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
-            old
-        });
-        let broken = new.broken() || old.as_ref().is_some_and(DecodedObject::broken);
-        if broken {
-            let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
-            let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
-            for error in new.errors.into_iter().chain(old_errors).chain(new.strict) {
-                self.keep(findings, rules::input::finding(error));
-            }
-            let [errors, strict] = new.left_out;
-            self.leave_out(findings, [errors + old_left_out, strict]);
+        let old = admission.old_object.map(|old| DecodedObject::read_stored(old, kind, version, profile));
+        if new.broken() || old.as_ref().is_some_and(DecodedObject::broken) {
+            self.report_undecodable(new, old, findings);
             return Violations::default();
         }
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
-        // A stored object may come in another version; it is compared in the shape of the new one.
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| {
-            let value = moved.as_ref().map_or(old.value(), Doc::root);
-            Object { written: old.written, ..Object::of(kind, version, value) }
-        });
+        let old_object = old_object.map(|old| prepare::replaced(old, version, moved.as_ref()));
         let doc = new.defaulted(old_object, profile, now);
         let object = new.object(&doc);
         let without = self.drop_fields(source, object, old_object, admission.is_status(), profile, findings);
-        let object = match &without {
-            Some(doc) => Object { written: object.written, ..Object::of(kind, version, doc.root()) },
-            None => object,
-        };
+        let object = prepare::replaced(object, version, without.as_ref());
         let decoded = admission.with_objects(object, old_object);
-        for error in new.strict.iter().cloned() {
-            self.keep(findings, rules::input::finding(error));
-        }
-        self.leave_out(findings, new.left_out);
+        self.report_decoding(new.strict.iter().cloned(), new.left_out, findings);
         if self.exact
             && let Some(finding) = meta_update::refused(admission, kind, version, profile)
         {
@@ -359,14 +335,51 @@ impl Engine {
             }
             return Violations::default();
         }
-        self.rules.run(&decoded, context, findings);
+        self.judge(&decoded, context, findings)
+    }
+
+    /// What cannot be decoded, of the new object and then of the stored one.
+    fn report_undecodable(
+        &self,
+        new: DecodedObject<'_>,
+        old: Option<DecodedObject<'_>>,
+        findings: &mut Findings,
+    ) {
+        let [errors, strict] = new.left_out;
+        let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
+        let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
+        let all = new.errors.into_iter().chain(old_errors).chain(new.strict);
+        self.report_decoding(all, [errors + old_left_out, strict], findings);
+    }
+
+    /// Errors of decoding, and how many more there are.
+    fn report_decoding(
+        &self,
+        errors: impl IntoIterator<Item = DecodeError>,
+        left_out: [usize; 2],
+        findings: &mut Findings,
+    ) {
+        for error in errors {
+            self.keep(findings, rules::input::finding(error));
+        }
+        self.leave_out(findings, left_out);
+    }
+
+    /// Rules, the forecast for a DeviceTaintRule, and policies.
+    fn judge(
+        &self,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        findings: &mut Findings,
+    ) -> Violations {
+        self.rules.run(admission, context, findings);
         if context.cluster.is_some()
             && self.rules.has(TAINT_RULE_IMPACT)
-            && let Some(finding) = cluster::impact(&decoded, context)
+            && let Some(finding) = cluster::impact(admission, context)
         {
             findings.push(finding);
         }
-        self.policies.judge(&decoded, context, &self.rules, self.budget(context.from_review))
+        self.policies.judge(admission, context, &self.rules, self.budget(context.from_review))
     }
 
     /// The object without the fields that the server drops, if the gates are known and there are such fields; with a

@@ -9,13 +9,13 @@
 //! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
 //! filled object changes nothing.
 
-use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify};
+use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
 use crate::defaults::{DefaultsFor, Edit};
 use crate::policy;
 use tollgate_api::convert::reshaped;
 use tollgate_api::equal;
 use tollgate_api::view::Object;
-use tollgate_document::doc::{Change, Doc, apply};
+use tollgate_document::doc::{Change, apply};
 use tollgate_document::field::Name;
 use tollgate_document::finding::Finding;
 use tollgate_formats::gofmt;
@@ -45,17 +45,12 @@ impl Engine {
         if new.broken() {
             return Mutation::default();
         }
-        let old = admission.old_object.map(|old| {
-            DecodedObject::read(old, kind, identify::stored_version(old, kind).unwrap_or(version), profile)
-        });
+        let old = admission.old_object.map(|old| DecodedObject::read_stored(old, kind, version, profile));
         let old = old.filter(|old| !old.broken());
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| {
-            let value = moved.as_ref().map_or(old.value(), Doc::root);
-            Object { written: old.written, ..Object::of(kind, version, value) }
-        });
+        let old_object = old_object.map(|old| prepare::replaced(old, version, moved.as_ref()));
         let mut edits = new.edits(old_object, profile, now, DefaultsFor::Mutation);
         let mut put_back = 0;
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();

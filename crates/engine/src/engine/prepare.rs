@@ -2,9 +2,10 @@
 //!
 //! Invariant: an object that needs no change is not copied; [`DefaultedObject::Same`] borrows the caller's document.
 
+use super::identify;
 use crate::admission::{DecodedAttributes, Operation};
 use crate::defaults::{self, DefaultsFor};
-use tollgate_api::conform::{Conformed, DecodeError, Schema, conform};
+use tollgate_api::conform::{Conformed, DecodeError, DecodeErrorKind, Schema, conform};
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::Object;
@@ -47,6 +48,20 @@ impl<'d> DecodedObject<'d> {
         DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
+    /// Decodes a stored object, in its own version if that is known. The server wrote it: years that JSON cannot say are
+    /// none of the update's faults.
+    pub fn read_stored(
+        value: Value<'d>,
+        kind: ApiKind,
+        version: Version,
+        profile: &Profile,
+    ) -> DecodedObject<'d> {
+        let version = identify::stored_version(value, kind).unwrap_or(version);
+        let mut stored = DecodedObject::read(value, kind, version, profile);
+        stored.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
+        stored
+    }
+
     /// True if it does not decode.
     pub fn broken(&self) -> bool {
         !self.errors.is_empty()
@@ -86,6 +101,13 @@ impl<'d> DecodedObject<'d> {
         };
         Object { written: self.given, ..Object::of(self.kind, self.version, value) }
     }
+}
+
+/// The object as that document has it, if there is one, in that version: a stored object may come in another, and is
+/// compared in the shape of the new one.
+pub(super) fn replaced<'o>(object: Object<'o>, version: Version, doc: Option<&'o Doc<'_>>) -> Object<'o> {
+    let value = doc.map_or(object.value(), Doc::root);
+    Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
 /// An error of the stored object, marked as such.
