@@ -168,8 +168,7 @@ impl Arguments {
             }
         }
         let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
-        let base = here.base(&entries, bundle.as_deref());
-        documents.extend(base.into_iter().filter(|text| !text.ends_with("webhooks: []\n")));
+        documents.extend(here.needed_base(&entries, bundle.as_deref()));
         documents.extend(self.with.iter().flat_map(|api| here.other(*api, &entries, bundle.as_deref())));
         if self.url.is_none() && self.cert_dir.is_none() {
             let (namespace, name) = (&self.namespace, here.server_name());

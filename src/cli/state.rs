@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, Input};
-pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
+pub(super) use inventory::{DumpOmissions, Inventory, incomplete_lists};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
@@ -31,7 +31,7 @@ pub(super) const KUBECTL: &str =
 /// Reads the state from these inputs, and notes what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
     let (snapshot, inventory) = read_with_inventory(paths)?;
-    note_omissions(&inventory.omissions(false), console);
+    note_omissions(&inventory.omissions(false).messages(), console);
     Ok(snapshot)
 }
 

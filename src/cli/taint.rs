@@ -24,7 +24,7 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc;
 use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, count};
-use tollgate_engine::rules::server_defaults::version_off_by_default;
+use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
 
 /// Print a DeviceTaintRule for a device, a pool or a driver, without applying it
@@ -99,7 +99,7 @@ impl Selection {
         if !self.state.is_empty() {
             let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
             let profiles = release.dump_profiles(&inventory, console)?;
-            let omissions = inventory.omissions(false);
+            let omissions = inventory.omissions(false).messages();
             return Ok(KnownState { state: Some(snapshot), omissions, profiles });
         }
         #[cfg(feature = "online")]
@@ -192,14 +192,12 @@ impl Taint {
             rules.push(format!("{rule}{comments}"));
         }
         for profile in &profiles {
-            let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
+            let name = format!("Kubernetes {}", profile.name);
+            let unserved = why_version_is_off(ApiKind::DeviceTaintRule, version, profile, &name);
             let gates = profile.why_rule_gates_are_off();
             let why = if unserved.is_some() { gates } else { profile.why_rules_do_nothing() };
             let inert = why.map(|why| format!("{why}, so the rule has no effect"));
             let inert = inert.or_else(|| profile.rules_depend_on());
-            let unserved = unserved.map(|finding| {
-                finding.detail.replacen("Kubernetes does", &format!("Kubernetes {} does", profile.name), 1)
-            });
             for problem in unserved.iter().chain(&inert) {
                 console.warning(problem);
             }

@@ -51,7 +51,7 @@ pub(super) fn audit(
 ) -> Result<(), Failure> {
     if run.needs_state() {
         let (snapshot, inventory) = state::read_texts(texts)?;
-        let omissions = inventory.omissions(false);
+        let omissions = inventory.omissions(false).messages();
         for omission in &omissions {
             console.error(omission);
         }
@@ -94,14 +94,9 @@ pub(super) fn audit(
                 };
                 if let Some(fault) = fault {
                     unreadable += 1;
-                    let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
-                    let error = InputError {
-                        file: file.clone(),
-                        line: location.line,
-                        column: location.column,
-                        at: document.offset + object.span().start as usize,
-                        message: format!("not a Kubernetes object: {fault}; the dump may be truncated"),
-                    };
+                    let at = document.locate(&lines, &item.within(Path::ROOT.owned()), false).bytes.start;
+                    let message = format!("not a Kubernetes object: {fault}; the dump may be truncated");
+                    let error = InputError::at(file, &lines, at, message);
                     reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                     continue;
                 }

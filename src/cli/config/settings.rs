@@ -11,7 +11,7 @@ use super::super::shared::{EngineArgs, FailOn, FileDefaults, ProfileArg, parse_p
 use super::lookup::FoundConfig;
 use crate::config::{ConfigFile, Levels, Setting, Strings};
 use tollgate_api::profile::GateChoice;
-use tollgate_engine::policy::PolicyError;
+use tollgate_document::source::{InputError, Lines};
 
 /// What holds.
 #[derive(Debug)]
@@ -119,11 +119,12 @@ fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
 }
 
 /// All faults of the text of a configuration file, in its order: also those of names that only commands know.
-pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> {
+pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
     let (file, mut errors) = match ConfigFile::read_with_errors(name, text) {
         Ok(read) => read,
         Err(errors) => return errors,
     };
+    let lines = Lines::of(text);
     let mut found: Vec<(usize, usize, String)> = Vec::new();
     let mut profiles = Vec::new();
     for name in file.kubernetes.iter().flat_map(|names| &names.value) {
@@ -133,9 +134,7 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> 
             Err(message) => found.push((name.line, name.column, message)),
         }
     }
-    if let Some(gates) = &file.feature_gates
-        && !errors.iter().any(|error| error.message.starts_with("featureGates"))
-    {
+    if let Some(gates) = &file.feature_gates {
         let choice = GateChoice::parse(&gates.value);
         let checked = choice.and_then(|choice| {
             profiles.iter().try_for_each(|profile| profile.with_gates(&choice).map(|_| ()))
@@ -144,7 +143,7 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> 
     }
     for (line, column, message) in found {
         if errors.iter().all(|known| (known.line, known.column) != (line, column)) {
-            errors.push(PolicyError { file: name.to_owned(), line, column, message });
+            errors.push(InputError::at_position(name, &lines, (line, column), message));
         }
     }
     errors.sort_by_key(|error| (error.line, error.column));

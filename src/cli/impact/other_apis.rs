@@ -86,9 +86,11 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     }
     let omissions = inventory.omissions(arguments.assume_complete);
     // With remaining objects, the caller reports it for the same dump.
-    if has(OtherApi::Patch) && report.remaining == 0 {
-        arguments.check_completeness(&omissions, &mut report.tally, console);
-    }
+    let omissions = if has(OtherApi::Patch) && report.remaining == 0 {
+        arguments.check_completeness(omissions, &mut report.tally, console)
+    } else {
+        omissions.messages()
+    };
     let now = arguments.clock.now();
     for item in &subjects {
         let Some(api) = OtherApi::of(item.value()) else { continue };
