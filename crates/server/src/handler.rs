@@ -3,7 +3,6 @@
 //! A decision takes microseconds, so it is made on the worker thread. A panic fails one request with status 500.
 //! Errors are `metav1.Status` documents: the API server shows their message to the user.
 
-use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -21,8 +20,10 @@ use super::limiter::{LimitReached, Reservation, SMALL_BODY};
 use super::metrics::{Outcome, resource_label, side_name};
 use super::{ServingConfig, SharedState};
 use tollgate_api::review::{BadReview, Request, Response, Status};
-use tollgate_engine::engine::{Decision, Endpoint, Labels, NamespaceLookup};
-use tollgate_formats::gotime;
+use tollgate_engine::engine::{
+    Decision, Endpoint, Labels, NamespaceLookup, Review, parse_review, review_text,
+};
+use tollgate_formats::{gofmt, gotime};
 
 /// Longest message of an error response, in characters.
 const MAX_REASON_CHARS: usize = 300;
@@ -32,22 +33,6 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 const DENY_UNREADABLE_ABOVE: usize = 2 << 20;
 /// Longest name or list in a log line.
 const MAX_LOGGED_BYTES: usize = 1 << 10;
-
-pub(super) async fn validate(
-    request: HttpRequest,
-    payload: web::Payload,
-    shared: web::Data<SharedState>,
-) -> HttpResponse {
-    handle(&request, payload, &shared, Endpoint::Validate).await
-}
-
-pub(super) async fn mutate(
-    request: HttpRequest,
-    payload: web::Payload,
-    shared: web::Data<SharedState>,
-) -> HttpResponse {
-    handle(&request, payload, &shared, Endpoint::Mutate).await
-}
 
 pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
     let fault = HttpError::new(404, "NotFound", "not found; use /validate or /mutate");
@@ -103,52 +88,27 @@ impl HttpError {
     }
 }
 
-async fn handle(
-    request: &HttpRequest,
+/// Handles one request, from its headers to its response.
+pub(super) async fn handle(
+    request: HttpRequest,
     payload: web::Payload,
-    shared: &SharedState,
+    shared: web::Data<SharedState>,
     endpoint: Endpoint,
 ) -> HttpResponse {
     let started = clock::instant();
     shared.record_activity();
-    let connection = connection(request);
-    if let Some(connection) = connection {
+    if let Some(connection) = connection(&request) {
         connection.request_started();
     }
-    let limits = BodyLimits {
-        max_bytes: shared.limits.max_body,
-        content_length: content_length(request),
-        timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
+    let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
+        Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
+        Err(not_checked) => Err(not_checked),
     };
-    let encoded = match check_headers(request) {
-        Ok(()) => match receive(payload, limits, &shared.limiter, connection).await {
-            Ok(mut received) => {
-                if let Some(connection) = connection {
-                    connection.body_received();
-                }
-                let until = started + limits.timeout;
-                match reserve_working_memory(shared, &mut received, until).await {
-                    Ok(_reservation) => {
-                        if received.bytes.len() > SMALL_BODY {
-                            notice_departure().await;
-                        }
-                        answer_review(request, shared, endpoint, &received.bytes, started).await
-                    }
-                    Err(LimitReached) => Err(too_busy()),
-                }
-            }
-            Err(BodyError::TooLarge(Some(head))) => deny_too_large(&head, endpoint, shared),
-            Err(fault) => Err(body_error(&fault, shared)),
-        },
-        Err(fault) => Err(fault.before_body(request)),
+    let response = match answer {
+        Ok(bytes) | Err(NotChecked::Denied(bytes)) => start_response(&request, &shared, bytes),
+        Err(NotChecked::Failed(fault)) => Err(fault),
     };
-    let answered = encoded.and_then(|bytes| {
-        let closes = should_close(request, shared);
-        let reservation =
-            connection.map_or(Ok(()), |connection| connection.response_started(bytes.len(), closes));
-        reservation.map(|()| respond(HttpResponse::Ok(), closes, bytes)).map_err(|LimitReached| too_busy())
-    });
-    match answered {
+    match response {
         Ok(response) => {
             shared.metrics.observe_duration(endpoint, started.elapsed());
             response
@@ -157,9 +117,100 @@ async fn handle(
             if fault.code == 503 {
                 shared.limiter.count_shed();
             }
-            fault.into_response(request, shared)
+            fault.into_response(&request, &shared)
         }
     }
+}
+
+/// Why the engine gave no answer.
+enum NotChecked {
+    /// The request is denied with this answer.
+    Denied(Vec<u8>),
+    /// The request fails.
+    Failed(HttpError),
+}
+
+impl From<HttpError> for NotChecked {
+    fn from(fault: HttpError) -> NotChecked {
+        NotChecked::Failed(fault)
+    }
+}
+
+/// The body of a request, and the memory for working on it.
+struct ReceivedReview<'g> {
+    body: ReceivedBody<'g>,
+    _reservation: Reservation<'g>,
+}
+
+/// Checks the headers, receives the body and reserves memory.
+async fn receive_review<'g>(
+    request: &'g HttpRequest,
+    payload: web::Payload,
+    shared: &'g SharedState,
+    endpoint: Endpoint,
+    started: Instant,
+) -> Result<ReceivedReview<'g>, NotChecked> {
+    check_headers(request).map_err(|fault| fault.before_body(request))?;
+    let limits = BodyLimits {
+        max_bytes: shared.limits.max_body,
+        content_length: content_length(request),
+        timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
+    };
+    let connection = connection(request);
+    let mut body =
+        receive(payload, limits, &shared.limiter, connection).await.map_err(|fault| match fault {
+            BodyError::TooLarge(Some(head)) => deny_too_large(&head, endpoint, shared),
+            fault => body_error(&fault, shared).into(),
+        })?;
+    if let Some(connection) = connection {
+        connection.body_received();
+    }
+    let reserved = reserve_working_memory(shared, &mut body, started + limits.timeout).await;
+    let reservation = reserved.map_err(|LimitReached| too_busy())?;
+    if body.bytes.len() > SMALL_BODY {
+        notice_departure().await;
+    }
+    Ok(ReceivedReview { body, _reservation: reservation })
+}
+
+/// Answers a review: reads it, gets the labels that its decision depends on, and asks the engine.
+async fn answer_review(
+    request: &HttpRequest,
+    shared: &SharedState,
+    endpoint: Endpoint,
+    body: &[u8],
+    started: Instant,
+) -> Result<Vec<u8>, NotChecked> {
+    let stopped = |stop| stopped(stop, body, endpoint, shared);
+    let config = shared.config.current();
+    let text = review_text(body);
+    let document = run_step(|| parse_review(&text)).map_err(stopped)?;
+    let review = run_step(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
+    let labels = labels_for(&review, shared.namespaces(), &config).await;
+    let now = request.app_data::<Seconds>().map_or_else(|| Seconds::default().now(), Seconds::now);
+    let mut observe = |review: &Request<'_>, decision: &Decision| {
+        record_decision(shared, endpoint, review, decision, started);
+    };
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        (shared.answer)(&config.engine, &review, endpoint, &now, &labels, &mut observe)
+    }));
+    match answered {
+        Ok(answer) => Ok(answer),
+        Err(_) => Err(stopped(Stop::Panic)),
+    }
+}
+
+/// The response with an answer, if there is memory for it.
+fn start_response(
+    request: &HttpRequest,
+    shared: &SharedState,
+    answer: Vec<u8>,
+) -> Result<HttpResponse, HttpError> {
+    let closes = should_close(request, shared);
+    if let Some(connection) = connection(request) {
+        connection.response_started(answer.len(), closes).map_err(|LimitReached| too_busy())?;
+    }
+    Ok(respond(HttpResponse::Ok(), closes, answer))
 }
 
 /// Reserves the memory for evaluating a body. Other requests hold it only briefly, so a large body waits for it.
@@ -237,10 +288,12 @@ fn too_large_message(shared: &SharedState) -> String {
 
 /// Denies what cannot be checked, whatever the failure policy of the webhook: padding an object must not get a denied
 /// taint past the policies. The mutating side has nothing to add.
-fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> Result<Vec<u8>, HttpError> {
+fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
     let message = too_large_message(shared);
-    deny_unchecked(head, endpoint, shared, &message)
-        .ok_or_else(|| HttpError::new(413, "RequestEntityTooLarge", message))
+    match deny_unchecked(head, endpoint, shared, &message) {
+        Some(denied) => NotChecked::Denied(denied),
+        None => HttpError::new(413, "RequestEntityTooLarge", message).into(),
+    }
 }
 
 fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
@@ -275,111 +328,89 @@ fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
     fault.with_unread_body()
 }
 
-/// Answers a review. If it needs labels of a namespace that is not cached yet, fetches them and calls the engine again.
-async fn answer_review(
-    request: &HttpRequest,
-    shared: &SharedState,
-    endpoint: Endpoint,
-    body: &[u8],
-    started: Instant,
-) -> Result<Vec<u8>, HttpError> {
-    let source = shared.namespaces();
-    let fetch = LabelFetch { source, missing: OnceCell::new(), found: OnceCell::new() };
-    let answer = call_engine(request, shared, endpoint, body, started, &fetch);
-    let (Some(source), Some(namespace)) = (source, fetch.missing.get()) else { return answer };
-    let found = match source.fetch(namespace).await {
-        Ok(labels) => NamespaceLabels::Known(labels),
-        Err(why) => {
-            tracing::warn!(why, "cannot get the labels of a namespace");
-            NamespaceLabels::Unavailable
-        }
-    };
-    let fetch = LabelFetch { source: Some(source), missing: OnceCell::new(), found: OnceCell::from(found) };
-    call_engine(request, shared, endpoint, body, started, &fetch)
+/// The labels by which a request is decided.
+enum RequestLabels<'c> {
+    /// Those of the file given to `serve`, if there is one.
+    File(&'c ServingConfig),
+    /// Those of the cluster, and their age if they may have changed since.
+    Cluster { labels: NamespaceLabels, age: Option<u64> },
 }
 
-/// Namespace labels looked up for one request: every lookup gives the same result.
-struct LabelFetch<'s> {
-    source: Option<&'s dyn NamespaceSource>,
-    /// A namespace to fetch; a decision made without its labels is not recorded.
-    missing: OnceCell<String>,
-    found: OnceCell<NamespaceLabels>,
-}
-
-/// Looks up namespace labels for one request: in the cluster, or in the file given to `serve`.
-struct RequestNamespaces<'s> {
-    fetch: &'s LabelFetch<'s>,
-    config: &'s ServingConfig,
-}
-
-impl NamespaceLookup for RequestNamespaces<'_> {
+impl NamespaceLookup for RequestLabels<'_> {
     fn labels(&self, namespace: &str) -> Labels<'_> {
-        let LabelFetch { source, missing, found } = self.fetch;
-        let Some(source) = source.filter(|_| !namespace.is_empty()) else {
-            return self.config.labels(namespace);
-        };
-        let needed = self.config.engine.policies.needs_labels();
-        if needed {
-            source.mark_needed();
-        }
-        match found.get_or_init(|| source.labels(namespace)) {
-            NamespaceLabels::Known(labels) => labels.labels(),
-            NamespaceLabels::NotCached if needed => {
-                missing.get_or_init(|| namespace.to_owned());
-                Labels::Unknown
-            }
-            NamespaceLabels::NotCached | NamespaceLabels::Unavailable => Labels::Unknown,
+        match self {
+            RequestLabels::File(config) => config.labels(namespace),
+            RequestLabels::Cluster { labels: NamespaceLabels::Known(labels), .. } => labels.labels(),
+            RequestLabels::Cluster { .. } => Labels::Unknown,
         }
     }
 
     fn age(&self) -> Option<u64> {
-        self.fetch.source.and_then(NamespaceSource::age)
+        match self {
+            RequestLabels::File(_) => None,
+            RequestLabels::Cluster { age, .. } => *age,
+        }
     }
 }
 
-/// Calls the engine; a panic in it fails this request only.
-fn call_engine(
-    request: &HttpRequest,
-    shared: &SharedState,
-    endpoint: Endpoint,
-    body: &[u8],
-    started: Instant,
-    fetch: &LabelFetch<'_>,
-) -> Result<Vec<u8>, HttpError> {
-    let config = shared.config.current();
-    let mut observe = |review: &Request<'_>, decision: &Decision| {
-        if fetch.missing.get().is_none() {
-            record_decision(shared, endpoint, review, decision, started);
-        }
+/// Gets the labels for a review. Those of a namespace that is not cached yet are fetched if a policy needs them.
+async fn labels_for<'c>(
+    review: &Review<'_>,
+    source: Option<&dyn NamespaceSource>,
+    config: &'c ServingConfig,
+) -> RequestLabels<'c> {
+    let (Some(source), Some(namespace)) = (source, review.namespace()) else {
+        return RequestLabels::File(config);
     };
-    let namespaces = RequestNamespaces { fetch, config: &config };
-    let mut admit =
-        |now: &str| (shared.admit)(&config.engine, body, endpoint, now, &namespaces, &mut observe);
-    // State that a panic leaves inconsistent belongs to this request and is dropped; the engine is read-only.
-    let admitted = catch_unwind(AssertUnwindSafe(|| match request.app_data::<Seconds>() {
-        Some(seconds) => seconds.with(&mut admit),
-        None => Seconds::default().with(&mut admit),
-    }));
-    match admitted {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(BadReview { detail, is_too_dense, .. })) => {
+    let is_needed = config.engine.policies.needs_labels();
+    if is_needed {
+        source.mark_needed();
+    }
+    let labels = match source.labels(namespace) {
+        NamespaceLabels::NotCached if is_needed => match source.fetch(namespace).await {
+            Ok(labels) => NamespaceLabels::Known(labels),
+            Err(why) => {
+                tracing::warn!(why, "cannot get the labels of a namespace");
+                NamespaceLabels::Unavailable
+            }
+        },
+        labels => labels,
+    };
+    RequestLabels::Cluster { labels, age: source.age() }
+}
+
+/// Why a step of answering a review did not end.
+enum Stop {
+    Unreadable(BadReview),
+    Panic,
+}
+
+/// Runs a step. State that a panic leaves inconsistent belongs to this request and is dropped; the engine is read-only.
+fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
+    match catch_unwind(AssertUnwindSafe(step)) {
+        Ok(result) => result.map_err(Stop::Unreadable),
+        Err(_) => Err(Stop::Panic),
+    }
+}
+
+/// What becomes of a review whose answering stopped.
+fn stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+    match stop {
+        Stop::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
             let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
-            denied.ok_or_else(|| HttpError::new(400, "BadRequest", detail))
+            denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), NotChecked::Denied)
         }
-        Err(_) => {
+        Stop::Panic => {
             shared.metrics.panics.inc();
             tracing::error!(
                 webhook = side_name(endpoint),
                 bytes = body.len(),
                 "panic while handling a request"
             );
-            Err(HttpError::new(
-                500,
-                "InternalError",
-                "internal error while handling this request; other requests are not affected",
-            ))
+            let message = "internal error while handling this request; other requests are not affected";
+            HttpError::new(500, "InternalError", message).into()
         }
     }
 }
@@ -420,20 +451,14 @@ fn record_decision(
         webhook = side_name(endpoint),
         resource,
         operation = review.operation.name(),
-        namespace = truncated_for_log(review.namespace),
-        name = truncated_for_log(review.name),
+        namespace = gofmt::head(review.namespace, MAX_LOGGED_BYTES),
+        name = gofmt::head(review.name, MAX_LOGGED_BYTES),
         dryRun = review.dry_run,
         decision = outcome.name(),
         rules,
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "decision"
     );
-}
-
-/// The part of a name that is logged; valid names are shorter.
-fn truncated_for_log(name: &str) -> &str {
-    let end = (0..=MAX_LOGGED_BYTES.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
-    name.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 fn content_length(request: &HttpRequest) -> Option<usize> {

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::TlsVersions;
-use tollgate_api::review::{BadReview, Request};
-use tollgate_engine::engine::{self, Decision, Endpoint, Engine, NamespaceLookup};
+use tollgate_api::review::Request;
+use tollgate_engine::engine::{self, Decision, Endpoint, Engine, NamespaceLookup, Review};
 
-/// The function that answers a review. Tests replace it with one that fails or is slow.
-pub type AdmitFn = fn(
+/// The function that answers a review which was read. Tests replace it with one that fails or is slow.
+pub type AnswerFn = fn(
     &Engine,
-    &[u8],
+    &Review<'_>,
     Endpoint,
     &str,
     &dyn NamespaceLookup,
     &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Result<Vec<u8>, BadReview>;
+) -> Vec<u8>;
 
 /// Settings of the server.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Settings {
     /// Interval of reloads without a directory event.
     pub reload_period: Duration,
     /// The function that answers a review.
-    pub admit: AdmitFn,
+    pub answer: AnswerFn,
 }
 
 impl Settings {
@@ -62,7 +62,7 @@ impl Settings {
             drain: Duration::from_secs(10),
             max_connection_age: Duration::from_mins(5),
             reload_period: Duration::from_mins(1),
-            admit: engine::admit_observed,
+            answer: engine::answer,
         }
     }
 }

@@ -29,6 +29,7 @@ use super::connection::{self, Connection};
 use super::stream::Stream;
 use super::sweep::{self, ConnectionTimeouts, Room};
 use super::{Settings, SharedState, clock, handler, ops};
+use tollgate_engine::engine::Endpoint;
 
 /// Connections of the port without TLS.
 const OPS_ROOM: Room = Room { connections: 256, per_address: 64 };
@@ -72,8 +73,18 @@ pub(super) fn start(
         let app = App::new()
             .app_data(data)
             .app_data(clock::Seconds::default())
-            .route("/validate", web::route().to(handler::validate))
-            .route("/mutate", web::route().to(handler::mutate))
+            .route(
+                "/validate",
+                web::route().to(|request, payload, shared| {
+                    handler::handle(request, payload, shared, Endpoint::Validate)
+                }),
+            )
+            .route(
+                "/mutate",
+                web::route().to(|request, payload, shared| {
+                    handler::handle(request, payload, shared, Endpoint::Mutate)
+                }),
+            )
             .default_service(web::to(handler::not_found))
             .into_factory()
             .map_err(|error| error.error_response());
