@@ -24,7 +24,7 @@ use tollgate_document::source::{Document, DocumentError, InputError, Lines, docu
 use tollgate_engine::engine::{
     Attributes, ClaimsAround, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
 };
-use tollgate_engine::policy::PolicyError;
+use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
 use tollgate_engine::rules::{Level, Origin};
 
@@ -269,7 +269,7 @@ impl TextRun<'_> {
     /// The document is a policy test: by the name of its file, unless it says that it is something else.
     fn is_test(&self, root: Value<'_>) -> bool {
         let has_tests = self.source == TextSource::Named || root.get("tests").exists();
-        test::is_test_file(self.file) && !root.get("apiVersion").exists() && has_tests
+        policy::is_test(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 
     fn report_unparsable(&mut self, fault: &DocumentError) {

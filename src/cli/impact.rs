@@ -136,10 +136,7 @@ impl Arguments {
         }
         let mut tally = others.tally;
         let ClusterInput { snapshot, omissions, profiles } = self.read_cluster(&mut tally, console)?;
-        let found = files::collect(&self.paths).without_outside_links();
-        if let Some(error) = found.errors.first() {
-            return Err(Failure::Input(error.to_string()));
-        }
+        let inputs = files::collect_complete(&self.paths)?;
         let mut reporter = ImpactReporter {
             arguments: self,
             profiles,
@@ -151,11 +148,11 @@ impl Arguments {
             reported: others.reported,
             printed: others.reported > 0,
         };
-        for input in &found.inputs {
+        for input in &inputs {
             reporter.report_input(input)?;
         }
         if reporter.reported == 0 {
-            let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+            let names: Vec<String> = inputs.iter().map(Input::name).collect();
             let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
             return Err(Failure::Input(message));
         }
@@ -253,13 +250,12 @@ struct ImpactReporter<'r> {
 impl ImpactReporter<'_> {
     fn report_input(&mut self, input: &Input) -> Result<(), Failure> {
         let file = input.name();
-        let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
+        let text = files::read(input, MAX_FILE)?;
         let lines = Lines::of(&text);
         for document in documents(&text) {
-            let document =
-                document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
+            let document = document.map_err(|fault| fault.input_error(&file, &lines))?;
             if let Some(error) = document.not_an_object(&file, &lines) {
-                return Err(Failure::Input(error.to_string()));
+                return Err(error.into());
             }
             for item in list::objects(document.doc.root()) {
                 let object = item.value();

@@ -44,19 +44,16 @@ pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
 
 /// Reads the state from these inputs, with an inventory of their kinds.
 pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
-    let found = files::collect(paths).without_outside_links();
-    if let Some(error) = found.errors.first() {
-        return Err(Failure::Input(error.to_string()));
-    }
+    let inputs = files::collect_complete(paths)?;
     let mut snapshot = Snapshot::new();
     let mut inventory = Inventory::default();
     let mut kept = 0;
-    for input in &found.inputs {
-        let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
+    for input in &inputs {
+        let text = files::read(input, MAX_STATE)?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
     }
     if kept == 0 && !inventory.names_all_kinds() {
-        let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+        let names: Vec<String> = inputs.iter().map(Input::name).collect();
         let message =
             format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
@@ -97,8 +94,7 @@ fn add_text(
     let mut kept = 0;
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {
-        let document =
-            document.map_err(|fault| Failure::Input(fault.input_error(file, &lines).to_string()))?;
+        let document = document.map_err(|fault| fault.input_error(file, &lines))?;
         is_empty = false;
         inventory.add(file, document.doc.root());
         for item in list::objects(document.doc.root()) {

@@ -62,11 +62,11 @@ impl Arguments {
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
         }
-        let is_test = |input: &&Input| is_test_file(&input.name());
+        let is_test = |input: &&Input| policy::is_test(&input.name());
         let mut results = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
-            let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
+            let text = files::read(input, MAX_FILE)?;
             let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
             let set = load(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
@@ -105,11 +105,6 @@ fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
         Some(names) => names.iter().map(|name| folder.join(name)).collect(),
         None => path.extension().map(beside).into_iter().collect(),
     }
-}
-
-/// The file is a policy test by its name.
-pub(super) fn is_test_file(name: &str) -> bool {
-    [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// What would keep a test file from running: wrong fields, policies that do not exist, an unknown profile. The tests

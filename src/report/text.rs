@@ -310,7 +310,8 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     cut(&shown.to_string(), MAX_MESSAGE_CHARS)
 }
 
-fn cut(text: &str, limit: usize) -> String {
+/// The text, cut to so many characters.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -420,6 +421,7 @@ fn fixes(summary: &Summary) -> String {
     out
 }
 
-fn plural(count: usize, word: &str) -> String {
+/// `1 file`, `2 files`
+pub(crate) fn plural(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }

@@ -99,6 +99,12 @@ pub fn note_of_links(outside: &[PathBuf]) -> Option<String> {
     Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
 }
 
+/// The inputs of arguments that must be complete; or the first of them that cannot be read.
+pub fn collect_complete(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
+    let found = collect(arguments).without_outside_links();
+    found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
+}
+
 /// Finds the inputs of the arguments: files, folders, `-` for standard input.
 pub fn collect(arguments: &[PathBuf]) -> Inputs {
     let mut found = Inputs::default();

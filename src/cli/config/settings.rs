@@ -5,13 +5,16 @@
 
 use std::path::PathBuf;
 
+use super::super::check::TextChecker;
 use super::super::levels::LevelArgs;
+use super::super::namespaces;
 use super::super::outcome::Failure;
-use super::super::shared::{EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
+use super::super::shared::{DefaultRules, EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
-use crate::config::{ConfigFile, Levels, Setting, Strings};
+use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, Strings};
 use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, Lines};
+use tollgate_engine::engine::{Engine, Namespaces};
 
 /// What holds.
 #[derive(Debug)]
@@ -75,6 +78,52 @@ impl Settings {
         }
         settings.flags = flags.over(defaults);
         Ok(settings)
+    }
+}
+
+/// The engine for files under one configuration, and what decides about its findings.
+#[derive(Debug)]
+pub(in super::super) struct ConfiguredEngine {
+    pub(in super::super) settings: Settings,
+    pub(in super::super) engine: Engine,
+    profiles: Vec<&'static str>,
+    /// Those of a file, if one is given.
+    pub(in super::super) namespaces: Option<Namespaces>,
+}
+
+impl ConfiguredEngine {
+    /// Reads the files that the settings name.
+    pub(in super::super) fn load(settings: Settings) -> Result<ConfiguredEngine, Failure> {
+        let engine = settings.flags.engine(DefaultRules::Offline)?;
+        let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
+        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
+        Ok(ConfiguredEngine { settings, engine, profiles, namespaces })
+    }
+
+    /// Policies need the labels of namespaces, and no file has them.
+    pub(in super::super) fn lacks_labels(&self) -> bool {
+        self.namespaces.is_none() && self.engine.policies.needs_labels()
+    }
+
+    /// Checks the text of a file with these overrides. `found` are the namespaces among the inputs.
+    pub(in super::super) fn checker<'r>(
+        &'r self,
+        found: Option<&'r Namespaces>,
+        now: &'r str,
+        overrides: &'r [&'r Override],
+    ) -> TextChecker<'r> {
+        TextChecker {
+            engine: &self.engine,
+            namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_labels())),
+            claims: None,
+            profiles: &self.profiles,
+            acceptance: Acceptance {
+                file_levels: &self.settings.file_levels,
+                flag_levels: &self.settings.flag_levels,
+                overrides,
+            },
+            now,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
 
-use super::Arguments;
+use crate::cli::Arguments;
 
 /// Every command, followed by its subcommands, each with the words that lead to it.
 pub(super) fn commands() -> Vec<(Vec<String>, clap::Command)> {
@@ -179,7 +179,7 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         // The release is that of the cluster.
         ("conformance", &[SERVER, EXIT_ZERO]),
     ];
-    let shared = super::placement::shared_flags();
+    let shared = crate::cli::placement::shared_flags();
     let shared: Vec<&str> = shared.get_arguments().filter_map(clap::Arg::get_long).collect();
     for (words, command) in commands().into_iter().skip(1) {
         let name = words.get(1..).unwrap_or_default().join(" ");

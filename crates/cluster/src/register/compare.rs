@@ -35,12 +35,10 @@ const COMPARED: [&str; 10] = [
     "matchConditions",
 ];
 
-/// Ends a difference: the whole entry is not there.
-const MISSING: &str = ": missing";
-
-/// The difference is an entry that is not there.
-pub(super) fn is_missing(difference: &str) -> bool {
-    difference.ends_with(MISSING)
+/// How many entries are not there, each of which is one of the [`differences`].
+pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
+    let desired = desired.get("webhooks").items();
+    desired.filter(|webhook| entry(stored, webhook.get("name").str()).is_none()).count()
 }
 
 /// The differences between the stored and the desired configuration, as `entry: field`.
@@ -49,7 +47,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
     for webhook in desired.get("webhooks").items() {
         let name = webhook.get("name").str();
         let Some(stored) = entry(stored, name) else {
-            found.push(format!("{name}{MISSING}"));
+            found.push(format!("{name}: missing"));
             continue;
         };
         found.extend(address_differences(name, stored, webhook));

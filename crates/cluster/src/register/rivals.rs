@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
-use super::compare::{is_missing, other_address};
+use super::compare::{missing_entries, other_address};
 use tollgate_document::doc::Value;
 
 /// Least time between two reverts.
@@ -46,7 +46,7 @@ impl Reverts {
 /// they reload their policies at different times; they do not differ in the rest.
 pub(super) fn rival(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
     other_address(stored, desired).or_else(|| {
-        let is_other = last_manager(stored).is_empty() && wrong.iter().any(|field| !is_missing(field));
+        let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired);
         is_other.then(|| "the same address, with other settings".to_owned())
     })
 }

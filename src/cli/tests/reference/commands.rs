@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use clap::{Arg, Command};
 
 use super::generated::{cell, table};
-use crate::cli::examples;
 use crate::cli::placement::shared_flags;
+use crate::cli::tests::examples;
 
 pub(super) fn commands() -> String {
     let all = examples::commands();
