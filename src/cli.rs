@@ -17,8 +17,6 @@ mod config;
 #[cfg(feature = "online")]
 mod conformance;
 mod console;
-#[cfg(test)]
-mod examples;
 mod explain;
 mod fix;
 mod given;
@@ -37,8 +35,6 @@ mod policies;
 mod policy;
 mod profiles;
 mod progress;
-#[cfg(all(test, feature = "online"))]
-mod reference;
 mod review;
 mod schema;
 #[cfg(feature = "online")]
@@ -51,6 +47,8 @@ mod stream;
 mod table;
 mod taint;
 mod test;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "online")]
 mod units;
 mod validate;

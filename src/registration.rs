@@ -62,10 +62,6 @@ const PODS: [(&str, &[ApiKind]); 4] = [
     ("cronjobs.validate.tollgate.dev", &[ApiKind::CronJob]),
 ];
 
-/// Suffix of the names of all Tollgate entries.
-#[cfg(feature = "online")]
-pub(crate) const SUFFIX: &str = ".tollgate.dev";
-
 const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClaimTemplate];
 
 /// The registered entries of the two base configurations, and the entries of all that fail closed for a policy.

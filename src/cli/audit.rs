@@ -21,6 +21,7 @@ use clap::builder::PossibleValuesParser;
 use super::clock;
 use super::console::Console;
 use super::levels::LevelArgs;
+use super::manifests::parse_namespace;
 use super::outcome::{Failure, Tally};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
 use super::state::Inventory;
@@ -30,7 +31,6 @@ use reporter::AuditReporter;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::rules::impact_rule::TAINT_RULE_IMPACT;
-use tollgate_formats::names;
 
 /// Check all stored objects in a cluster or dump against the release of the cluster or another release
 #[derive(Debug, clap::Args)]
@@ -97,13 +97,6 @@ fn parse_release(name: &str) -> Result<&'static Profile, String> {
         ProfileArg::Named(profile) if profile.is_release => Ok(profile),
         _ => Err("use a Kubernetes release, such as 1.36".to_owned()),
     }
-}
-
-fn parse_namespace(name: &str) -> Result<String, String> {
-    if names::is_dns_label(name) {
-        return Ok(name.to_owned());
-    }
-    Err("use 1 to 63 lowercase letters, digits or `-`, starting and ending with a letter or digit".to_owned())
 }
 
 /// The settings of one run.

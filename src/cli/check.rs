@@ -24,7 +24,7 @@ use tollgate_document::source::{Document, DocumentError, InputError, Lines, docu
 use tollgate_engine::engine::{
     Attributes, ClaimsAround, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
 };
-use tollgate_engine::policy::PolicyError;
+use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
 use tollgate_engine::rules::{Level, Origin};
 
@@ -269,7 +269,7 @@ impl TextRun<'_> {
     /// The document is a policy test: by the name of its file, unless it says that it is something else.
     fn is_test(&self, root: Value<'_>) -> bool {
         let has_tests = self.source == TextSource::Named || root.get("tests").exists();
-        test::is_test_file(self.file) && !root.get("apiVersion").exists() && has_tests
+        policy::is_test(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 
     fn report_unparsable(&mut self, fault: &DocumentError) {
@@ -317,8 +317,8 @@ impl TextRun<'_> {
     /// Reports a policy: as valid, or its errors, as with `--policy`.
     fn report_policy(&mut self, document: &Document<'_>) {
         let all = self.policy_errors.get_or_insert_with(|| policies::errors(self.file, self.text));
-        let errors: Vec<PolicyError> =
-            all.iter().filter(|(of, _)| *of == document.index).map(|(_, error)| error.clone()).collect();
+        let own = all.iter().filter(|(of, _)| *of == document.index);
+        let errors: Vec<InputError> = own.map(|(_, error)| error_in_text(error, &self.lines)).collect();
         if errors.is_empty() {
             let line = document.line(&self.lines);
             let root = document.doc.root();
@@ -338,19 +338,11 @@ impl TextRun<'_> {
     }
 
     /// Reports errors with their places, one by one.
-    fn report_errors(&mut self, document: &Document<'_>, mut errors: Vec<PolicyError>) {
-        errors.sort();
+    fn report_errors(&mut self, document: &Document<'_>, mut errors: Vec<InputError>) {
+        errors.sort_by(|one, other| {
+            (one.line, one.column, &one.message).cmp(&(other.line, other.column, &other.message))
+        });
         for error in errors {
-            let line = self.lines.line(error.line);
-            let letters = self.text.get(line.clone()).unwrap_or_default().char_indices();
-            let at = letters.skip(1).nth(error.column.saturating_sub(2)).filter(|_| error.column > 1);
-            let error = InputError {
-                file: self.file.to_owned(),
-                line: error.line,
-                column: error.column,
-                at: line.start + at.map_or(0, |(at, _)| at),
-                message: error.message,
-            };
             self.report(&DocumentResult::unreadable(&error, self.text, document.index));
         }
     }
@@ -454,4 +446,9 @@ fn locate(
     let also = finding.also.iter().map(|path| document.locate(lines, path, finding.on_key)).collect();
     let fix = finding.fix.as_ref().and_then(|fix| document.text_fix(lines, fix));
     LocatedFinding { diagnostic, location, also, fix }
+}
+
+/// An error of a policy, with its byte in the text that is checked.
+fn error_in_text(error: &PolicyError, lines: &Lines<'_>) -> InputError {
+    InputError::at_position(&error.file, lines, (error.line, error.column), error.message.clone())
 }

@@ -19,8 +19,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Fa
     for file in policies::read(paths)? {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
-            let document = document
-                .map_err(|fault| Failure::Input(fault.input_error(&file.name, &lines).to_string()))?;
+            let document = document.map_err(|fault| fault.input_error(&file.name, &lines))?;
             for item in list::objects(document.doc.root()).filter(|item| is_class(item.value())) {
                 let class = item.value();
                 let name = class.get("metadata").get("name").str();

@@ -17,8 +17,8 @@ use super::outcome::{Failure, Tally};
 use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
-pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, real_path};
-pub(super) use settings::{Settings, file_errors};
+pub(super) use lookup::{CONFIG_NAME, ConfigLookup, FoundConfig, lexical, real_path};
+pub(super) use settings::{ConfiguredEngine, Settings, file_errors};
 
 /// Flags about configuration.
 #[derive(Clone, Debug, clap::Args)]

@@ -16,13 +16,14 @@ mod text;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use super::clock;
 use super::console::Console;
 #[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
+use super::state::{self, DumpOmissions};
 use super::version::Output;
-use super::{clock, state};
 use crate::files::{self, Input, MAX_FILE};
 use limits::{Extent, Limits};
 use tollgate_api::profile::Profile;
@@ -135,10 +136,7 @@ impl Arguments {
         }
         let mut tally = others.tally;
         let ClusterInput { snapshot, omissions, profiles } = self.read_cluster(&mut tally, console)?;
-        let found = files::collect(&self.paths).without_outside_links();
-        if let Some(error) = found.errors.first() {
-            return Err(Failure::Input(error.to_string()));
-        }
+        let inputs = files::collect_complete(&self.paths)?;
         let mut reporter = ImpactReporter {
             arguments: self,
             profiles,
@@ -150,11 +148,11 @@ impl Arguments {
             reported: others.reported,
             printed: others.reported > 0,
         };
-        for input in &found.inputs {
+        for input in &inputs {
             reporter.report_input(input)?;
         }
         if reporter.reported == 0 {
-            let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+            let names: Vec<String> = inputs.iter().map(Input::name).collect();
             let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
             return Err(Failure::Input(message));
         }
@@ -169,33 +167,37 @@ impl Arguments {
         let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
         let profiles = self.release.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
-        self.check_completeness(&omissions, tally, console);
+        let omissions = self.check_completeness(omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles })
     }
 
-    /// Reports what is missing from the dump. If it says so itself, that is an error, as in a cluster; a kind without objects
-    /// may have none in the cluster, so that is one only if a limit is to be checked.
-    fn check_completeness(&self, omissions: &[String], tally: &mut Tally, console: &mut Console) {
-        let lacks_kind = |omission: &&String| omission.starts_with(state::NO_OBJECTS);
-        let is_certain = omissions.iter().any(|omission| !lacks_kind(&omission));
+    /// Reports what is missing from the dump, and returns it as messages. If it says so itself, that is an error, as in a
+    /// cluster; a kind without objects may have none in the cluster, so that is one only if a limit is to be checked.
+    fn check_completeness(
+        &self,
+        omissions: DumpOmissions,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Vec<String> {
+        let (is_certain, lacks_kinds) = (!omissions.parts.is_empty(), omissions.kinds.is_some());
+        let messages = omissions.messages();
         if !is_certain && self.max.is_none() {
-            return state::note_omissions(omissions, console);
+            state::note_omissions(&messages, console);
+            return messages;
         }
-        if omissions.is_empty() {
-            return;
+        if messages.is_empty() {
+            return messages;
         }
         tally.unreadable += 1;
-        let what = omissions.join("; ");
+        let what = messages.join("; ");
         // A list that was cut off stays so, whatever is assumed.
-        let hint = if omissions.iter().any(|omission| lacks_kind(&omission)) {
-            ". If the cluster contains no such objects, add --assume-complete"
-        } else {
-            ""
-        };
+        let hint =
+            if lacks_kinds { ". If the cluster contains no such objects, add --assume-complete" } else { "" };
         console.error(&match self.max {
             Some(_) => format!("cannot check --max: {what}{hint}"),
             None => format!("the dump is incomplete: {what}"),
         });
+        messages
     }
 }
 
@@ -248,13 +250,12 @@ struct ImpactReporter<'r> {
 impl ImpactReporter<'_> {
     fn report_input(&mut self, input: &Input) -> Result<(), Failure> {
         let file = input.name();
-        let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
+        let text = files::read(input, MAX_FILE)?;
         let lines = Lines::of(&text);
         for document in documents(&text) {
-            let document =
-                document.map_err(|fault| Failure::Input(fault.input_error(&file, &lines).to_string()))?;
+            let document = document.map_err(|fault| fault.input_error(&file, &lines))?;
             if let Some(error) = document.not_an_object(&file, &lines) {
-                return Err(Failure::Input(error.to_string()));
+                return Err(error.into());
             }
             for item in list::objects(document.doc.root()) {
                 let object = item.value();

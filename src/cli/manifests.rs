@@ -22,6 +22,7 @@ use super::shared::{DefaultRules, EngineArgs};
 use crate::files;
 use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use carried::CarriedFiles;
+use tollgate_formats::names;
 
 /// What runs in the cluster, in the order it is applied.
 const WORKLOAD: [&str; 5] = [
@@ -100,15 +101,10 @@ pub(super) fn parse_api(text: &str) -> Result<OptionalApi, String> {
 
 /// The name of a namespace: a DNS label, so that it can stand in any manifest.
 pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends = [text.bytes().next(), text.bytes().last()];
-    let is_label = text.len() <= 63
-        && ends.iter().all(|end| end.is_some_and(is_inner))
-        && text.bytes().all(|byte| is_inner(byte) || byte == b'-');
     let error = || {
         "use 1 to 63 lowercase letters, digits or `-`, starting and ending with a letter or digit".to_owned()
     };
-    is_label.then(|| text.to_owned()).ok_or_else(error)
+    names::is_dns_label(text).then(|| text.to_owned()).ok_or_else(error)
 }
 
 /// `https://host:port` as the API server takes it.
@@ -168,8 +164,7 @@ impl Arguments {
             }
         }
         let bundle = bundle.map(|bundle| STANDARD.encode(bundle));
-        let base = here.base(&entries, bundle.as_deref());
-        documents.extend(base.into_iter().filter(|text| !text.ends_with("webhooks: []\n")));
+        documents.extend(here.needed_base(&entries, bundle.as_deref()));
         documents.extend(self.with.iter().flat_map(|api| here.other(*api, &entries, bundle.as_deref())));
         if self.url.is_none() && self.cert_dir.is_none() {
             let (namespace, name) = (&self.namespace, here.server_name());
@@ -321,5 +316,5 @@ fn with_flags(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String 
 
 /// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is reported, not read.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    files::read_bytes(file, files::MAX_PEM).map_err(|error| Failure::Input(error.to_string()))
+    Ok(files::read_bytes(file, files::MAX_PEM)?)
 }

@@ -13,7 +13,7 @@ use tollgate_engine::engine::Namespaces;
 /// Reads Namespace objects: documents, lists, YAML or JSON.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
     let input = Input::File(path.to_owned());
-    let text = files::read(&input, state::MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
+    let text = files::read(&input, state::MAX_STATE)?;
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 

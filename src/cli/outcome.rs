@@ -7,6 +7,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::files;
+use tollgate_document::source::InputError;
 
 /// The counts that determine the exit code.
 #[derive(Clone, Copy, Default, Debug)]
@@ -80,6 +81,12 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::Internal(anyhow::anyhow!("cannot write the output: {}", files::io_reason(&error)))
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Failure {
+        Failure::Input(error.to_string())
     }
 }
 

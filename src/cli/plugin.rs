@@ -12,7 +12,6 @@ use std::path::Path;
 use clap::{Arg, Command};
 
 use tollgate_api::profile;
-use tollgate_engine::rules::{self, Origin};
 
 /// The shell completes file names if there are no candidates.
 const DEFAULT: u8 = 0;
@@ -110,7 +109,6 @@ fn about(help: Option<&clap::builder::StyledStr>) -> String {
 
 /// The values of an argument; after a comma the next one of a list is meant. Arguments without known values are files.
 fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
-    let listed = |name: &str| (name.to_owned(), String::new());
     let known: Candidates = match arg.get_id().as_str() {
         "kubernetes" | "profiles" => {
             let profiles =
@@ -118,10 +116,6 @@ fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
             profiles
                 .chain([("cluster".to_owned(), "the release of the running cluster".to_owned())])
                 .collect()
-        }
-        "rules" | "rule" => {
-            let origins = Origin::ALL.iter().map(|origin| listed(origin.name()));
-            origins.chain(rules::all().map(|rule| listed(rule.id.0))).collect()
         }
         _ => {
             let values = arg.get_possible_values();

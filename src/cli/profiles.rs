@@ -236,20 +236,14 @@ fn describe_gate(gate: &GateInfo) -> String {
 
 /// `v1; off by default: v1beta1, v1beta2`; of a running server `v1; not served: v1beta1`.
 fn describe_versions(served: &ServedKind) -> String {
-    if let Some(live) = &served.served {
-        let off: Vec<&str> =
-            served.versions.iter().copied().filter(|version| !live.contains(version)).collect();
-        return match (live.is_empty(), off.is_empty()) {
-            (_, true) => live.join(", "),
-            (true, false) => format!("not served: {}", off.join(", ")),
-            (false, false) => format!("{}; not served: {}", live.join(", "), off.join(", ")),
-        };
-    }
-    let off: Vec<&str> =
-        served.versions.iter().copied().filter(|version| !served.by_default.contains(version)).collect();
-    match (served.by_default.is_empty(), off.is_empty()) {
-        (_, true) => served.by_default.join(", "),
-        (true, false) => format!("off by default: {}", off.join(", ")),
-        (false, false) => format!("{}; off by default: {}", served.by_default.join(", "), off.join(", ")),
+    let (on, otherwise) = match &served.served {
+        Some(live) => (live, "not served"),
+        None => (&served.by_default, "off by default"),
+    };
+    let off: Vec<&str> = served.versions.iter().copied().filter(|version| !on.contains(version)).collect();
+    match (on.is_empty(), off.is_empty()) {
+        (_, true) => on.join(", "),
+        (true, false) => format!("{otherwise}: {}", off.join(", ")),
+        (false, false) => format!("{}; {otherwise}: {}", on.join(", "), off.join(", ")),
     }
 }

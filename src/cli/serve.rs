@@ -1,13 +1,9 @@
 //! `tollgate serve`: turns flags and environment into settings, prints how to register, and runs the server.
 
-#[cfg(feature = "online")]
 mod cluster;
-#[cfg(feature = "online")]
 mod configurations;
 mod load;
-#[cfg(feature = "online")]
 mod register;
-#[cfg(feature = "online")]
 mod release;
 
 use std::io::Write as _;
@@ -161,7 +157,6 @@ pub(super) struct Arguments {
     #[arg(env = "TOLLGATE_LOG_LEVEL", default_value = "info")]
     log_level: LevelFilter,
 
-    #[cfg(feature = "online")]
     #[command(flatten)]
     cluster: cluster::ClusterArgs,
 
@@ -211,10 +206,8 @@ impl Arguments {
                 "{path}: must be a file or folder, because `serve` reloads it when it changes"
             )));
         }
-        #[cfg(feature = "online")]
         let opened = self.cluster.open(&self.engine.release, self.settings().limits.state_bytes())?;
         let engine = self.engine.serving_engine()?;
-        #[cfg(feature = "online")]
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
         let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone());
         let config = match loader.reload().outcome {
@@ -230,7 +223,6 @@ impl Arguments {
                 Ok(unusable) => Failure::Input(unusable.to_string()),
                 Err(error) => Failure::Internal(error),
             })?;
-        #[cfg(feature = "online")]
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(&self.engine.release);
             self.cluster.attach_to(opened, &server, &self.certificates(), profiles)?;
@@ -257,10 +249,7 @@ impl Arguments {
     /// The names of the self-signed certificate: those of the command line, the registered one, and the address on which
     /// the webhook listens.
     fn names(&self) -> Vec<String> {
-        #[cfg(feature = "online")]
         let called = self.cluster.advertised_name();
-        #[cfg(not(feature = "online"))]
-        let called: Option<String> = None;
         let address = self.listen.ip();
         let address = (!address.is_unspecified()).then(|| address.to_string());
         let mut names = self.dns_name.clone();
@@ -302,7 +291,6 @@ impl Arguments {
             max_in_flight: self.max_in_flight,
             max_connections: self.max_connections,
             max_memory: self.max_memory,
-            #[cfg(feature = "online")]
             caches_state: self.cluster.caches_state(),
             ..Limits::default()
         };
@@ -311,17 +299,6 @@ impl Arguments {
         settings.max_connection_age = self.max_connection_age;
         settings.reload_period = self.reload_interval;
         settings
-    }
-
-    #[cfg(feature = "online")]
-    fn registers(&self) -> bool {
-        self.cluster.registers()
-    }
-
-    #[cfg(not(feature = "online"))]
-    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
-    fn registers(&self) -> bool {
-        false
     }
 
     /// Where it is, and how to register it.
@@ -336,7 +313,7 @@ impl Arguments {
                 Some(directory) => format!("--cert-dir {}", shell_word(&directory.display().to_string())),
                 None => format!("--ca-bundle {bundle}"),
             };
-            if let (false, Some(host)) = (self.registers(), self.reachable_host()) {
+            if let (false, Some(host)) = (self.cluster.registers(), self.reachable_host()) {
                 let port = webhook.port();
                 write!(console, "register  tollgate manifests --url https://{host}:{port} {from}")?;
                 for path in &self.engine.policies.paths {

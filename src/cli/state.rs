@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, Input};
-pub(super) use inventory::{Inventory, NO_OBJECTS, incomplete_lists};
+pub(super) use inventory::{DumpOmissions, Inventory, incomplete_lists};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
@@ -31,7 +31,7 @@ pub(super) const KUBECTL: &str =
 /// Reads the state from these inputs, and notes what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
     let (snapshot, inventory) = read_with_inventory(paths)?;
-    note_omissions(&inventory.omissions(false), console);
+    note_omissions(&inventory.omissions(false).messages(), console);
     Ok(snapshot)
 }
 
@@ -44,19 +44,16 @@ pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
 
 /// Reads the state from these inputs, with an inventory of their kinds.
 pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
-    let found = files::collect(paths).without_outside_links();
-    if let Some(error) = found.errors.first() {
-        return Err(Failure::Input(error.to_string()));
-    }
+    let inputs = files::collect_complete(paths)?;
     let mut snapshot = Snapshot::new();
     let mut inventory = Inventory::default();
     let mut kept = 0;
-    for input in &found.inputs {
-        let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
+    for input in &inputs {
+        let text = files::read(input, MAX_STATE)?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
     }
     if kept == 0 && !inventory.names_all_kinds() {
-        let names: Vec<String> = found.inputs.iter().map(Input::name).collect();
+        let names: Vec<String> = inputs.iter().map(Input::name).collect();
         let message =
             format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
         return Err(Failure::Input(message));
@@ -97,8 +94,7 @@ fn add_text(
     let mut kept = 0;
     let mut is_empty = true;
     for document in documents(text).with_max_size(usize::MAX) {
-        let document =
-            document.map_err(|fault| Failure::Input(fault.input_error(file, &lines).to_string()))?;
+        let document = document.map_err(|fault| fault.input_error(file, &lines))?;
         is_empty = false;
         inventory.add(file, document.doc.root());
         for item in list::objects(document.doc.root()) {

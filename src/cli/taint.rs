@@ -21,10 +21,10 @@ use super::{clock, impact, state};
 use mark::TaintArg;
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
-use tollgate_document::doc;
+use tollgate_document::source::{Document, documents};
 use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, count};
-use tollgate_engine::rules::server_defaults::version_off_by_default;
+use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
 
 /// Print a DeviceTaintRule for a device, a pool or a driver, without applying it
@@ -99,7 +99,7 @@ impl Selection {
         if !self.state.is_empty() {
             let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
             let profiles = release.dump_profiles(&inventory, console)?;
-            let omissions = inventory.omissions(false);
+            let omissions = inventory.omissions(false).messages();
             return Ok(KnownState { state: Some(snapshot), omissions, profiles });
         }
         #[cfg(feature = "online")]
@@ -171,19 +171,17 @@ impl Taint {
         let mut rules = Vec::new();
         for target in &targets {
             let name = name::rule_name(target, &self.mark.key, effect);
-            let rule = self.manifest(target, &name, effect, version.name());
-            let json = json(target, &self.mark, effect, version.name());
-            let document =
-                doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
+            let rule = manifest(target, &self.mark, effect, version.name());
+            let document = read_manifest(&rule)?;
             for profile in &profiles {
-                if let Some(refusal) = impact::first_denial(document.root(), profile, &now) {
+                if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &now) {
                     return Err(Failure::Usage(format!("{} rejects this rule: {refusal}", profile.name)));
                 }
             }
             let mut comments = String::new();
             if let Some(snapshot) = &state {
                 let at = gotime::parse(&now).map_err(Failure::Usage)?;
-                let change = ProposedChange::applied(document.root(), None, snapshot, profile, at)
+                let change = ProposedChange::applied(document.doc.root(), None, snapshot, profile, at)
                     .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
                 let query = ImpactQuery { snapshot, change: &change, profile, at };
                 _ = writeln!(comments, "# In this cluster state, the rule {}.", query.describe(count(query)));
@@ -192,14 +190,12 @@ impl Taint {
             rules.push(format!("{rule}{comments}"));
         }
         for profile in &profiles {
-            let unserved = version_off_by_default(ApiKind::DeviceTaintRule, version, profile);
+            let name = format!("Kubernetes {}", profile.name);
+            let unserved = why_version_is_off(ApiKind::DeviceTaintRule, version, profile, &name);
             let gates = profile.why_rule_gates_are_off();
             let why = if unserved.is_some() { gates } else { profile.why_rules_do_nothing() };
             let inert = why.map(|why| format!("{why}, so the rule has no effect"));
             let inert = inert.or_else(|| profile.rules_depend_on());
-            let unserved = unserved.map(|finding| {
-                finding.detail.replacen("Kubernetes does", &format!("Kubernetes {} does", profile.name), 1)
-            });
             for problem in unserved.iter().chain(&inert) {
                 console.warning(problem);
             }
@@ -223,45 +219,34 @@ impl Taint {
             _ => Ok(()),
         }
     }
-
-    fn manifest(&self, target: &DeviceNames, name: &str, effect: &str, version: &str) -> String {
-        let mut out = String::new();
-        _ = write!(
-            out,
-            "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
-        );
-        if target.is_everything() {
-            out.push_str("  deviceSelector: {}   # all devices of all drivers\n");
-        } else {
-            out.push_str("  deviceSelector:\n");
-            for (field, value) in target.criteria() {
-                _ = writeln!(out, "    {field}: {}", scalar(value));
-            }
-        }
-        _ = write!(out, "  taint:\n    key: {}\n", scalar(&self.mark.key));
-        if let Some(value) = &self.mark.value {
-            _ = writeln!(out, "    value: {}", scalar(value));
-        }
-        _ = writeln!(out, "    effect: {effect}");
-        out
-    }
 }
 
-/// The DeviceTaintRule as JSON, for the engine.
-fn json(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
-    let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    let criteria: Vec<String> =
-        target.criteria().map(|(field, value)| format!("{}:{}", text(field), text(value))).collect();
-    let value = mark.value.as_deref().map(|value| format!("\"value\":{},", text(value)));
-    format!(
-        r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule","metadata":{{"name":{}}},"spec":{{"deviceSelector":{{{}}},"taint":{{"key":{},{}"effect":{}}}}}}}"#,
-        version,
-        text(&name::rule_name(target, &mark.key, effect)),
-        criteria.join(","),
-        text(&mark.key),
-        value.unwrap_or_default(),
-        text(effect),
-    )
+/// The DeviceTaintRule, as it is printed and as the engine reads it.
+fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
+    let name = name::rule_name(target, &mark.key, effect);
+    let mut out = format!(
+        "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
+    );
+    if target.is_everything() {
+        out.push_str("  deviceSelector: {}   # all devices of all drivers\n");
+    } else {
+        out.push_str("  deviceSelector:\n");
+        for (field, value) in target.criteria() {
+            _ = writeln!(out, "    {field}: {}", scalar(value));
+        }
+    }
+    _ = write!(out, "  taint:\n    key: {}\n", scalar(&mark.key));
+    if let Some(value) = &mark.value {
+        _ = writeln!(out, "    value: {}", scalar(value));
+    }
+    _ = writeln!(out, "    effect: {effect}");
+    out
+}
+
+/// Reads a manifest that was written here.
+fn read_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
+    let document = documents(manifest).next().and_then(Result::ok);
+    document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))
 }
 
 impl Untaint {
@@ -275,10 +260,9 @@ impl Untaint {
             // Rejects names that no rule can have, which kubectl would not report.
             for profile in &known.profiles {
                 let effect = profile.effects.first().copied().unwrap_or_default();
-                let json = json(target, &mark, effect, version(&[profile])?.name());
-                let document =
-                    doc::parse(&json).map_err(|error| Failure::Internal(anyhow::anyhow!(error.detail)))?;
-                if let Some(refusal) = impact::first_denial(document.root(), profile, &clock::now()) {
+                let rule = manifest(target, &mark, effect, version(&[profile])?.name());
+                let document = read_manifest(&rule)?;
+                if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &clock::now()) {
                     return Err(Failure::Usage(format!(
                         "{} rejects a rule with these values: {refusal}",
                         profile.name

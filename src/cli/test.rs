@@ -20,8 +20,8 @@ use crate::report::junit_escape;
 use case::{CaseOutcome, TestFile};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
-use tollgate_document::source::{Document, Lines};
-use tollgate_engine::policy::{self, PolicyError, PolicyFile, PolicySet, TEST_FILE};
+use tollgate_document::source::{Document, InputError, Lines};
+use tollgate_engine::policy::{self, PolicyFile, PolicySet, TEST_FILE};
 use tollgate_formats::sanitize;
 
 /// Run policy tests (`*.test.yaml`)
@@ -62,11 +62,11 @@ impl Arguments {
         if let Some(error) = found.errors.first() {
             return Err(Failure::Input(error.to_string()));
         }
-        let is_test = |input: &&Input| is_test_file(&input.name());
+        let is_test = |input: &&Input| policy::is_test(&input.name());
         let mut results = Vec::new();
         for input in found.inputs.iter().filter(is_test) {
             let file = input.name();
-            let text = files::read(input, MAX_FILE).map_err(|error| Failure::Input(error.to_string()))?;
+            let text = files::read(input, MAX_FILE)?;
             let tests = TestFile::read(&file, &text).map_err(Failure::Input)?;
             let set = load(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
@@ -107,22 +107,16 @@ fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     }
 }
 
-/// The file is a policy test by its name.
-pub(super) fn is_test_file(name: &str) -> bool {
-    [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
-}
-
 /// What would keep a test file from running: wrong fields, policies that do not exist, an unknown profile. The tests
 /// themselves are not run.
-pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<PolicyError> {
+pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<InputError> {
     let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
     if !errors.is_empty() {
         return errors;
     }
     let root = document.doc.root();
     let mut add = |at: Value<'_>, message: String| {
-        let (line, column) = lines.position(document.offset + at.span().start as usize);
-        errors.push(PolicyError { file: file.to_owned(), line, column, message });
+        errors.push(InputError::at(file, lines, document.offset + at.span().start as usize, message));
     };
     let profile = root.get("kubernetes");
     if profile.exists() && Profile::named(profile.str()).is_none() {

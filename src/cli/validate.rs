@@ -29,15 +29,15 @@ use super::progress::Progress;
 use super::shared::{EngineArgs, ExitArgs};
 use super::{clock, state};
 use crate::files::{Input, MAX_FILE};
-use crate::report::{Format, Report, Statistics, Summary};
+use crate::report::{Format, NotRead, Report, Statistics, Summary};
 use baseline::BaselineRun;
-use check::FileChecker;
 pub(super) use check::WorkItem;
+use check::{FileChecker, FileOutput};
 use claims::RunClaims;
 use fix::{FixArguments, FixMode};
 use fold::Folds;
-use inputs::WalkArgs;
-use settings::{CheckSettings, Configurations, GivenFiles, GivenSettings};
+use inputs::{FoundInputs, WalkArgs};
+use settings::{CheckSettings, Configurations, ConfiguredWork, GivenFiles, GivenSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -125,25 +125,135 @@ impl FixedOnce {
     }
 }
 
+/// What a run has to do: its inputs, each with its settings.
+struct RunWork {
+    items: Vec<ConfiguredWork>,
+    not_read: NotRead,
+    /// The kustomizations around the inputs.
+    kustomizations: Vec<PathBuf>,
+}
+
+impl RunWork {
+    /// What is read.
+    fn inputs(&self) -> impl Iterator<Item = &Input> {
+        self.items.iter().filter_map(|work| work.item.input())
+    }
+}
+
+/// What a run has written and counted so far.
+struct RunState<'r, 'b> {
+    targets: ReportTargets<'r>,
+    baselines: BaselineRun<'b>,
+    progress: Progress,
+    /// Files whose fixable findings were counted.
+    once: FixedOnce,
+    summary: Summary,
+    statistics: Statistics,
+    tally: Tally,
+}
+
+impl RunState<'_, '_> {
+    /// Takes what became of the next input.
+    fn take(&mut self, event: order::Event<'_, ConfiguredWork, FileOutput>) -> Result<(), Failure> {
+        match event {
+            order::Event::Waiting => {
+                self.progress.show(format_args!("files, {} invalid", self.summary.invalid));
+                Ok(())
+            }
+            order::Event::Done(output) => self.take_output(output),
+            order::Event::Crashed(work) => {
+                self.tally.crashed += 1;
+                self.progress.hide();
+                let name = work.item.name();
+                self.targets.error(&format!("internal error while checking {name}; please report it"));
+                Ok(())
+            }
+        }
+    }
+
+    fn take_output(&mut self, mut output: FileOutput) -> Result<(), Failure> {
+        let is_fixable = output.summary.fixable + output.summary.fixable_unsafely > 0;
+        if is_fixable && !self.once.is_first(output.path.as_deref()) {
+            (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
+        }
+        self.summary.merge(&output.summary);
+        self.statistics.merge(&output.statistics);
+        self.baselines.add(output.baseline.take());
+        if output.fails_on_warn {
+            self.tally.failing_warnings += output.summary.warned;
+        }
+        self.progress.step();
+        if output.has_text() {
+            self.progress.hide();
+        }
+        for message in &output.errors {
+            self.targets.error(message);
+        }
+        self.targets.print(&output.printed)?;
+        self.targets.write(&output)
+    }
+}
+
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let format = self.stdout_format()?;
+        let mode = self.fix_mode()?;
+        let found = self.find_inputs(console)?;
+        let mut configurations = Configurations::new(&self.config)?;
+        let work = assign(found, &mut configurations, mode.is_some())?;
+        let settings = self.read_settings(&mut configurations, console)?;
+        let baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
+        let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_labels());
+        let namespaces = lacks_labels.then(|| namespaces::from_inputs(work.inputs())).flatten();
+        let reads_stdin = work.inputs().any(|input| *input == Input::Stdin);
+        let is_on_stderr = mode.is_some_and(|mode| mode.takes_stdout(reads_stdin));
+        let reports = self.reports(format, &settings, is_on_stderr, console);
+        let (now, baseline_folder) = (self.clock.now(), baselines.folder());
+        let state = RunState {
+            targets: self.open_targets(&reports, is_on_stderr, console)?,
+            baselines,
+            progress: Progress::of(work.items.len()),
+            once: FixedOnce::default(),
+            summary: Summary { not_read: work.not_read, ..Summary::default() },
+            statistics: Statistics::default(),
+            tally: Tally::default(),
+        };
+        let checker = FileChecker {
+            settings: &settings,
+            namespaces: namespaces.as_ref(),
+            claims: &RunClaims::new(&work.items, &work.kustomizations),
+            now: &now,
+            new_baseline: baseline_folder.as_deref(),
+            reports: &reports,
+            limit: self.max_file,
+            fixes: mode,
+        };
+        let checked = check_all(&work.items, &checker, state)?;
+        self.finish(checked, mode, console)
+    }
+
+    /// What `--fix` and `--diff` ask for.
+    fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
         if self.fixes.is_incomplete() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
         }
-        let mode = self.fixes.mode();
+        Ok(self.fixes.mode())
+    }
+
+    /// Searches for the inputs, without the reports that are to be written.
+    fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
         let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
-        let found = found.with_markdown();
-        let (mut work, mut not_read, kustomizations) = (found.work, found.not_read, found.kustomizations);
-        self.exclude_reports(&mut work)?;
-        let mut configurations = Configurations::new(&self.config)?;
-        let (mut work, excluded) = configurations.assign(work)?;
-        let mut once = FixedOnce::default();
-        if mode.is_some() {
-            work.retain(|work| once.is_first(work.item.path()));
-            once = FixedOnce::default();
-        }
-        not_read.excluded += excluded;
+        let mut found = found.with_markdown();
+        self.exclude_reports(&mut found.work)?;
+        Ok(found)
+    }
+
+    /// Reads what the inputs are checked with: configurations, policies, namespaces, and the state of the cluster.
+    fn read_settings<'c>(
+        &self,
+        configurations: &'c mut Configurations,
+        console: &mut Console,
+    ) -> Result<Vec<CheckSettings<'c>>, Failure> {
         let state = match self.state.as_slice() {
             [] => None,
             paths => Some(Arc::new(state::read(paths, console)?)),
@@ -158,83 +268,33 @@ impl Arguments {
             fail_on: self.exit.fail_on.fail_on,
             levels: &self.config.levels,
         };
-        let settings = configurations.settings(flags, given, state.as_ref())?;
-        let mut baselines = BaselineRun::new(self.write_baseline.as_deref(), &self.paths)?;
-        let read = || work.iter().filter_map(|work| work.item.input());
-        let lacks_labels = settings.iter().any(CheckSettings::lacks_labels);
-        let namespaces = lacks_labels.then(|| namespaces::from_inputs(read())).flatten();
-        let now = self.clock.now();
-        let reads_stdin = read().any(|input| *input == Input::Stdin);
-        let is_on_stderr = mode.is_some_and(|mode| mode.takes_stdout(reads_stdin));
-        let mut reports = self.reports(format, &settings, console);
-        if let Some(first) = reports.first_mut().filter(|_| !is_on_stderr) {
-            first.foldable = is_read_now(first);
-        }
-        let mut targets = ReportTargets::open(&reports, &self.output_file, console)?;
+        configurations.settings(flags, given, state.as_ref())
+    }
+
+    /// Opens the destinations of the reports.
+    fn open_targets<'r>(
+        &self,
+        reports: &'r [Report],
+        is_on_stderr: bool,
+        console: &'r mut Console,
+    ) -> Result<ReportTargets<'r>, Failure> {
+        let mut targets = ReportTargets::open(reports, &self.output_file, console)?;
         if is_on_stderr {
             targets.report_on_stderr();
         } else if reports.first().is_some_and(|report| report.foldable) {
             targets.fold(Folds::new(&self.paths));
         }
-        let baseline_folder = baselines.folder();
-        let checker = FileChecker {
-            settings: &settings,
-            namespaces: namespaces.as_ref(),
-            claims: &RunClaims::new(&work, &kustomizations),
-            now: &now,
-            new_baseline: baseline_folder.as_deref(),
-            reports: &reports,
-            limit: self.max_file,
-            fixes: mode,
-        };
-        let mut progress = Progress::of(work.len());
-        let mut summary = Summary { not_read, ..Summary::default() };
-        let mut statistics = Statistics::default();
-        let mut tally = Tally::default();
-        targets.begin()?;
-        order::in_order(
-            &work,
-            |work| checker.check(work),
-            |event| match event {
-                order::Event::Waiting => {
-                    progress.show(format_args!("files, {} invalid", summary.invalid));
-                    Ok(())
-                }
-                order::Event::Done(mut piece) => {
-                    let is_fixable = piece.summary.fixable + piece.summary.fixable_unsafely > 0;
-                    if is_fixable && !once.is_first(piece.path.as_deref()) {
-                        (piece.summary.fixable, piece.summary.fixable_unsafely) = (0, 0);
-                    }
-                    summary.merge(&piece.summary);
-                    statistics.merge(&piece.statistics);
-                    baselines.add(piece.baseline.take());
-                    if piece.fails_on_warn {
-                        tally.failing_warnings += piece.summary.warned;
-                    }
-                    progress.step();
-                    if piece.has_text() {
-                        progress.hide();
-                    }
-                    for message in &piece.errors {
-                        targets.error(message);
-                    }
-                    targets.print(&piece.printed)?;
-                    targets.write(&piece)
-                }
-                order::Event::Crashed(work) => {
-                    tally.crashed += 1;
-                    progress.hide();
-                    targets.error(&format!(
-                        "internal error while checking {}; please report it",
-                        work.item.name()
-                    ));
-                    Ok(())
-                }
-            },
-        )?;
-        progress.hide();
-        summary.stale = summary.stale.saturating_add(baselines.missing(&settings));
-        targets.end(&summary, &statistics)?;
+        Ok(targets)
+    }
+
+    /// Writes the new baseline, and counts what decides about the exit code.
+    fn finish(
+        &self,
+        checked: CheckedRun<'_>,
+        mode: Option<FixMode>,
+        console: &mut Console,
+    ) -> Result<Tally, Failure> {
+        let CheckedRun { baselines, summary, mut tally } = checked;
         baselines.write(&summary, console)?;
         tally.denied = summary.denied;
         tally.warned = summary.warned;
@@ -288,9 +348,15 @@ impl Arguments {
     }
 
     /// The requested reports; the first one goes to stdout.
-    fn reports(&self, first: Format, settings: &[CheckSettings<'_>], console: &Console) -> Vec<Report> {
+    fn reports(
+        &self,
+        first: Format,
+        settings: &[CheckSettings<'_>],
+        is_on_stderr: bool,
+        console: &Console,
+    ) -> Vec<Report> {
         let mut profiles: Vec<&'static str> = Vec::new();
-        for profile in settings.iter().flat_map(|settings| &settings.engine.profiles) {
+        for profile in settings.iter().flat_map(|settings| &settings.configured.engine.profiles) {
             if !profiles.contains(&profile.name) {
                 profiles.push(profile.name);
             }
@@ -305,9 +371,48 @@ impl Arguments {
             of_cluster: false,
             foldable: false,
         };
-        let first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
+        let mut first = Report { styled: console.styled, statistics: self.statistics, ..report(first) };
+        first.foldable = !is_on_stderr && is_read_now(&first);
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
+}
+
+/// Gives each input its settings. Overlapping arguments lead to several paths to one file, which is fixed once.
+fn assign(
+    found: FoundInputs,
+    configurations: &mut Configurations,
+    is_fixing: bool,
+) -> Result<RunWork, Failure> {
+    let FoundInputs { work, mut not_read, kustomizations, .. } = found;
+    let (mut items, excluded) = configurations.assign(work)?;
+    if is_fixing {
+        let mut once = FixedOnce::default();
+        items.retain(|work| once.is_first(work.item.path()));
+    }
+    not_read.excluded += excluded;
+    Ok(RunWork { items, not_read, kustomizations })
+}
+
+/// What is left of a run whose reports are written.
+struct CheckedRun<'b> {
+    baselines: BaselineRun<'b>,
+    summary: Summary,
+    tally: Tally,
+}
+
+/// Checks all inputs, and writes the reports.
+fn check_all<'b>(
+    work: &[ConfiguredWork],
+    checker: &FileChecker<'_>,
+    mut state: RunState<'_, 'b>,
+) -> Result<CheckedRun<'b>, Failure> {
+    state.targets.begin()?;
+    order::in_order(work, |work| checker.check(work), |event| state.take(event))?;
+    state.progress.hide();
+    let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
+    summary.stale = summary.stale.saturating_add(baselines.missing(checker.settings));
+    targets.end(&summary, &statistics)?;
+    Ok(CheckedRun { baselines, summary, tally })
 }
 
 /// A person reads the report on stdout while it is written, and can run the command again. From a log, which is read

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use super::acceptance::ObjectName;
 use crate::report::LocatedFinding;
 use tollgate_document::field::{FieldPath, Name};
-use tollgate_document::source::{Lines, documents};
-use tollgate_engine::policy::{PolicyError, Struct, Ty, document_errors, field, required};
+use tollgate_document::source::{InputError, Lines, documents};
+use tollgate_engine::policy::{Struct, Ty, document_errors, field, required};
 use tollgate_engine::rules::{self, Origin, RuleSet};
 use tollgate_formats::gofmt::json_string;
 
@@ -88,18 +88,13 @@ impl Baseline {
     }
 
     /// Reads a baseline.
-    pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<PolicyError>> {
+    pub(crate) fn read(name: &str, text: &str) -> Result<Baseline, Vec<InputError>> {
         let lines = Lines::of(text);
-        let fault = |line, column, message: String| {
-            vec![PolicyError { file: name.to_owned(), line, column, message }]
-        };
+        let fault = |at, message: &str| vec![InputError::at(name, &lines, at, message)];
         let document = match documents(text).with_max_size(usize::MAX).next() {
             Some(Ok(document)) => document,
-            Some(Err(error)) => {
-                let (line, column) = lines.position(error.at);
-                return Err(fault(line, column, error.message));
-            }
-            None => return Err(fault(1, 1, "not a baseline: the file is empty".to_owned())),
+            Some(Err(error)) => return Err(fault(error.at, &error.message)),
+            None => return Err(fault(0, "not a baseline: the file is empty")),
         };
         let errors = document_errors(name, &document, &lines, &BASELINE);
         if !errors.is_empty() {
@@ -111,10 +106,9 @@ impl Baseline {
             let rule = text("rule");
             // A rule that is gone, or is none, finds nothing: the entry is stale. One that is no lint must not be silenced.
             if let Some(known) = rules::find(&rule).filter(|known| known.origin != Origin::Lint) {
-                let (line, column) = lines.position(document.offset + item.get("rule").span().start as usize);
                 let origin = known.origin.name();
                 let message = format!("a baseline can contain only lints, but {rule} has origin {origin}");
-                return Err(fault(line, column, message));
+                return Err(fault(document.offset + item.get("rule").span().start as usize, &message));
             }
             let key = FindingKey {
                 kind: text("kind"),

@@ -10,8 +10,8 @@ use super::fields::CONFIG;
 use super::levels::{LevelSetting, LevelTarget, Levels};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::source::{Document, Lines, documents};
-use tollgate_engine::policy::{PolicyError, document_errors, glob_matches};
+use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_engine::policy::{document_errors, glob_matches};
 use tollgate_engine::rules::{Origin, Rule};
 
 /// A value and its position.
@@ -81,7 +81,7 @@ impl ObjectPattern {
 
 impl ConfigFile {
     /// Reads a file. One without content sets nothing.
-    pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<PolicyError>> {
+    pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<InputError>> {
         let (config, errors) = ConfigFile::read_with_errors(name, text)?;
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
@@ -90,42 +90,36 @@ impl ConfigFile {
     pub(crate) fn read_with_errors(
         name: &str,
         text: &str,
-    ) -> Result<(ConfigFile, Vec<PolicyError>), Vec<PolicyError>> {
+    ) -> Result<(ConfigFile, Vec<InputError>), Vec<InputError>> {
         let lines = Lines::of(text);
-        let fault = |line, column, message: &str| {
-            vec![PolicyError { file: name.to_owned(), line, column, message: message.to_owned() }]
-        };
+        let fault = |at, message: &str| vec![InputError::at(name, &lines, at, message)];
         let mut all = documents(text);
         let document = match all.next() {
             None => {
                 let empty = ConfigFile { name: name.to_owned(), ..ConfigFile::default() };
                 return Ok((empty, Vec::new()));
             }
-            Some(Err(error)) => {
-                let (line, column) = lines.position(error.at);
-                return Err(fault(line, column, &error.message));
-            }
+            Some(Err(error)) => return Err(fault(error.at, &error.message)),
             Some(Ok(document)) => document,
         };
         if let Some(other) = all.next() {
             let at = other.map_or_else(|error| error.at, |other| other.offset);
-            let (line, column) = lines.position(at);
-            return Err(fault(line, column, "a configuration file must contain a single document"));
+            return Err(fault(at, "a configuration file must contain a single document"));
         }
         if document.doc.root().kind() != ValueKind::Object {
-            let (line, column) = lines.position(document.offset + document.doc.root().span().start as usize);
-            return Err(fault(
-                line,
-                column,
-                "a configuration file must be a mapping, such as `kubernetes: 1.37`",
-            ));
+            let at = document.offset + document.doc.root().span().start as usize;
+            return Err(fault(at, "a configuration file must be a mapping, such as `kubernetes: 1.37`"));
         }
         let mut errors = document_errors(name, &document, &lines, &CONFIG);
         let mut reader = Reader { name, document: &document, lines: &lines, errors: Vec::new() };
-        let config = reader.read();
+        let mut config = reader.read();
+        let gates = document.doc.root().get("featureGates").span();
+        let gates = document.offset + gates.start as usize..=document.offset + gates.end as usize;
+        // Of gates that do not have their type, no more can be said.
+        config.feature_gates.take_if(|_| errors.iter().any(|error| gates.contains(&error.at)));
         // A value of the wrong type is wrong to the reader, too; once is enough.
-        let is_new = |error: &PolicyError| errors.iter().all(|known| known.line != error.line);
-        let more: Vec<PolicyError> = reader.errors.into_iter().filter(is_new).collect();
+        let is_new = |error: &InputError| errors.iter().all(|known| known.line != error.line);
+        let more: Vec<InputError> = reader.errors.into_iter().filter(is_new).collect();
         errors.extend(more);
         errors.sort_by_key(|error| (error.line, error.column));
         Ok((config, errors))
@@ -137,7 +131,7 @@ struct Reader<'r> {
     name: &'r str,
     document: &'r Document<'r>,
     lines: &'r Lines<'r>,
-    errors: Vec<PolicyError>,
+    errors: Vec<InputError>,
 }
 
 impl Reader<'_> {
@@ -257,10 +251,10 @@ impl Reader<'_> {
     }
 
     fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
-        let (line, column) = self.position(at, false);
-        let field = at.owned().print(tollgate_document::field::PathStyle::User);
-        let message = format!("{field}: {}", message.into());
-        self.errors.push(PolicyError { file: self.name.to_owned(), line, column, message });
+        let at = at.owned();
+        let message = format!("{}: {}", at.print(tollgate_document::field::PathStyle::User), message.into());
+        let at = self.document.locate(self.lines, &at, false).bytes.start;
+        self.errors.push(InputError::at(self.name, self.lines, at, message));
     }
 }
 

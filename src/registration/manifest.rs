@@ -127,6 +127,15 @@ impl Destination {
         })
     }
 
+    /// The base configurations that have an entry.
+    pub(crate) fn needed_base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> Vec<String> {
+        let is_needed = |files: [&'static str; 2]| {
+            files.into_iter().flat_map(split).any(|(name, _)| entries.names.contains(&name))
+        };
+        let base = self.base(entries, bundle).into_iter().zip(BASE);
+        base.filter(|(_, files)| is_needed(*files)).map(|(text, _)| text).collect()
+    }
+
     /// The configurations of another API as YAML.
     pub(crate) fn other(
         &self,

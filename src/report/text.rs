@@ -16,6 +16,7 @@ use super::{
     DocumentResult, LocatedFinding, Mentions, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
     profiles_of,
 };
+use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::{Level, Origin as RuleOrigin};
@@ -299,16 +300,18 @@ fn boundary(text: &str, at: usize) -> usize {
 
 /// The message with a long value cut.
 pub(crate) fn message(diagnostic: &Diagnostic) -> String {
-    let mut message = diagnostic.to_string();
     let value = diagnostic.finding.value.to_string();
-    if value.chars().count() > MAX_VALUE_CHARS {
-        let quote = if value.starts_with('"') { "\"" } else { "" };
-        message = message.replacen(&value, &format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)), 1);
+    if value.chars().count() <= MAX_VALUE_CHARS {
+        return cut(&diagnostic.to_string(), MAX_MESSAGE_CHARS);
     }
-    cut(&message, MAX_MESSAGE_CHARS)
+    let quote = if value.starts_with('"') { "\"" } else { "" };
+    let mut shown = diagnostic.clone();
+    shown.finding.value = BadValue::Json(format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)).into());
+    cut(&shown.to_string(), MAX_MESSAGE_CHARS)
 }
 
-fn cut(text: &str, limit: usize) -> String {
+/// The text, cut to so many characters.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -418,6 +421,7 @@ fn fixes(summary: &Summary) -> String {
     out
 }
 
-fn plural(count: usize, word: &str) -> String {
+/// `1 file`, `2 files`
+pub(crate) fn plural(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }

@@ -258,7 +258,8 @@ impl Double {
         }
         // Tollgate names a media type in every request; tests that look at the double themselves name none.
         if !request.header("accept").is_empty() && !is_listed(request) {
-            let message = format!("{line} is forbidden: there is no such row in src/cluster/api_calls.rs");
+            let message =
+                format!("{line} is forbidden: there is no such row in crates/cluster/src/api_calls.rs");
             return stream.answer(403, &status(403, &message));
         }
         let metadata_only = request.header("accept").contains("PartialObjectMetadata");

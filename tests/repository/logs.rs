@@ -53,7 +53,7 @@ fn each_log_message_is_documented_with_its_level() {
         std::fs::read_to_string(root().join("docs/reference/logs-and-annotations.md")).expect("the page");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
     let mut checked = 0;
-    for file in files(&root().join("src"), "rs") {
+    for file in ["src", "crates"].iter().flat_map(|folder| files(&root().join(folder), "rs")) {
         let source = std::fs::read_to_string(&file).expect("a source file");
         for (level, message) in messages(&source) {
             // What a message is before its first value; some consist of a value only.

@@ -5,8 +5,8 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use tollgate::{Endpoint, Engine, NamespaceLookup};
-use tollgate_api::review::{BadReview, Request};
-use tollgate_engine::engine::{Decision, admit_observed};
+use tollgate_api::review::Request;
+use tollgate_engine::engine::{Decision, Review, answer};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -17,22 +17,24 @@ type Tell<'t> = &'t mut dyn FnMut(&Request<'_>, &Decision);
 
 fn panics_on_request(
     engine: &Engine,
-    body: &[u8],
+    review: &Review<'_>,
     endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: Tell<'_>,
-) -> Result<Vec<u8>, BadReview> {
-    assert!(!body.starts_with(b"\"panic\""), "a panic that was asked for");
-    admit_observed(engine, body, endpoint, now, namespaces, tell)
+) -> Vec<u8> {
+    assert!(review.request.uid != "panic", "a panic that was asked for");
+    answer(engine, review, endpoint, now, namespaces, tell)
 }
 
 #[test]
 fn one_panic_is_one_500() {
-    let server = Running::start(|settings| settings.admit = panics_on_request);
+    let server = Running::start(|settings| settings.answer = panics_on_request);
     let mut link = server.client().connect().expect("connected");
     for _ in 0..3 {
-        let reply = link.post("/validate", b"\"panic\"").expect("an answer");
+        let reply = link
+            .post("/validate", br#"{"request":{"uid":"panic","operation":"DELETE"}}"#)
+            .expect("an answer");
         assert_eq!(reply.status, 500);
         assert!(reply.text().contains("\"reason\":\"InternalError\""), "{}", reply.text());
         assert_eq!(link.post("/validate", REVIEW).expect("an answer").status, 200);
@@ -46,25 +48,25 @@ static HELD: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar:
 
 fn waits(
     engine: &Engine,
-    body: &[u8],
+    review: &Review<'_>,
     endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: Tell<'_>,
-) -> Result<Vec<u8>, BadReview> {
-    if body.starts_with(b" ") {
+) -> Vec<u8> {
+    if review.request.uid == "waits" {
         let mut held = HELD.0.lock().expect("not poisoned");
         held.0 += 1;
         HELD.1.notify_all();
         drop(HELD.1.wait_while(held, |held| !held.1).expect("not poisoned"));
     }
-    admit_observed(engine, body, endpoint, now, namespaces, tell)
+    answer(engine, review, endpoint, now, namespaces, tell)
 }
 
 #[test]
 fn too_many_in_flight_are_told_to_come_back() {
     let server = Running::start(|settings| {
-        settings.admit = waits;
+        settings.answer = waits;
         settings.workers = 2;
         settings.limits.max_in_flight = 1;
     });
@@ -73,7 +75,7 @@ fn too_many_in_flight_are_told_to_come_back() {
         let client = client.clone();
         std::thread::spawn(move || client.post("/validate", &body).expect("an answer"))
     };
-    let slow = ask([b" ", REVIEW].concat());
+    let slow = ask(br#"{"request":{"uid":"waits","operation":"DELETE"}}"#.to_vec());
     drop(HELD.1.wait_while(HELD.0.lock().expect("not poisoned"), |held| held.0 == 0).expect("not poisoned"));
     // One of two workers is held. Connections go to both in turn: the free one answers every other.
     let others: Vec<_> = (0..4).map(|_| ask(REVIEW.to_vec())).collect();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate::{Endpoint, Engine, NamespaceLookup};
-use tollgate_api::review::{BadReview, Request};
-use tollgate_engine::engine::{Decision, admit_observed};
+use tollgate_api::review::Request;
+use tollgate_engine::engine::{Decision, Review, answer};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -97,22 +97,21 @@ fn who_says_nothing_on_the_plain_port_does_not_keep_probes_out() {
 
 fn says_much(
     engine: &Engine,
-    body: &[u8],
+    review: &Review<'_>,
     endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Result<Vec<u8>, BadReview> {
-    admit_observed(engine, body, endpoint, now, namespaces, tell).map(|mut answer| {
-        answer.resize(4 << 20, b' ');
-        answer
-    })
+) -> Vec<u8> {
+    let mut answer = answer(engine, review, endpoint, now, namespaces, tell);
+    answer.resize(4 << 20, b' ');
+    answer
 }
 
 #[test]
 fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(|settings| {
-        settings.admit = says_much;
+        settings.answer = says_much;
         settings.limits.write_timeout = Duration::from_millis(500);
         // Half of what all responses may take is enough for four.
         settings.limits.max_memory = 320 << 20;
@@ -161,24 +160,24 @@ static MAY_GO_ON: AtomicBool = AtomicBool::new(false);
 
 fn counts_and_waits(
     engine: &Engine,
-    body: &[u8],
+    review: &Review<'_>,
     endpoint: Endpoint,
     now: &str,
     namespaces: &dyn NamespaceLookup,
     tell: &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Result<Vec<u8>, BadReview> {
+) -> Vec<u8> {
     EVALUATED.fetch_add(1, Ordering::SeqCst);
     while !MAY_GO_ON.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    admit_observed(engine, body, endpoint, now, namespaces, tell)
+    answer(engine, review, endpoint, now, namespaces, tell)
 }
 
 #[test]
 fn a_large_body_whose_client_has_left_is_not_evaluated() {
     let server = Running::start(|settings| {
         settings.workers = 1;
-        settings.admit = counts_and_waits;
+        settings.answer = counts_and_waits;
     });
     let evaluated = || EVALUATED.load(Ordering::SeqCst);
     let [mut first, mut last] = [0; 2].map(|_| server.client().connect().expect("connected"));

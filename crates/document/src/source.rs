@@ -54,6 +54,28 @@ impl InputError {
     pub fn of_file(file: &str, message: impl Into<String>) -> InputError {
         InputError { file: file.to_owned(), line: 0, column: 0, at: 0, message: message.into() }
     }
+
+    /// An error at a byte of the file's text, of which `lines` are the lines.
+    pub fn at(file: &str, lines: &Lines<'_>, at: usize, message: impl Into<String>) -> InputError {
+        let (line, column) = lines.position(at);
+        InputError { file: file.to_owned(), line, column, at, message: message.into() }
+    }
+
+    /// An error at a line and column of the file's text.
+    pub fn at_position(
+        file: &str,
+        lines: &Lines<'_>,
+        (line, column): (usize, usize),
+        message: impl Into<String>,
+    ) -> InputError {
+        InputError {
+            file: file.to_owned(),
+            line,
+            column,
+            at: lines.byte_at(line, column),
+            message: message.into(),
+        }
+    }
 }
 
 /// For people: the name of the file is one line, whatever it is.

@@ -16,21 +16,10 @@ use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 
-/// Largest dump in bytes.
-const MAX_STATE: u64 = 1 << 30;
-
 /// Reads the files: their names and texts.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
-    let found = files::collect(paths).without_outside_links();
-    if let Some(error) = found.errors.first() {
-        return Err(Failure::Input(error.to_string()));
-    }
-    let mut texts = Vec::new();
-    for input in &found.inputs {
-        let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
-        texts.push((input.name(), text));
-    }
-    Ok(texts)
+    let inputs = files::collect_complete(paths)?;
+    inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
 }
 
 /// What the files say about their cluster.
@@ -51,7 +40,7 @@ pub(super) fn audit(
 ) -> Result<(), Failure> {
     if run.needs_state() {
         let (snapshot, inventory) = state::read_texts(texts)?;
-        let omissions = inventory.omissions(false);
+        let omissions = inventory.omissions(false).messages();
         for omission in &omissions {
             console.error(omission);
         }
@@ -94,14 +83,9 @@ pub(super) fn audit(
                 };
                 if let Some(fault) = fault {
                     unreadable += 1;
-                    let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
-                    let error = InputError {
-                        file: file.clone(),
-                        line: location.line,
-                        column: location.column,
-                        at: document.offset + object.span().start as usize,
-                        message: format!("not a Kubernetes object: {fault}; the dump may be truncated"),
-                    };
+                    let at = document.locate(&lines, &item.within(Path::ROOT.owned()), false).bytes.start;
+                    let message = format!("not a Kubernetes object: {fault}; the dump may be truncated");
+                    let error = InputError::at(file, &lines, at, message);
                     reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                     continue;
                 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::report::{DocumentResult, DocumentStatus};
+use crate::report::{DocumentResult, DocumentStatus, cut};
 use tollgate_engine::rules::Level;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize;
@@ -137,7 +137,7 @@ impl OpenReports {
             result: "error",
             scored: false,
             resources: Vec::new(),
-            message: shortened(message.to_owned()),
+            message: cut(message, MAX_MESSAGE),
             properties: BTreeMap::new(),
         };
         self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
@@ -185,7 +185,7 @@ impl OpenReports {
                     name: entry.name.to_owned(),
                     uid: uid.to_owned(),
                 }],
-                message: shortened(diagnostic.to_string()),
+                message: cut(&diagnostic.to_string(), MAX_MESSAGE),
                 properties: BTreeMap::from([
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),
@@ -241,14 +241,6 @@ impl OpenReports {
         let text = serde_json::to_string_pretty(&list).unwrap_or_default();
         format!("{}\n", sanitize::json(&text))
     }
-}
-
-fn shortened(mut message: String) -> String {
-    if let Some((at, _)) = message.char_indices().nth(MAX_MESSAGE) {
-        message.truncate(at);
-        message.push('…');
-    }
-    message
 }
 
 /// The results of each report; without results there is one report all the same.

@@ -188,7 +188,7 @@ impl ConfigLookup {
             return Err(refused("symbolic links to files outside the repository are not followed"));
         }
         let root = (!is_trusted).then(|| top.to_owned());
-        let text = files::read_text(path, MAX_CONFIG).map_err(|error| Failure::Input(error.to_string()))?;
+        let text = files::read_text(path, MAX_CONFIG)?;
         let file = ConfigFile::read(&name, &text).map_err(|faults| {
             let mut shown: Vec<String> = faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect();
             if faults.len() > MAX_FAULTS {
@@ -234,7 +234,7 @@ fn shown(path: &Path) -> PathBuf {
 }
 
 /// A path without `.` and `..`, whatever exists.
-fn lexical(path: &Path) -> PathBuf {
+pub(in super::super) fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

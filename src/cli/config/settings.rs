@@ -5,13 +5,16 @@
 
 use std::path::PathBuf;
 
+use super::super::check::TextChecker;
 use super::super::levels::LevelArgs;
+use super::super::namespaces;
 use super::super::outcome::Failure;
-use super::super::shared::{EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
+use super::super::shared::{DefaultRules, EngineArgs, FailOn, FileDefaults, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
-use crate::config::{ConfigFile, Levels, Setting, Strings};
+use crate::config::{Acceptance, ConfigFile, Levels, Override, Setting, Strings};
 use tollgate_api::profile::GateChoice;
-use tollgate_engine::policy::PolicyError;
+use tollgate_document::source::{InputError, Lines};
+use tollgate_engine::engine::{Engine, Namespaces};
 
 /// What holds.
 #[derive(Debug)]
@@ -78,6 +81,52 @@ impl Settings {
     }
 }
 
+/// The engine for files under one configuration, and what decides about its findings.
+#[derive(Debug)]
+pub(in super::super) struct ConfiguredEngine {
+    pub(in super::super) settings: Settings,
+    pub(in super::super) engine: Engine,
+    profiles: Vec<&'static str>,
+    /// Those of a file, if one is given.
+    pub(in super::super) namespaces: Option<Namespaces>,
+}
+
+impl ConfiguredEngine {
+    /// Reads the files that the settings name.
+    pub(in super::super) fn load(settings: Settings) -> Result<ConfiguredEngine, Failure> {
+        let engine = settings.flags.engine(DefaultRules::Offline)?;
+        let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
+        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
+        Ok(ConfiguredEngine { settings, engine, profiles, namespaces })
+    }
+
+    /// Policies need the labels of namespaces, and no file has them.
+    pub(in super::super) fn lacks_labels(&self) -> bool {
+        self.namespaces.is_none() && self.engine.policies.needs_labels()
+    }
+
+    /// Checks the text of a file with these overrides. `found` are the namespaces among the inputs.
+    pub(in super::super) fn checker<'r>(
+        &'r self,
+        found: Option<&'r Namespaces>,
+        now: &'r str,
+        overrides: &'r [&'r Override],
+    ) -> TextChecker<'r> {
+        TextChecker {
+            engine: &self.engine,
+            namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_labels())),
+            claims: None,
+            profiles: &self.profiles,
+            acceptance: Acceptance {
+                file_levels: &self.settings.file_levels,
+                flag_levels: &self.settings.flag_levels,
+                overrides,
+            },
+            now,
+        }
+    }
+}
+
 /// Policies that are given by flag are the admin's. What decides where they apply, or what of an object they see, must then
 /// come from the command line too.
 fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConfig) -> Result<(), Failure> {
@@ -119,11 +168,12 @@ fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
 }
 
 /// All faults of the text of a configuration file, in its order: also those of names that only commands know.
-pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> {
+pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
     let (file, mut errors) = match ConfigFile::read_with_errors(name, text) {
         Ok(read) => read,
         Err(errors) => return errors,
     };
+    let lines = Lines::of(text);
     let mut found: Vec<(usize, usize, String)> = Vec::new();
     let mut profiles = Vec::new();
     for name in file.kubernetes.iter().flat_map(|names| &names.value) {
@@ -133,9 +183,7 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> 
             Err(message) => found.push((name.line, name.column, message)),
         }
     }
-    if let Some(gates) = &file.feature_gates
-        && !errors.iter().any(|error| error.message.starts_with("featureGates"))
-    {
+    if let Some(gates) = &file.feature_gates {
         let choice = GateChoice::parse(&gates.value);
         let checked = choice.and_then(|choice| {
             profiles.iter().try_for_each(|profile| profile.with_gates(&choice).map(|_| ()))
@@ -144,7 +192,7 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<PolicyError> 
     }
     for (line, column, message) in found {
         if errors.iter().all(|known| (known.line, known.column) != (line, column)) {
-            errors.push(PolicyError { file: name.to_owned(), line, column, message });
+            errors.push(InputError::at_position(name, &lines, (line, column), message));
         }
     }
     errors.sort_by_key(|error| (error.line, error.column));

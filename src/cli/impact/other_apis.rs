@@ -8,16 +8,13 @@ use std::path::PathBuf;
 use super::{Arguments, denials, patch, print_denials, replacement};
 use crate::cli::console::Console;
 use crate::cli::outcome::{Failure, Tally};
-use crate::cli::state::Inventory;
+use crate::cli::state::{Inventory, MAX_STATE};
 use crate::files::{self, Input};
 use tollgate_api::profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::list::ListedObject;
 use tollgate_document::source::{Document, Lines, documents, list};
 use tollgate_formats::sanitize;
-
-/// Largest dump in bytes.
-const MAX_STATE: u64 = 1 << 30;
 
 /// The result for objects of other APIs.
 #[derive(Debug, Default)]
@@ -86,9 +83,11 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     }
     let omissions = inventory.omissions(arguments.assume_complete);
     // With remaining objects, the caller reports it for the same dump.
-    if has(OtherApi::Patch) && report.remaining == 0 {
-        arguments.check_completeness(&omissions, &mut report.tally, console);
-    }
+    let omissions = if has(OtherApi::Patch) && report.remaining == 0 {
+        arguments.check_completeness(omissions, &mut report.tally, console)
+    } else {
+        omissions.messages()
+    };
     let now = arguments.clock.now();
     for item in &subjects {
         let Some(api) = OtherApi::of(item.value()) else { continue };
@@ -122,16 +121,10 @@ struct InputTexts(Vec<(String, String)>);
 
 impl InputTexts {
     fn read(paths: &[PathBuf], is_selected: impl Fn(&Input) -> bool) -> Result<InputTexts, Failure> {
-        let found = files::collect(paths).without_outside_links();
-        if let Some(error) = found.errors.first() {
-            return Err(Failure::Input(error.to_string()));
-        }
-        let mut texts = Vec::new();
-        for input in found.inputs.iter().filter(|input| is_selected(input)) {
-            let text = files::read(input, MAX_STATE).map_err(|error| Failure::Input(error.to_string()))?;
-            texts.push((input.name(), text));
-        }
-        Ok(InputTexts(texts))
+        let inputs = files::collect_complete(paths)?;
+        let selected = inputs.iter().filter(|input| is_selected(input));
+        let texts = selected.map(|input| Ok((input.name(), files::read(input, MAX_STATE)?)));
+        texts.collect::<Result<_, Failure>>().map(InputTexts)
     }
 
     fn documents(&self) -> Result<Vec<Document<'_>>, Failure> {
@@ -139,9 +132,7 @@ impl InputTexts {
         for (name, text) in &self.0 {
             let lines = Lines::of(text);
             for document in documents(text).with_max_size(usize::MAX) {
-                found.push(
-                    document.map_err(|fault| Failure::Input(fault.input_error(name, &lines).to_string()))?,
-                );
+                found.push(document.map_err(|fault| fault.input_error(name, &lines))?);
             }
         }
         Ok(found)

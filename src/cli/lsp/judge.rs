@@ -9,19 +9,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::check::{FileRole, TextChecker, TextSource};
+use super::super::check::{FileRole, TextSource};
+use super::super::clock;
 use super::super::config::{
-    CONFIG_NAME, ConfigArgs, ConfigLookup, FoundConfig, Settings, file_errors, real_path,
+    CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, Settings, file_errors, real_path,
 };
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
-use super::super::shared::{DefaultRules, EngineArgs};
-use super::super::{clock, namespaces};
+use super::super::shared::EngineArgs;
 use super::problems::{self, Problem};
-use crate::config::{Acceptance, Override};
+use crate::config::Override;
 use crate::files::Input;
 use tollgate_document::finding::Applicability;
-use tollgate_engine::engine::{Engine, Namespaces};
 
 /// Bytes of a text at most: larger ones are not checked while they are edited.
 const MAX_TEXT: usize = 8 << 20;
@@ -35,10 +34,7 @@ const MAX_FIXED_TEXT: usize = 1 << 20;
 /// An engine and what it is asked with.
 #[derive(Debug)]
 pub(super) struct Judge {
-    pub(super) engine: Engine,
-    namespaces: Option<Namespaces>,
-    profiles: Vec<&'static str>,
-    settings: Settings,
+    pub(super) configured: ConfiguredEngine,
     lookup: ConfigLookup,
     config: Option<usize>,
 }
@@ -55,10 +51,7 @@ impl JudgeSource<'_> {
     fn load(&self, lookup: ConfigLookup, config: Option<usize>) -> Result<Judge, Failure> {
         let settings =
             Settings::new(self.flags, None, &self.config.levels, self.namespaces, lookup.get(config))?;
-        let engine = settings.flags.engine(DefaultRules::Offline)?;
-        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
-        let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
-        Ok(Judge { engine, namespaces, profiles, settings, lookup, config })
+        Ok(Judge { configured: ConfiguredEngine::load(settings)?, lookup, config })
     }
 
     /// Without any file, for documents whose files do not load.
@@ -134,7 +127,7 @@ impl Judge {
             ))];
         }
         let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
-        let checker = self.checker(&now, &overrides);
+        let checker = self.configured.checker(None, &now, &overrides);
         checker.check(file, text, SOURCE, &mut |result| problems::collect(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
@@ -146,8 +139,11 @@ impl Judge {
             return None;
         }
         let (now, overrides) = (clock::now(), self.overrides(real_path(Path::new(file)).as_deref()));
-        let fixer =
-            Fixer { texts: self.checker(&now, &overrides), source: SOURCE, applies: Applicability::Safe };
+        let fixer = Fixer {
+            texts: self.configured.checker(None, &now, &overrides),
+            source: SOURCE,
+            applies: Applicability::Safe,
+        };
         fixer.fix(file, text).map(|fixed| fixed.text)
     }
 
@@ -161,21 +157,6 @@ impl Judge {
 
     fn overrides(&self, path: Option<&Path>) -> Vec<&Override> {
         self.found().map(|config| config.overrides(path)).unwrap_or_default()
-    }
-
-    fn checker<'a>(&'a self, now: &'a str, overrides: &'a [&'a Override]) -> TextChecker<'a> {
-        TextChecker {
-            engine: &self.engine,
-            namespaces: self.namespaces.as_ref(),
-            claims: None,
-            profiles: &self.profiles,
-            acceptance: Acceptance {
-                file_levels: &self.settings.file_levels,
-                flag_levels: &self.settings.flag_levels,
-                overrides,
-            },
-            now,
-        }
     }
 }
 

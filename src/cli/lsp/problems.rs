@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::text::{Encoding, PositionRange, Text};
 use crate::report::{self, DocumentResult, LocatedFinding};
 use tollgate_document::source::{InputError, Lines, TextFix};
-use tollgate_engine::policy::PolicyError;
 use tollgate_engine::rules::{self, Level};
 
 /// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
@@ -150,7 +149,7 @@ impl Problem {
     }
 
     /// An error of a configuration file.
-    pub(super) fn at(text: &str, error: &PolicyError) -> Problem {
+    pub(super) fn at(text: &str, error: &InputError) -> Problem {
         let line = Lines::of(text).line(error.line);
         let letters = text.get(line.clone()).unwrap_or_default().char_indices();
         let at = letters.map(|(at, _)| at).nth(error.column.saturating_sub(1)).unwrap_or(line.len());

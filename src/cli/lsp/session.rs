@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::actions::{CodeAction, Target};
 use super::capabilities;
@@ -131,7 +132,9 @@ impl<'a, W: Write> Session<'a, W> {
             (Phase::Started, "initialize") => {
                 self.phase = Phase::Running;
                 message.with_params(|params| self.initialize(params));
-                Ok(Answer::Initialize(capabilities::result(self.encoding)))
+                capabilities::initialize_result(self.encoding)
+                    .map(Answer::Initialize)
+                    .map_err(|error| RequestError(ErrorCode::InternalError, error.to_string()))
             }
             (Phase::Started, _) => Err(RequestError(
                 ErrorCode::ServerNotInitialized,
@@ -235,7 +238,7 @@ impl<'a, W: Write> Session<'a, W> {
             (_, "exit") => return Ok(Next::Exit),
             (Phase::Running, "initialized") => {
                 if self.can_watch {
-                    self.client.request("client/registerCapability", capabilities::watched_files())?;
+                    self.client.request("client/registerCapability", capabilities::watched_files()?)?;
                 }
                 // Files that did not load at the start are mentioned now: before, nothing may be sent.
                 self.reload()?;
@@ -373,7 +376,7 @@ impl<'a, W: Write> Session<'a, W> {
 
 /// What may be written in a document.
 fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
-    Vocabulary { profiles: &document.judge.engine.profiles }
+    Vocabulary { profiles: &document.judge.configured.engine.profiles }
 }
 
 /// The answer to a request.
@@ -381,7 +384,7 @@ fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
 #[serde(untagged)]
 enum Answer {
     Nothing(()),
-    Initialize(capabilities::InitializeResult),
+    Initialize(Box<RawValue>),
     Hover(Option<Hover>),
     Completion(Vec<CompletionItem>),
     CodeActions(Vec<CodeAction>),

@@ -51,8 +51,7 @@ impl Vocabulary<'_> {
             .enumerate()
             .rev()
             .find_map(|(depth, container)| root(container).map(|shape| (depth, shape)));
-        let is_test = [".test.yaml", ".test.yml"].iter().any(|end| file.ends_with(end));
-        let by_name = match (is_test, is_config(file)) {
+        let by_name = match (policy::is_test(file), is_config(file)) {
             (true, _) => Some(&TEST_FILE),
             (_, true) => Some(&CONFIG),
             _ => None,

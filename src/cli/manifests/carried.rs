@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use super::super::config::lexical;
 use super::super::outcome::Failure;
 use super::super::policies;
 use tollgate_engine::policy::{self, PolicyFile, PolicySet};
@@ -190,15 +191,7 @@ impl CarriedFiles {
 
 /// The absolute path without `.` and `..`.
 fn absolute(name: &str) -> PathBuf {
-    let mut path = PathBuf::new();
-    for component in std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)).components() {
-        match component {
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => {}
-            other => path.push(other),
-        }
-    }
-    path
+    lexical(&std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)))
 }
 
 /// A text as YAML, below a key of the first level: as a block if the block says exactly that, so that it can be read.

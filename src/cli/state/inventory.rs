@@ -16,8 +16,21 @@ const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
     (SnapshotKind::Pod, "Pods"),
 ];
 
-/// How the message about missing kinds begins; `--assume-complete` is the answer to it.
-pub(in crate::cli) const NO_OBJECTS: &str = "the dump contains no";
+/// What a dump lacks, as messages.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct DumpOmissions {
+    /// Files and lists that are certainly incomplete.
+    pub(in crate::cli) parts: Vec<String>,
+    /// Kinds without objects. The cluster may have none either, which `--assume-complete` says.
+    pub(in crate::cli) kinds: Option<String>,
+}
+
+impl DumpOmissions {
+    /// All of them.
+    pub(in crate::cli) fn messages(self) -> Vec<String> {
+        self.parts.into_iter().chain(self.kinds).collect()
+    }
+}
 
 /// The contents of a dump.
 #[derive(Debug, Default)]
@@ -110,18 +123,15 @@ impl Inventory {
         }
     }
 
-    /// What is missing, as messages; with `assume_complete` a kind without objects is not missing.
-    pub(in crate::cli) fn omissions(self, assume_complete: bool) -> Vec<String> {
+    /// What is missing; with `assume_complete` a kind without objects is not missing.
+    pub(in crate::cli) fn omissions(self, assume_complete: bool) -> DumpOmissions {
         let missing: Vec<&str> = REQUIRED_KINDS
             .into_iter()
             .filter(|(kind, _)| !assume_complete && !self.kinds.contains(kind))
             .map(|(_, name)| name)
             .collect();
-        let mut omissions = self.omissions;
-        if !missing.is_empty() {
-            omissions.push(format!("{NO_OBJECTS} {}", any_of(&missing)));
-        }
-        omissions
+        let kinds = (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)));
+        DumpOmissions { parts: self.omissions, kinds }
     }
 }
 
@@ -168,7 +178,7 @@ mod tests {
         for text in texts {
             inventory.add("dump", doc::parse(text).expect("JSON").root());
         }
-        inventory.omissions(assume_complete)
+        inventory.omissions(assume_complete).messages()
     }
 
     #[test]
@@ -199,6 +209,6 @@ mod tests {
         assert_eq!(omissions(&[page], true), ["dump contains an incomplete PodList"]);
         let mut empty = Inventory::default();
         empty.add_empty("dump");
-        assert_eq!(empty.omissions(true), ["dump is empty"]);
+        assert_eq!(empty.omissions(true).messages(), ["dump is empty"]);
     }
 }

@@ -151,7 +151,7 @@ impl FileChecker<'_> {
         };
         let checker = checked.map(|(_, settings)| TextChecker {
             claims: claims.as_deref(),
-            ..settings.checker(self.namespaces, self.now, &overrides)
+            ..settings.configured.checker(self.namespaces, self.now, &overrides)
         });
         let mut known = checked.and_then(|(input, settings)| self.known(settings, input));
         let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
@@ -199,7 +199,7 @@ impl FileChecker<'_> {
             count_fixable(&mut output.summary, checker, *source, &file, text);
         }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
-            output.summary.stale += known.stale(&settings.engine.rules);
+            output.summary.stale += known.stale(&settings.configured.engine.rules);
         }
         output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
         output.baseline = known;

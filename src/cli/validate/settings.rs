@@ -5,26 +5,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::check::TextChecker;
-use super::super::config::{ConfigArgs, ConfigLookup, FoundConfig, Settings, real_path};
+use super::super::config::{ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, Settings, real_path};
 use super::super::levels::LevelArgs;
-use super::super::namespaces;
 use super::super::outcome::Failure;
-use super::super::shared::{DefaultRules, EngineArgs, FailOn};
+use super::super::shared::{EngineArgs, FailOn};
 use super::check::WorkItem;
-use crate::config::{Acceptance, Baseline, MAX_BASELINE, Override};
+use crate::config::{Baseline, MAX_BASELINE, Override};
 use crate::files::{self, Input};
-use tollgate_engine::engine::{Engine, Namespaces};
 use tollgate_engine::impact::Snapshot;
 
 /// The settings of the files under one configuration.
 #[derive(Debug)]
 pub(super) struct CheckSettings<'c> {
     config: Option<&'c FoundConfig>,
-    settings: Settings,
-    pub(super) engine: Engine,
-    profiles: Vec<&'static str>,
-    namespaces: Option<Namespaces>,
+    pub(super) configured: ConfiguredEngine,
     pub(super) baseline: Option<LoadedBaseline>,
 }
 
@@ -41,7 +35,7 @@ impl LoadedBaseline {
         if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             return Err(Failure::Input(format!("{name}: not a regular file")));
         }
-        let text = files::read_text(path, MAX_BASELINE).map_err(|error| Failure::Input(error.to_string()))?;
+        let text = files::read_text(path, MAX_BASELINE)?;
         let known = Baseline::read(&name, &text).map_err(|errors| {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let others = match errors.len() {
@@ -80,30 +74,22 @@ impl<'c> CheckSettings<'c> {
     ) -> Result<CheckSettings<'c>, Failure> {
         let GivenSettings { engine, fail_on, levels } = flags;
         let settings = Settings::new(engine, fail_on, levels, given.namespaces, config)?;
-        let engine = settings.flags.engine(DefaultRules::Offline)?;
-        let engine = match state {
-            Some(state) => engine.with_snapshot(Arc::clone(state)),
-            None => engine,
-        };
-        let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
-        let namespaces = settings.namespaces.as_deref().map(namespaces::read).transpose()?;
+        let mut configured = ConfiguredEngine::load(settings)?;
+        if let Some(state) = state {
+            configured.engine = configured.engine.with_snapshot(Arc::clone(state));
+        }
         let baseline = match (given.baseline, config) {
             _ if given.is_writing_baseline => None,
             (Some(path), _) => Some(LoadedBaseline::read(path)?),
             (None, Some(config)) => config.baseline()?.as_deref().map(LoadedBaseline::read).transpose()?,
             (None, None) => None,
         };
-        Ok(CheckSettings { config, settings, engine, profiles, namespaces, baseline })
-    }
-
-    /// Policies need the labels of namespaces, and no file has them.
-    pub(super) fn lacks_labels(&self) -> bool {
-        self.namespaces.is_none() && self.engine.policies.needs_labels()
+        Ok(CheckSettings { config, configured, baseline })
     }
 
     /// Warnings cause exit code 1.
     pub(super) fn fails_on_warn(&self) -> bool {
-        self.settings.fails_on_warn
+        self.configured.settings.fails_on_warn
     }
 
     /// The overrides that hold for a file.
@@ -114,27 +100,6 @@ impl<'c> CheckSettings<'c> {
         match input {
             Input::Stdin => config.overrides(None),
             Input::File(path) => config.overrides(real_path(path).as_deref()),
-        }
-    }
-
-    /// Checks the text of a file with these overrides. `found` are the namespaces among the inputs.
-    pub(super) fn checker<'r>(
-        &'r self,
-        found: Option<&'r Namespaces>,
-        now: &'r str,
-        overrides: &'r [&'r Override],
-    ) -> TextChecker<'r> {
-        TextChecker {
-            engine: &self.engine,
-            namespaces: self.namespaces.as_ref().or_else(|| found.filter(|_| self.lacks_labels())),
-            claims: None,
-            profiles: &self.profiles,
-            acceptance: Acceptance {
-                file_levels: &self.settings.file_levels,
-                flag_levels: &self.settings.flag_levels,
-                overrides,
-            },
-            now,
         }
     }
 }

@@ -70,8 +70,7 @@ impl Document<'_> {
             _ => (root, not_an_object("a plain value")),
         };
         let at = self.offset + value.span().start as usize;
-        let (line, column) = lines.position(at);
-        Some(InputError { file: file.to_owned(), line, column, at, message })
+        Some(InputError::at(file, lines, at, message))
     }
 
     /// The line its content begins on. `lines` are those of the whole file.
@@ -129,8 +128,7 @@ impl DocumentError {
 
     /// This error as an [`InputError`], with file, line and column. `lines` are those of the whole file.
     pub fn input_error(&self, file: &str, lines: &Lines<'_>) -> InputError {
-        let (line, column) = lines.position(self.at);
-        InputError { file: file.to_owned(), line, column, at: self.at, message: self.message.clone() }
+        InputError::at(file, lines, self.at, self.message.clone())
     }
 }
 

@@ -57,6 +57,13 @@ impl<'a> Lines<'a> {
         (line, column + 1)
     }
 
+    /// The byte of a line and column; a column past the end of its line counts as the first.
+    pub(super) fn byte_at(&self, line: usize, column: usize) -> usize {
+        let line = self.line(line);
+        let mut letters = self.text.get(line.clone()).unwrap_or_default().char_indices();
+        line.start + letters.nth(column.saturating_sub(1)).map_or(0, |(at, _)| at)
+    }
+
     /// Characters of the text before a byte.
     fn characters_before(&self, at: usize) -> usize {
         let bytes = self.text.as_bytes();

@@ -51,8 +51,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 }
 
 fn input_error(file: &str, text: &str, at: usize, message: &str) -> InputError {
-    let (line, column) = Lines::of(text).position(at);
-    InputError { file: file.to_owned(), line, column, at, message: message.to_owned() }
+    InputError::at(file, &Lines::of(text), at, message)
 }
 
 #[cfg(test)]

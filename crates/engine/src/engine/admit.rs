@@ -1,6 +1,7 @@
 //! The webhook without HTTP: an AdmissionReview in, an AdmissionReview out. Pure and synchronous.
 //!
-//! `read → decide (is it ours → validate or mutate) → respond`. A review that cannot be read is an error value; its caller knows
+//! `parse → read (is it ours?) → labels of its namespace, from the caller → decide (validate or mutate) → respond`. Shells
+//! that have to fetch the labels take the steps one by one. A review that cannot be read is an error value; its caller knows
 //! what to say (the server: 400; `tollgate review`: an answer in its place).
 //!
 //! Invariant: what is not ours is admitted, and so are DELETE and CONNECT; the mutating side never refuses. What the
@@ -11,7 +12,8 @@ use std::borrow::Cow;
 use super::{Attributes, Engine, Mutation, NamespaceLookup, Source, Verdict, identify, respond};
 use crate::defaults::Edit;
 use tollgate_api::review::{BadReview, Request};
-use tollgate_document::doc;
+use tollgate_document::doc::{self, Doc, Value};
+use tollgate_document::finding::Finding;
 
 /// Which webhook is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,32 +71,104 @@ pub fn admit(
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Result<Vec<u8>, BadReview> {
-    admit_observed(engine, review, endpoint, now, namespaces, &mut |_, _| {})
+    let text = review_text(review);
+    let document = parse_review(&text)?;
+    let review = Review::read(engine, document.root())?;
+    Ok(answer(engine, &review, endpoint, now, namespaces, &mut |_, _| {}))
 }
 
-/// [`admit`] that shows the request and the decision to `observe`, which counts and logs.
-pub fn admit_observed(
-    engine: &Engine,
-    review: &[u8],
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-    observe: &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Result<Vec<u8>, BadReview> {
-    // The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte as U+FFFD.
-    let text = std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed);
+/// The text of a review. The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte
+/// as U+FFFD.
+pub fn review_text(review: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed)
+}
+
+/// The document of a review.
+pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
     // Time and memory go with the nodes of a tape, and a text made to be dense has one for two bytes.
     let nodes = (text.len() / DENSEST).max(SMALL);
-    let document = doc::parse_within(&text, nodes).map_err(|error| BadReview {
+    doc::parse_within(text, nodes).map_err(|error| BadReview {
         uid: "".into(),
         at: error.at,
         detail: format!("the AdmissionReview cannot be read: {}", error.detail),
         is_too_dense: error.is_too_dense,
-    })?;
-    let request = Request::read(document.root())?;
-    let decision = decide(engine, &request, endpoint, now, namespaces);
-    observe(&request, &decision);
-    Ok(respond(engine, &request, &decision).encode())
+    })
+}
+
+/// A review that was read: the request, and what it is about.
+#[derive(Debug)]
+pub struct Review<'r> {
+    /// The request.
+    pub request: Request<'r>,
+    subject: Subject<'r>,
+}
+
+/// What a request is about, which decides whether its object is checked.
+#[derive(Debug)]
+enum Subject<'r> {
+    /// An object that is checked, and the namespace that it is in.
+    Checked { namespace: &'r str },
+    /// A kind of ours in a version that is newer than we are.
+    NewerThanUs,
+    /// Nothing that is checked.
+    Other,
+    /// It says one kind and carries another.
+    Mismatch(Box<Finding>),
+}
+
+impl<'r> Review<'r> {
+    /// Reads the request of a review.
+    pub fn read(engine: &Engine, root: Value<'r>) -> Result<Review<'r>, BadReview> {
+        let request = Request::read(root)?;
+        let subject = Subject::of(engine, &request);
+        Ok(Review { request, subject })
+    }
+
+    /// The namespace whose labels the decision depends on, if policies need labels.
+    pub fn namespace(&self) -> Option<&'r str> {
+        match self.subject {
+            Subject::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
+            Subject::NewerThanUs | Subject::Other | Subject::Mismatch(_) => None,
+        }
+    }
+}
+
+impl<'r> Subject<'r> {
+    fn of(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
+        if !request.operation.writes_object() {
+            return Subject::Other;
+        }
+        if !engine.exact {
+            if let Some(finding) = identify::mismatch(request) {
+                return Subject::Mismatch(finding);
+            }
+            match identify::of_request(request) {
+                identify::Ownership::Ours => {}
+                identify::Ownership::NewerThanUs => return Subject::NewerThanUs,
+                identify::Ownership::NotOurs => return Subject::Other,
+            }
+        }
+        let namespace = match request.namespace {
+            "" => identify::own_namespace(request.object),
+            given => given,
+        };
+        Subject::Checked { namespace }
+    }
+}
+
+/// Answers a review that was read. Shows the request and the decision to `observe`, which counts and logs.
+pub fn answer(
+    engine: &Engine,
+    review: &Review<'_>,
+    endpoint: Endpoint,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+    observe: &mut dyn FnMut(&Request<'_>, &Decision),
+) -> Vec<u8> {
+    let Review { request, subject } = review;
+    let decision = decide_about(engine, request, subject, endpoint, now, namespaces);
+    observe(request, &decision);
+    respond(engine, request, &decision).encode()
 }
 
 /// Decides about one request.
@@ -105,27 +179,24 @@ pub fn decide(
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Decision {
-    if !request.operation.writes_object() {
-        return Decision::admitted();
-    }
-    if !engine.exact {
-        if let Some(finding) = identify::mismatch(request) {
-            return match endpoint {
-                Endpoint::Validate => Decision { verdict: engine.refused(*finding), ..Decision::admitted() },
-                Endpoint::Mutate => Decision::admitted(),
-            };
+    decide_about(engine, request, &Subject::of(engine, request), endpoint, now, namespaces)
+}
+
+fn decide_about(
+    engine: &Engine,
+    request: &Request<'_>,
+    subject: &Subject<'_>,
+    endpoint: Endpoint,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+) -> Decision {
+    let namespace = match subject {
+        Subject::Checked { namespace } => *namespace,
+        Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
+        Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
+            return Decision { verdict: engine.refused((**finding).clone()), ..Decision::admitted() };
         }
-        match identify::of_request(request) {
-            identify::Ownership::Ours => {}
-            identify::Ownership::NewerThanUs => {
-                return Decision { unknown_version: true, ..Decision::admitted() };
-            }
-            identify::Ownership::NotOurs => return Decision::admitted(),
-        }
-    }
-    let namespace = match request.namespace {
-        "" => identify::own_namespace(request.object),
-        given => given,
+        Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
     };
     let admission = Attributes {
         operation: request.operation,

@@ -20,7 +20,7 @@ use crate::rules::Level;
 use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::source::{Document, Lines, documents};
+use tollgate_document::source::{Document, InputError, Lines, documents};
 
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -202,14 +202,15 @@ pub fn document_errors(
     document: &Document<'_>,
     lines: &Lines<'_>,
     ty: &'static Struct,
-) -> Vec<PolicyError> {
+) -> Vec<InputError> {
     let mut faults = PolicyFaults::default();
     faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
         let message =
             format!("{}: {}", fault.at.print(tollgate_document::field::PathStyle::User), fault.message);
-        PolicyError { file: file.to_owned(), line: location.line, column: location.column, message }
+        let (line, column, at) = (location.line, location.column, location.bytes.start);
+        InputError { file: file.to_owned(), line, column, at, message }
     };
     faults.0.into_iter().map(error).collect()
 }

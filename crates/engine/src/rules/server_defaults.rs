@@ -172,7 +172,15 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
 }
 
 /// That the server does not serve a version, if it does not: the running one, or else one with the defaults.
-pub fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
+    // Without the release, so that several releases have one finding.
+    let detail = why_version_is_off(kind, version, profile, "Kubernetes")?;
+    let at = Path::ROOT.field("apiVersion").owned();
+    Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+}
+
+/// Why the server does not serve a version, if it does not. `name` is what servers of the release are called.
+pub fn why_version_is_off(kind: ApiKind, version: Version, profile: &Profile, name: &str) -> Option<String> {
     if !profile.is_release || profile.is_served(kind, version) {
         return None;
     }
@@ -184,17 +192,14 @@ pub fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile
     let flag = format!("--runtime-config={group}/{version}=true");
     let in_version = if is_own { format!(" in {group}/{version}") } else { String::new() };
     let served = format!("serve {}{in_version}", kind.name());
-    let detail = match profile.discovered {
+    Some(match profile.discovered {
         Some(_) => {
             format!("this API server does not {served}; to enable it, start kube-apiserver with {flag}")
         }
         None => {
-            // Without the release, so that several releases have one finding.
-            format!("Kubernetes does not {served} by default; to enable it, start kube-apiserver with {flag}")
+            format!("{name} does not {served} by default; to enable it, start kube-apiserver with {flag}")
         }
-    };
-    let at = Path::ROOT.field("apiVersion").owned();
-    Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
+    })
 }
 
 /// That a version which some release knows is refused by the newer ones, or is an alpha version that is off by default in

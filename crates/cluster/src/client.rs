@@ -1,0 +1,469 @@
+//! Requests to the API server: JSON text in, JSON text out.
+//!
+//! kube handles credentials, TLS and the connection; responses are parsed with `doc`, as everywhere, so that an object
+//! is parsed once and never copied. A response that is not a success is an [`ApiError`] with the API server's message.
+
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use kube::client::Body;
+use kube::config::AuthInfo;
+use secrecy::ExposeSecret as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::exec_plugin::ExecPlugin;
+use super::kubeconfig::{self, shown};
+use super::retry::Timing;
+use super::token_file::TokenFile;
+use super::watch_lines::WatchLines;
+use tollgate_document::doc;
+
+/// Of a text that is too long, the beginning is kept: it says which object it is.
+pub(super) const HEAD: usize = 16 << 10;
+
+/// Media type of full objects.
+pub(super) const FULL_OBJECTS: &str = "application/json";
+
+/// Why a request failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ApiError {
+    /// The API server responded with an error status.
+    Status {
+        /// 403, 404, 410, …
+        code: u16,
+        /// The API server's message.
+        message: String,
+    },
+    /// The API server cannot be reached, or the connection broke.
+    Unreachable(String),
+    /// A success whose text is not what was asked for.
+    Unexpected(String),
+    /// The response is larger than what is read of it.
+    TooLarge {
+        /// Bytes that are read.
+        limit: usize,
+        /// How it begins.
+        head: String,
+    },
+}
+
+impl ApiError {
+    /// A response that cannot be parsed: mostly the page of something that wants a login first.
+    pub(super) fn not_json() -> ApiError {
+        let why = "the response is not JSON (is there a login proxy in front of the API server?)";
+        ApiError::Unexpected(why.to_owned())
+    }
+
+    /// The status code; 0 if there was no response, or not the one that was asked for.
+    pub fn code(&self) -> u16 {
+        match self {
+            ApiError::Status { code, .. } => *code,
+            ApiError::Unreachable(_) | ApiError::Unexpected(_) | ApiError::TooLarge { .. } => 0,
+        }
+    }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ApiError::Status { code, message } => write!(f, "the API server returned {code}: {message}"),
+            ApiError::Unreachable(why) => write!(f, "cannot reach the API server: {why}"),
+            ApiError::Unexpected(what) => f.write_str(what),
+            ApiError::TooLarge { limit, .. } => write!(f, "the response has more than {limit} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// Largest response that is read line by line; the metrics of an API server have a few MiB.
+const MAX_LINES: usize = 64 << 20;
+/// Longest line of it.
+const MAX_METRIC_LINE: usize = 1 << 20;
+
+/// Largest response to one object, and text of a refusal.
+const MAX_RESPONSE: usize = 32 << 20;
+/// By this the audit log of an API server knows the requests of Tollgate.
+const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
+
+/// Which API server to connect to.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Target<'t> {
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    pub kubeconfig: Option<&'t Path>,
+    /// A context of the kubeconfig; without it the current one.
+    pub context: Option<&'t str>,
+}
+
+/// The API server that a client connects to, for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// The context of the kubeconfig; `None` for the service account of a pod.
+    pub context: Option<String>,
+    /// The URL of the API server.
+    pub server: String,
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.context {
+            Some(context) => write!(f, "context {context} ({})", self.server),
+            None => write!(f, "the cluster of this pod ({})", self.server),
+        }
+    }
+}
+
+/// A client of an API server.
+#[derive(Clone)]
+pub(super) struct ApiClient {
+    client: kube::Client,
+    /// The token, if it is in a file; other credentials are in the client.
+    token: Option<TokenFile>,
+    /// The plugin that issues tokens.
+    plugin: Option<ExecPlugin>,
+    timing: Timing,
+    pub(super) endpoint: Endpoint,
+    /// Held while a page or a long line is in memory: there is one at a time, however many resources are watched.
+    large: Arc<Semaphore>,
+}
+
+/// A page of a list.
+pub(super) struct Page {
+    pub(super) text: String,
+    /// `None` only if the client has ended.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl std::fmt::Debug for ApiClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl ApiClient {
+    /// Reads the configuration; does not connect. For inside of a runtime.
+    pub(super) fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<ApiClient> {
+        let (mut config, context) = kubeconfig::load(target)?;
+        config.connect_timeout = Some(timing.request_timeout.min(Duration::from_secs(10)));
+        // Every caller retries in its own way.
+        config.default_retry = false;
+        let server = without_user(&config.cluster_url.to_string()).trim_end_matches('/').to_owned();
+        // kube takes for granted that it is.
+        let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
+        if token.is_some_and(|token| http::HeaderValue::try_from(token).is_err()) {
+            anyhow::bail!(
+                "the token in the kubeconfig contains characters that are not allowed in a token, such as a line break"
+            );
+        }
+        // kube prefers these to a token file. Of a token and a file kubectl uses the file, while it can be read.
+        let auth = &mut config.auth_info;
+        let has_other = auth.username.is_some() || auth.auth_provider.is_some();
+        let token_file = if has_other { None } else { auth.token_file.take() };
+        let token = match token_file.map(|file| TokenFile::open(Path::new(&file))) {
+            Some(Err(_)) if auth.token.is_some() => None,
+            token => token.transpose()?,
+        };
+        if token.is_some() {
+            auth.token = None;
+        }
+        let plugin = run_plugin(auth, token.is_some()).context("cannot use the credentials")?;
+        let client = kube::Client::try_from(config)
+            .map_err(|error| shown(&error))
+            .context("cannot use the credentials")?;
+        let (endpoint, large) = (Endpoint { context, server }, Arc::new(Semaphore::new(1)));
+        Ok(ApiClient { client, token, plugin, timing, endpoint, large })
+    }
+
+    /// Gets the object or list at a path.
+    pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
+        self.send_and_read(request(Method::GET, path, accept, Body::empty())?).await
+    }
+
+    /// Gets what is at a path; returns the response, whatever its status.
+    pub(super) async fn get_any(
+        &self,
+        path: &str,
+        accept: &str,
+        limit: usize,
+    ) -> Result<Response<String>, ApiError> {
+        self.send_any(request(Method::GET, path, accept, Body::empty())?, limit).await
+    }
+
+    /// Gets a page of a list, of at most so many bytes.
+    pub(super) async fn get_page(&self, path: &str, accept: &str, limit: usize) -> Result<Page, ApiError> {
+        let permit = self.large.clone().acquire_owned().await.ok();
+        let response = self.get_any(path, accept, limit).await?;
+        let (code, text) = (response.status(), response.into_body());
+        if code.is_success() {
+            Ok(Page { text, _permit: permit })
+        } else {
+            Err(status_error(code.as_u16(), &text))
+        }
+    }
+
+    /// Gets one object, of at most so many bytes.
+    pub(super) async fn get_object(
+        &self,
+        path: &str,
+        accept: &str,
+        limit: usize,
+    ) -> Result<String, ApiError> {
+        let response = self.get_any(path, accept, limit).await?;
+        let (code, text) = (response.status(), response.into_body());
+        if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
+    }
+
+    /// Posts an object; returns the response, whatever its status.
+    pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
+        let mut request = request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let media_type = http::HeaderValue::from_static(FULL_OBJECTS);
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
+        self.send_any(request, MAX_RESPONSE).await
+    }
+
+    async fn with_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
+        let header = match (&self.token, &self.plugin) {
+            (Some(token), _) => Some(token.header()),
+            (None, Some(plugin)) => {
+                plugin.header().await.map_err(|error| ApiError::Unexpected(format!("{error:#}")))?
+            }
+            (None, None) => None,
+        };
+        if let Some(header) = header {
+            request.headers_mut().insert(http::header::AUTHORIZATION, header);
+        }
+        Ok(request)
+    }
+
+    /// Sends a request with its credentials, which are renewed after a 401.
+    async fn send_authorized(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let response = self.client.send(self.with_token(request).await?).await;
+        let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+        if let Some(plugin) = self.plugin.as_ref().filter(|_| response.status().as_u16() == 401) {
+            plugin.refuse().await;
+        }
+        Ok(response)
+    }
+
+    async fn send_any(&self, request: Request<Body>, limit: usize) -> Result<Response<String>, ApiError> {
+        let work = async {
+            let response = self.send_authorized(request).await?;
+            let (head, body) = response.into_parts();
+            Ok(Response::from_parts(head, read_at_most(body, limit).await?))
+        };
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
+        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+    }
+
+    /// Server-side apply; takes over fields that other managers own.
+    pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let media_type = http::HeaderValue::from_static("application/apply-patch+yaml");
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
+        self.send_and_read(request).await
+    }
+
+    /// Sends a JSON merge patch.
+    pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
+        let path = format!("{path}?fieldManager={manager}");
+        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
+        let media_type = http::HeaderValue::from_static("application/merge-patch+json");
+        request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
+        self.send_and_read(request).await
+    }
+
+    /// Opens a watch, which is read line by line.
+    pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
+        let response = self.send(request(Method::GET, path, accept, Body::empty())?).await?;
+        Ok(WatchLines::new(response.into_body(), self.large.clone()))
+    }
+
+    /// Reads a response of any size line by line, until `read` has what it wants. No line is kept.
+    pub(super) async fn read_lines(
+        &self,
+        path: &str,
+        accept: &str,
+        mut read: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), ApiError> {
+        let work = async {
+            let mut body = self.send(request(Method::GET, path, accept, Body::empty())?).await?.into_body();
+            let (mut rest, mut size) = (Vec::new(), 0_usize);
+            while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+                let Ok(bytes) = frame.into_data() else { continue };
+                size = size.saturating_add(bytes.len());
+                if size > MAX_LINES {
+                    return Err(ApiError::Unreachable(format!("{path} has more than {MAX_LINES} bytes")));
+                }
+                rest.extend_from_slice(&bytes);
+                if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
+                    let complete = rest.get(..end).unwrap_or_default();
+                    if complete.split(|byte| *byte == b'\n').any(|line| read(line).is_break()) {
+                        return Ok(());
+                    }
+                    rest.drain(..=end);
+                }
+                if rest.len() > MAX_METRIC_LINE {
+                    return Err(ApiError::Unreachable(format!(
+                        "{path} has a line of more than {MAX_METRIC_LINE} bytes"
+                    )));
+                }
+            }
+            let _ = read(&rest);
+            Ok(())
+        };
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
+        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+    }
+
+    async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
+        let work = async { read_at_most(self.send(request).await?.into_body(), MAX_RESPONSE).await };
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
+        // After the timeout the request is dropped, so that a late one has no effect.
+        tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let work = self.send_authorized(request);
+        let timed_out =
+            || ApiError::Unreachable(format!("no response within {:?}", self.timing.request_timeout));
+        let answered =
+            tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?;
+        let response = answered?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let code = response.status().as_u16();
+        let text = tokio::time::timeout(
+            self.timing.request_timeout,
+            read_at_most(response.into_body(), MAX_RESPONSE),
+        )
+        .await;
+        let text = text.ok().and_then(Result::ok).unwrap_or_default();
+        Err(status_error(code, &text))
+    }
+}
+
+/// Runs the exec plugin, if there is one and nothing that kubectl prefers to it. kube gets its client certificate.
+fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
+    let has_certificate = auth.client_certificate.is_some() || auth.client_certificate_data.is_some();
+    let has_other = has_token_file || auth.token.is_some() || auth.username.is_some() || has_certificate;
+    let Some(exec) = auth.exec.take().filter(|_| !has_other) else { return Ok(None) };
+    let (plugin, pair) = ExecPlugin::open(exec)?;
+    if let Some(pair) = pair {
+        auth.client_certificate_data = Some(STANDARD.encode(pair.certificate));
+        auth.client_key_data = Some(STANDARD.encode(pair.key).into());
+    }
+    Ok(Some(plugin))
+}
+
+/// A text without the name and password in a URL.
+pub(super) fn without_user(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
+    let start = authority.rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
+}
+
+/// The error in a `Status` object.
+pub(super) fn status_error(code: u16, text: &str) -> ApiError {
+    let status = doc::parse(text).ok();
+    let said = status.as_ref().map_or("", |status| status.root().get("message").str());
+    let message = if said.is_empty() { text.lines().next().unwrap_or_default() } else { said };
+    ApiError::Status { code, message: message.chars().take(500).collect() }
+}
+
+fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
+    let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
+    let request = request.header(http::header::USER_AGENT, USER_AGENT);
+    request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))
+}
+
+async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> {
+    let mut read = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
+        if let Ok(bytes) = frame.into_data() {
+            append(&mut read, &bytes);
+        }
+        if read.len() > limit {
+            read.truncate(HEAD);
+            return Err(ApiError::TooLarge { limit, head: decode_lossy(read) });
+        }
+    }
+    Ok(decode_lossy(read))
+}
+
+/// Appends, and does not take twice the memory of what is long already.
+pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
+    if read.capacity() - read.len() < bytes.len() && read.len() > 1 << 20 {
+        read.reserve_exact(bytes.len().max(1 << 20));
+    }
+    read.extend_from_slice(bytes);
+}
+
+/// The API server stores opaque parameters byte by byte, even if they are not UTF-8. Go decodes each bad byte as
+/// U+FFFD; one such claim must not make a whole list unreadable.
+pub(super) fn decode_lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// An error with its causes: "client error (Connect): connection refused", not only the first part.
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ApiError, decode_lossy, status_error, without_user};
+
+    #[test]
+    fn a_bad_byte_is_read_as_go_reads_it() {
+        assert_eq!(decode_lossy(b"{\"a\":\"\xff\xc3\xa9\"}".to_vec()), "{\"a\":\"\u{fffd}\u{e9}\"}");
+    }
+
+    #[test]
+    fn an_error_has_the_message_of_the_api_server() {
+        let message = |text: &str| match status_error(403, text) {
+            ApiError::Status { code: 403, message } => message,
+            other => panic!("{other}"),
+        };
+        assert_eq!(
+            message(r#"{"kind":"Status","message":"pods is forbidden","code":403}"#),
+            "pods is forbidden"
+        );
+        assert_eq!(message("<html>\nno\n</html>"), "<html>", "a proxy does not send a Status");
+        assert_eq!(message(""), "");
+        assert_eq!(message(&"x".repeat(2000)).len(), 500);
+        assert_eq!(ApiError::Unreachable("gone".to_owned()).code(), 0);
+    }
+
+    #[test]
+    fn a_url_is_printed_without_a_password() {
+        assert_eq!(without_user("https://u:SECRET@127.0.0.1:1/x"), "https://127.0.0.1:1/x");
+        assert_eq!(without_user("https://a.example.com/@b"), "https://a.example.com/@b");
+    }
+}

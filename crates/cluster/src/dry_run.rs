@@ -1,0 +1,111 @@
+//! Creates that an API server checks and does not store: `dryRun=All`.
+//!
+//! Unknown fields are ignored, not reported: they are a matter of strict field validation, and a response has a header for
+//! each. A server that is busy (429) is asked again after the pause it names.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use super::Cluster;
+use super::client::{ApiClient, ApiError, FULL_OBJECTS};
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_document::doc;
+
+/// How often a server that is busy is asked again.
+const BUSY_RETRIES: usize = 3;
+/// Longest pause before that.
+const LONGEST_PAUSE: u64 = 10;
+
+/// The response to a create: status code and body, or why there is none.
+pub type CreateResponse = Result<(u16, String), ApiError>;
+
+/// An object to create.
+#[derive(Clone, Debug)]
+pub struct DryRun {
+    pub kind: ApiKind,
+    pub version: Version,
+    /// Where an object lives whose kind has namespaces.
+    pub namespace: String,
+    /// JSON.
+    pub object: String,
+}
+
+impl DryRun {
+    /// `/apis/resource.k8s.io/v1/namespaces/default/resourceclaims?dryRun=All…`
+    fn path(&self) -> String {
+        let (group, version, resource) = (self.kind.group(), self.version.name(), self.kind.resource());
+        let namespace =
+            if self.kind.is_namespaced() { format!("namespaces/{}/", self.namespace) } else { String::new() };
+        format!("/apis/{group}/{version}/{namespace}{resource}?dryRun=All&fieldValidation=Ignore")
+    }
+}
+
+impl Cluster {
+    /// Sends a dry run; the response goes to `done` with the given number.
+    pub fn start_dry_run(&self, number: usize, dry_run: DryRun, done: Sender<(usize, CreateResponse)>) {
+        let client = self.client.clone();
+        self.spawn(async move {
+            // Nobody waits any more after an interrupt.
+            let _ = done.send((number, send(&client, &dry_run).await));
+        });
+    }
+
+    /// The labels of a namespace, JSON; `None` if it does not exist.
+    pub fn namespace_labels(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let path = format!("/api/v1/namespaces/{name}");
+        match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
+            Ok(text) => {
+                let namespace = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
+                let labels = namespace.root().get("metadata").get("labels");
+                Ok(Some(if labels.exists() { labels.to_json() } else { "{}".to_owned() }))
+            }
+            Err(error) if error.code() == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A flag that Ctrl-C sets from now on, instead of ending the process.
+    pub fn interrupt_flag(&self) -> Arc<AtomicBool> {
+        let flag = Arc::new(AtomicBool::new(false));
+        let set = flag.clone();
+        self.spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                set.store(true, Ordering::Release);
+            }
+        });
+        flag
+    }
+}
+
+async fn send(client: &ApiClient, dry_run: &DryRun) -> CreateResponse {
+    let path = dry_run.path();
+    let mut tries = 0;
+    loop {
+        let response = client.post(&path, dry_run.object.clone()).await?;
+        let code = response.status().as_u16();
+        if code != 429 || tries == BUSY_RETRIES {
+            return Ok((code, response.into_body()));
+        }
+        tries += 1;
+        let named = response.headers().get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let seconds = named.and_then(|value| value.parse().ok()).unwrap_or(1);
+        tokio::time::sleep(Duration::from_secs(LONGEST_PAUSE.min(seconds))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ApiKind, DryRun, Version};
+
+    #[test]
+    fn nothing_is_sent_that_could_be_stored() {
+        for kind in ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none()) {
+            let (namespace, object) = ("team".to_owned(), String::new());
+            let path = DryRun { kind, version: Version::V1, namespace, object }.path();
+            assert!(path.ends_with("?dryRun=All&fieldValidation=Ignore"), "{path}");
+            assert_eq!(path.contains("/namespaces/team/"), kind.is_namespaced(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The client of an API server: keeps the webhook registered, watches the objects that policies and impact need, and lists
+//! objects for commands that end. It decides nothing about objects; [`Cluster::open`] is the door.
+//!
+//! All requests to the API server run on one thread. The webhook reads only what that thread has cached, so an API
+//! server that is slow, unreachable or refuses does not delay admission.
+//!
+//! Invariant: every error of the API server is reported (log, status) and retried; nothing here ends the process, and
+//! no request is sent unless a flag enables it.
+
+mod api_calls;
+mod client;
+mod dry_run;
+mod exec_plugin;
+mod kubeconfig;
+mod list;
+mod namespaces;
+mod page;
+mod proxy;
+mod register;
+mod retry;
+mod server_info;
+mod state;
+mod token_file;
+mod version;
+mod watch;
+mod watch_health;
+mod watch_lines;
+
+pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
+pub use client::Endpoint;
+pub use client::Target;
+pub use dry_run::{CreateResponse, DryRun};
+pub use list::{
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListEvent, Listed, ListedKind,
+    NAMESPACES, PODS, RULES, ReadLimits, SLICES, TEMPLATES,
+};
+pub use namespaces::{LabelLookup, NamespaceWatch};
+pub use register::{ManifestFn, Registration};
+pub use retry::Timing;
+pub use server_info::ServerInfo;
+pub use state::StateWatch;
+pub use version::Release;
+pub use watch_health::WatchStatus;
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use tokio::runtime::{Builder, Handle};
+
+use client::{ApiClient, ApiError};
+
+/// A client of one cluster and the thread it runs on.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    client: ApiClient,
+    handle: Handle,
+    timing: Timing,
+}
+
+impl Cluster {
+    /// Reads a kubeconfig or the service account of the pod, and starts the thread. It does not connect: the API server
+    /// may start later.
+    pub fn open(target: Target<'_>, timing: Timing) -> anyhow::Result<Cluster> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let client = {
+            let _inside = runtime.enter();
+            ApiClient::open(target, timing)?
+        };
+        std::thread::Builder::new()
+            .name("cluster".to_owned())
+            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+        Ok(Cluster { client, handle, timing })
+    }
+
+    /// The API server that is asked.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.client.endpoint
+    }
+
+    /// Runs one request on the cluster's thread and waits for its response. Not for that thread itself.
+    fn wait_for<T: Send + 'static, F>(&self, ask: impl FnOnce(ApiClient) -> F) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<T, ApiError>> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel();
+        let work = ask(self.client.clone());
+        self.spawn(async move {
+            let _ = sender.send(work.await);
+        });
+        receiver.recv().unwrap_or_else(|_| Err(ApiError::Unreachable("the client has ended".to_owned())))
+    }
+
+    /// Runs a task on the cluster's thread, for the life of the process.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+}
+
+/// The status of a registration, shared with `/readyz?verbose` and `/metrics`.
+#[derive(Debug, Default)]
+pub struct SharedStatus(Mutex<RegistrationStatus>);
+
+/// The status of a registration.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RegistrationStatus {
+    /// The registration is as desired.
+    pub ok: bool,
+    /// It was so at least once, or nothing calls the webhook yet.
+    pub settled: bool,
+    /// The status in words.
+    pub message: String,
+    /// Number of writes.
+    pub done: u64,
+    /// Number of requests that failed.
+    pub failed: u64,
+    /// Number of changes by others.
+    pub reverts: u64,
+    /// The last [`Registration::revision`] that was registered.
+    pub revision: u64,
+}
+
+impl SharedStatus {
+    /// The current status.
+    pub fn get(&self) -> RegistrationStatus {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn update(self: &Arc<SharedStatus>, change: impl FnOnce(&mut RegistrationStatus)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,493 @@
+//! Lists all objects of a kind once, page by page, for commands that read a cluster and end.
+//!
+//! Only GET requests are sent. Objects are read and handed on one by one, without the fields that nobody asks for. A page
+//! is dropped before the next one is requested, so memory is bounded by the largest page, and its size follows that of
+//! the objects (`page`). An object that is too large is named and skipped. A list that expires half way is continued where
+//! it was, at a newer version; no object is handed on twice.
+//!
+//! Invariant: a list that is not complete, but for the objects that it names, is an error, however many objects were handed on before.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use super::Cluster;
+use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::page::{PageSize, SkippedObject};
+use super::retry::{Backoff, Timing};
+use super::watch::percent_encode;
+use tollgate_document::doc::{self, Envelope, Keep, Value, ValueKind};
+use tollgate_engine::impact::SnapshotKind;
+
+/// A kind that can be listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListedKind {
+    /// `ResourceSlice`
+    pub kind: &'static str,
+    /// `resource.k8s.io`; empty for the core group.
+    pub group: &'static str,
+    /// `resourceslices`
+    pub resource: &'static str,
+    /// The versions to ask for, the newest first: if one is not served (404), the next is tried.
+    pub versions: &'static [&'static str],
+    /// Its objects live in namespaces.
+    pub namespaced: bool,
+    /// Objects per page, if they are small.
+    pub page: usize,
+}
+
+/// Small objects per page, as kubectl asks for them.
+const PAGE: usize = 500;
+/// A slice has up to 128 devices with their attributes.
+const SLICE_PAGE: usize = 24;
+
+const DRA: &str = "resource.k8s.io";
+
+const fn dra(
+    kind: &'static str,
+    resource: &'static str,
+    versions: &'static [&'static str],
+    namespaced: bool,
+    page: usize,
+) -> ListedKind {
+    ListedKind { kind, group: DRA, resource, versions, namespaced, page }
+}
+
+/// ResourceSlices.
+pub const SLICES: ListedKind =
+    dra("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
+/// ResourceClaims.
+pub const CLAIMS: ListedKind =
+    dra("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// ResourceClaimTemplates.
+pub const TEMPLATES: ListedKind =
+    dra("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// DeviceClasses.
+pub const CLASSES: ListedKind =
+    dra("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+/// DeviceTaintRules.
+pub const RULES: ListedKind =
+    dra("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+/// Pods.
+pub const PODS: ListedKind =
+    ListedKind { kind: "Pod", group: "", resource: "pods", versions: &["v1"], namespaced: true, page: PAGE };
+/// PodDisruptionBudgets.
+pub const BUDGETS: ListedKind = ListedKind {
+    kind: "PodDisruptionBudget",
+    group: "policy",
+    resource: "poddisruptionbudgets",
+    versions: &["v1"],
+    namespaced: true,
+    page: PAGE,
+};
+/// Namespaces.
+pub const NAMESPACES: ListedKind = ListedKind {
+    kind: "Namespace",
+    group: "",
+    resource: "namespaces",
+    versions: &["v1"],
+    namespaced: false,
+    page: PAGE,
+};
+/// FoundationDBClusters, where their operator is installed.
+pub const FOUNDATIONDB: ListedKind = ListedKind {
+    kind: "FoundationDBCluster",
+    group: "apps.foundationdb.org",
+    resource: "foundationdbclusters",
+    versions: &["v1beta2"],
+    namespaced: true,
+    page: PAGE,
+};
+/// ResourceClasses of classic DRA (KEP-3063), where they are installed.
+pub const CLASSIC_CLASSES: ListedKind = ListedKind {
+    kind: "ResourceClass",
+    group: "cdi.k8s.io",
+    resource: "resourceclasses",
+    versions: &["v1alpha1"],
+    namespaced: false,
+    page: PAGE,
+};
+/// ResourceClaims of classic DRA (KEP-3063), where they are installed.
+pub const CLASSIC_CLAIMS: ListedKind = ListedKind {
+    kind: "ResourceClaim",
+    group: "cdi.k8s.io",
+    resource: "resourceclaims",
+    versions: &["v1alpha1"],
+    namespaced: true,
+    page: PAGE,
+};
+
+impl ListedKind {
+    /// `resource.k8s.io/v1`
+    pub fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// The kind is of an API that is installed on its own: without it the group does not exist.
+    pub fn is_optional(&self) -> bool {
+        [FOUNDATIONDB.group, CLASSIC_CLAIMS.group].contains(&self.group)
+    }
+
+    /// Every API server serves the kind: 404 is the answer of something else.
+    fn is_core(&self) -> bool {
+        [PODS.group, BUDGETS.group].contains(&self.group)
+    }
+
+    /// `resourceclaims.cdi.k8s.io`, as kubectl takes it; `pods` in the core group.
+    pub fn full_name(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
+    fn path(&self, version: &str, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
+        let resource = self.resource;
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => {
+                format!("{root}/{version}/namespaces/{}/{resource}", percent_encode(namespace))
+            }
+            None => format!("{root}/{version}/{resource}"),
+        }
+    }
+}
+
+/// What a list hands on, as it is read.
+#[derive(Clone, Copy, Debug)]
+pub enum ListEvent<'p> {
+    /// An object.
+    Object {
+        /// `resource.k8s.io/v1`: items of a list do not repeat it.
+        api_version: &'p str,
+        object: Value<'p>,
+    },
+    /// An object that is too large to be read.
+    LeftOut {
+        namespace: &'p str,
+        name: &'p str,
+        /// `has more than …`
+        why: &'p str,
+    },
+    /// The end of a page.
+    Page {
+        /// Objects of the page.
+        count: usize,
+        /// Objects that are still to come, if the API server says so.
+        remaining: Option<usize>,
+    },
+}
+
+/// What is read of each object.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadLimits {
+    pub keep: &'static Keep,
+    /// Keys and values.
+    pub max_nodes: usize,
+}
+
+impl ReadLimits {
+    /// Whole objects, but for the book-keeping of field managers.
+    pub const WHOLE: ReadLimits = ReadLimits {
+        keep: &Keep::AllBut(&[("metadata", Keep::AllBut(&[("managedFields", Keep::Nothing)]))]),
+        max_nodes: 1_000_000,
+    };
+
+    /// What impact needs of a kind.
+    pub fn impact(kind: SnapshotKind) -> ReadLimits {
+        ReadLimits { keep: kind.fields(), max_nodes: kind.max_nodes() }
+    }
+}
+
+/// What a complete list is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listed {
+    /// Everything was handed on, in this version.
+    All {
+        /// `resource.k8s.io/v1`
+        api_version: String,
+        /// Why the objects are not all of one moment, if they are not.
+        caveat: Option<String>,
+    },
+    /// The API server does not serve the kind.
+    NotServed,
+}
+
+/// A list that failed, after this many objects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListError {
+    /// Objects that were handed on before.
+    pub after: usize,
+    pub error: ApiError,
+}
+
+impl std::fmt::Display for ListError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.after {
+            0 => self.error.fmt(f),
+            after => write!(f, "{} (after {after} objects)", self.error),
+        }
+    }
+}
+
+/// A list that expires again and again is given up.
+const MAX_RESTARTS: usize = 3;
+/// Busy or unreachable API servers are asked so often in all.
+const MAX_TRIES: usize = 3;
+
+impl Cluster {
+    /// Hands on all objects of a kind, in one namespace or in all. `versions` are the ones to try, the newest first. Not
+    /// for the cluster's own thread.
+    pub fn list(
+        &self,
+        kind: &ListedKind,
+        versions: &[&str],
+        namespace: Option<&str>,
+        limits: ReadLimits,
+        each: &mut dyn FnMut(ListEvent<'_>),
+    ) -> Result<Listed, ListError> {
+        for version in versions {
+            let path = kind.path(version, namespace);
+            let api_version = kind.api_version(version);
+            match self.list_at(&path, &api_version, kind, limits, each) {
+                Ok(caveat) => return Ok(Listed::All { api_version, caveat }),
+                Err(failed) if failed.error.code() == 404 && failed.after == 0 && !kind.is_core() => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(Listed::NotServed)
+    }
+
+    /// Whether the API server has a group, from its discovery, which every client may read.
+    pub fn has_group(&self, group: &str) -> Result<bool, ApiError> {
+        let path = format!("/apis/{group}");
+        match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gets one object of a kind that has no namespaces, as text.
+    pub fn get_object(&self, kind: &ListedKind, name: &str) -> Result<String, ApiError> {
+        let version = kind.versions.first().copied().unwrap_or_default();
+        let path = format!("{}/{}", kind.path(version, None), percent_encode(name));
+        self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await })
+    }
+
+    fn list_at(
+        &self,
+        path: &str,
+        api_version: &str,
+        kind: &ListedKind,
+        limits: ReadLimits,
+        each: &mut dyn FnMut(ListEvent<'_>),
+    ) -> Result<Option<String>, ListError> {
+        let mut seen = SeenObjects::default();
+        let mut page = PageSize::new(kind.page);
+        let (mut token, mut restarts, mut caveat) = (String::new(), 0, None);
+        loop {
+            let next = if token.is_empty() {
+                String::new()
+            } else {
+                format!("&continue={}", percent_encode(&token))
+            };
+            let query = format!("{path}?limit={}{next}", page.count());
+            let (timing, limit) = (self.timing, page.max_bytes());
+            let answer =
+                self.wait_for(|client| async move { fetch_page(&client, &query, limit, timing).await });
+            let failed = |error| ListError { after: seen.count, error };
+            let (next, count, remaining) = match answer {
+                Err(error) if page.shrink(&error) => continue,
+                Err(error) => {
+                    let Some(skipped) = SkippedObject::of_page(&error) else { return Err(failed(error)) };
+                    let SkippedObject { namespace, name, token: next, .. } = skipped;
+                    if seen.insert(namespace, name) {
+                        each(ListEvent::LeftOut { namespace, name, why: TOO_LARGE });
+                    }
+                    (next.to_owned(), 1, None)
+                }
+                Ok(PageResponse::Expired { message, .. }) if restarts >= MAX_RESTARTS => {
+                    return Err(failed(ApiError::Status { code: 410, message }));
+                }
+                // With a token of its own the server continues behind the last object; without one, all is listed
+                // again, and what was handed on already is skipped.
+                Ok(PageResponse::Expired { token: other, .. }) => {
+                    restarts += 1;
+                    caveat = Some("the list expired while it was read".to_owned());
+                    token = other;
+                    continue;
+                }
+                Ok(PageResponse::Page(text)) => {
+                    let list =
+                        Envelope::open(&text, "items").map_err(|_error| failed(ApiError::not_json()))?;
+                    check_list(&list, kind).map_err(|what| failed(ApiError::Unexpected(what)))?;
+                    let count = read_items(&list, api_version, limits, &mut seen, each)
+                        .map_err(|error| ListError { after: seen.count, error })?;
+                    page.adapt(count, text.len());
+                    let metadata = list.rest().get("metadata");
+                    let remaining = metadata.get("remainingItemCount").int();
+                    let remaining = remaining.and_then(|count| usize::try_from(count).ok());
+                    (metadata.get("continue").str().to_owned(), count, remaining)
+                }
+            };
+            each(ListEvent::Page { count, remaining });
+            if next.is_empty() {
+                return Ok(caveat);
+            }
+            // The server would answer with the same page for ever.
+            if next == token {
+                let what = "the API server returned the same continue token again".to_owned();
+                return Err(ListError { after: seen.count, error: ApiError::Unexpected(what) });
+            }
+            token = next;
+        }
+    }
+}
+
+/// Hands on the items of a page that are new. Returns how many it has.
+fn read_items(
+    list: &Envelope<'_>,
+    api_version: &str,
+    limits: ReadLimits,
+    seen: &mut SeenObjects,
+    each: &mut dyn FnMut(ListEvent<'_>),
+) -> Result<usize, ApiError> {
+    let mut count = 0;
+    for part in list.items(limits.keep, limits.max_nodes) {
+        let part = part.map_err(|_error| ApiError::not_json())?;
+        count += 1;
+        let object = part.doc.root();
+        let metadata = object.get("metadata");
+        let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+        if !seen.insert(namespace, name) {
+            continue;
+        }
+        if part.is_whole {
+            each(ListEvent::Object { api_version, object });
+        } else {
+            let why = format!("has more than {} keys and values", limits.max_nodes);
+            each(ListEvent::LeftOut { namespace, name, why: &why });
+        }
+    }
+    Ok(count)
+}
+
+/// Why an object is not read.
+const TOO_LARGE: &str = "has more than 8 MiB";
+
+/// A success may be something else than the list: a `Status`, or the answer of what stands before the API server.
+fn check_list(list: &Envelope<'_>, kind: &ListedKind) -> Result<(), String> {
+    let expected = format!("{}List", kind.kind);
+    let found = match (list.rest().kind(), list.rest().get("kind").str()) {
+        (ValueKind::Object, "") => "an object without a kind",
+        (ValueKind::Object, found) => found,
+        (ValueKind::Array, _) => "an array",
+        _ => "a single value",
+    };
+    if found != expected {
+        return Err(format!("expected a {expected}, got {}", found.chars().take(100).collect::<String>()));
+    }
+    if list.has_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
+}
+
+/// Fingerprints of the objects that were handed on.
+#[derive(Default)]
+struct SeenObjects {
+    hasher: RandomState,
+    known: HashSet<u64>,
+    count: usize,
+}
+
+impl SeenObjects {
+    /// False if the object was there before.
+    fn insert(&mut self, namespace: &str, name: &str) -> bool {
+        let is_new = self.known.insert(self.hasher.hash_one((namespace, name)));
+        self.count += usize::from(is_new);
+        is_new
+    }
+}
+
+/// The response to a request for a page.
+enum PageResponse {
+    Page(String),
+    /// The list has expired; a token continues it at a newer version.
+    Expired {
+        token: String,
+        message: String,
+    },
+}
+
+/// One page. An API server that is busy or unreachable is asked again, a few times.
+async fn fetch_page(
+    client: &ApiClient,
+    query: &str,
+    limit: usize,
+    timing: Timing,
+) -> Result<PageResponse, ApiError> {
+    let short = Timing { max_backoff: timing.max_backoff.min(Duration::from_secs(2)), ..timing };
+    let mut backoff = Backoff::new(short);
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let error = match client.get_any(query, FULL_OBJECTS, limit).await {
+            Ok(response) if response.status().is_success() => {
+                return Ok(PageResponse::Page(response.into_body()));
+            }
+            Ok(response) => {
+                let (code, text) = (response.status().as_u16(), response.into_body());
+                let error = status_error(code, &text);
+                if let (410, ApiError::Status { message, .. }) = (code, &error) {
+                    let status = doc::parse(&text).ok();
+                    let token =
+                        status.as_ref().map(|status| status.root().get("metadata").get("continue").str());
+                    let token = token.unwrap_or_default().to_owned();
+                    return Ok(PageResponse::Expired { token, message: message.clone() });
+                }
+                error
+            }
+            Err(error) => error,
+        };
+        let is_large = matches!(error, ApiError::TooLarge { .. });
+        let may_pass = matches!(error.code(), 0 | 429 | 500..=599) && !is_large;
+        if !may_pass || tries >= MAX_TRIES {
+            return Err(error);
+        }
+        backoff.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUDGETS, CLAIMS, CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, PODS, SeenObjects};
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(CLAIMS.path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
+        assert_eq!(PODS.path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
+        assert_eq!(NAMESPACES.path("v1", Some("ml")), "/api/v1/namespaces", "has no namespace");
+        assert_eq!(
+            CLAIMS.path("v1", Some("a/b")),
+            "/apis/resource.k8s.io/v1/namespaces/a%2Fb/resourceclaims"
+        );
+        assert_eq!(
+            (PODS.api_version("v1"), CLAIMS.api_version("v1")),
+            ("v1".into(), "resource.k8s.io/v1".into())
+        );
+        assert!(FOUNDATIONDB.is_optional() && !CLAIMS.is_optional());
+        assert!(PODS.is_core() && NAMESPACES.is_core() && BUDGETS.is_core() && !CLAIMS.is_core());
+        assert_eq!([PODS.full_name(), CLASSIC_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
+    }
+
+    #[test]
+    fn an_object_is_known_by_namespace_and_name() {
+        let mut seen = SeenObjects::default();
+        for (namespace, name, is_new) in
+            [("", "a", true), ("x", "a", true), ("x", "a", false), ("", "xa", true)]
+        {
+            assert_eq!(seen.insert(namespace, name), is_new, "{namespace}/{name}");
+        }
+        assert_eq!(seen.count, 3);
+    }
+}

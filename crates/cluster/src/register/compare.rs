@@ -1,0 +1,364 @@
+//! Compares the stored webhook configuration with the desired one, and makes the patch between them.
+//!
+//! Every field that decides what is sent to the webhook is compared as a whole. A `matchConditions` entry, a selector
+//! or a rule that another program added narrows the registration, so it is not enough that all desired values are present.
+//! Entries of others, and fields that this version does not know, are kept.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use tollgate_document::doc::{Value, ValueKind};
+
+/// Suffix of the names of all Tollgate entries.
+const SUFFIX: &str = ".tollgate.dev";
+
+/// The owner of the configurations: they are garbage-collected with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// The compared fields of an entry. An absent selector or list equals an empty one.
+const COMPARED: [&str; 10] = [
+    "rules",
+    "failurePolicy",
+    "matchPolicy",
+    "namespaceSelector",
+    "objectSelector",
+    "sideEffects",
+    "timeoutSeconds",
+    "admissionReviewVersions",
+    "reinvocationPolicy",
+    "matchConditions",
+];
+
+/// How many entries are not there, each of which is one of the [`differences`].
+pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
+    let desired = desired.get("webhooks").items();
+    desired.filter(|webhook| entry(stored, webhook.get("name").str()).is_none()).count()
+}
+
+/// The differences between the stored and the desired configuration, as `entry: field`.
+pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&Owner>) -> Vec<String> {
+    let mut found = Vec::new();
+    for webhook in desired.get("webhooks").items() {
+        let name = webhook.get("name").str();
+        let Some(stored) = entry(stored, name) else {
+            found.push(format!("{name}: missing"));
+            continue;
+        };
+        found.extend(address_differences(name, stored, webhook));
+        let fields = COMPARED.into_iter().filter(|field| !equivalent(webhook.get(field), stored.get(field)));
+        found.extend(fields.map(|field| format!("{name}: {field}")));
+    }
+    // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call it.
+    let first = desired.get("webhooks").at(0);
+    for stored in leftovers(stored, desired).filter(|_| first.exists()) {
+        found.extend(address_differences(stored.get("name").str(), stored, first));
+    }
+    // The command that removes all configurations in an emergency selects them by label.
+    let labels = stored.get("metadata").get("labels");
+    let is_missing = |(name, value): (Value<'_>, Value<'_>)| labels.get(name.text()).str() != value.str();
+    if desired.get("metadata").get("labels").members().any(is_missing) {
+        found.push("metadata.labels".to_owned());
+    }
+    if let Some(owner) = owner
+        && !references(stored)
+            .any(|reference| refers_to(reference, owner) && reference.get("uid").str() == owner.uid)
+    {
+        found.push("metadata.ownerReferences".to_owned());
+    }
+    found
+}
+
+/// The address the API server calls and the CA it trusts there. All entries of a configuration have the same.
+fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec<String> {
+    let (stored, desired) = (stored.get("clientConfig"), desired.get("clientConfig"));
+    let is_compared = |field: &&str| *field != "caBundle" || desired.get(field).exists();
+    let fields = ["url", "service", "caBundle"].into_iter().filter(is_compared);
+    let different = fields.filter(|field| !equivalent(desired.get(field), stored.get(field)));
+    different.map(|field| format!("{name}: clientConfig.{field}")).collect()
+}
+
+/// Where else the API server calls an entry of Tollgate: another server uses the same name.
+pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
+    let own = desired.get("webhooks").at(0).get("clientConfig");
+    let mut entries = stored.get("webhooks").items();
+    entries.find_map(|webhook| {
+        let config = webhook.get("clientConfig");
+        let is_other =
+            webhook.get("name").str().ends_with(SUFFIX) && own.exists() && address(config) != address(own);
+        // It gets into a log and a response: whoever wrote it decides about its characters.
+        is_other.then(|| address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
+    })
+}
+
+/// `https://host:port`, or the Service as `service/name.namespace`.
+fn address(config: Value<'_>) -> String {
+    let (url, service) = (config.get("url").str(), config.get("service"));
+    if url.is_empty() {
+        return format!("service/{}.{}", service.get("name").str(), service.get("namespace").str());
+    }
+    let end = url.strip_prefix("https://").and_then(|rest| rest.find('/')).map(|at| at + "https://".len());
+    url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
+}
+
+/// Some entry of Tollgate is no longer desired.
+pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
+    leftovers(stored, desired).next().is_some()
+}
+
+fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+    stored.get("webhooks").items().filter(move |webhook| {
+        let name = webhook.get("name").str();
+        name.ends_with(SUFFIX) && entry(desired, name).is_none()
+    })
+}
+
+/// Some entry of Tollgate has no caBundle: the API server trusts only its own roots there.
+pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
+    let ours = stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(SUFFIX));
+    let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
+    bundles.any(str::is_empty)
+}
+
+/// The desired configuration with its owner, to create it.
+pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> String {
+    let Some(owner) = owner else { return desired.to_json() };
+    let metadata =
+        with_member(desired.get("metadata"), "ownerReferences", &format!("[{}]", reference(owner)));
+    with_member(desired, "metadata", &metadata)
+}
+
+/// A JSON merge patch from the stored to the desired configuration: entries of Tollgate are replaced as a whole, those of
+/// others keep their position. It applies only to the resourceVersion that was compared.
+pub(super) fn patch(
+    stored: Value<'_>,
+    desired: Value<'_>,
+    owner: Option<&Owner>,
+    keep_leftovers: bool,
+) -> String {
+    let mut webhooks: Vec<String> = Vec::new();
+    let first = desired.get("webhooks").at(0);
+    let sibling = ours_with_bundle(stored).unwrap_or(Value::absent());
+    for stored in stored.get("webhooks").items() {
+        let name = stored.get("name").str();
+        match entry(desired, name) {
+            Some(webhook) => webhooks.push(with_kept_bundle(webhook, stored)),
+            None if name.ends_with(SUFFIX) && !keep_leftovers => {}
+            None if name.ends_with(SUFFIX) && first.exists() => {
+                webhooks.push(with_member(stored, "clientConfig", &client_config(first, stored)));
+            }
+            None => webhooks.push(stored.to_json()),
+        }
+    }
+    let missing =
+        desired.get("webhooks").items().filter(|webhook| entry(stored, webhook.get("name").str()).is_none());
+    // If another controller injects the caBundle, a new entry starts with that of its siblings.
+    webhooks.extend(missing.map(|webhook| with_kept_bundle(webhook, sibling)));
+    let version = stored.get("metadata").get("resourceVersion").to_json();
+    let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
+    // Writing to a `String` cannot fail.
+    if let Some(owner) = owner {
+        let others = references(stored).filter(|reference| !refers_to(*reference, owner)).map(Value::to_json);
+        let all: Vec<String> = others.chain([reference(owner)]).collect();
+        _ = write!(metadata, r#","ownerReferences":[{}]"#, all.join(","));
+    }
+    let labels = desired.get("metadata").get("labels");
+    if labels.exists() {
+        _ = write!(metadata, r#","labels":{}"#, labels.to_json());
+    }
+    format!(r#"{{"metadata":{metadata}}},"webhooks":[{}]}}"#, webhooks.join(","))
+}
+
+/// The CA certificates of all webhooks, PEM, without duplicates.
+pub(super) fn stored_bundle(configuration: Value<'_>) -> String {
+    let mut texts: Vec<&str> = Vec::new();
+    for webhook in configuration.get("webhooks").items() {
+        let bundle = webhook.get("clientConfig").get("caBundle").str();
+        if !texts.contains(&bundle) {
+            texts.push(bundle);
+        }
+    }
+    let decoded = texts.iter().filter_map(|text| STANDARD.decode(text).ok());
+    decoded.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
+}
+
+fn entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
+    configuration.get("webhooks").items().find(|webhook| webhook.get("name").str() == name)
+}
+
+fn references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    stored.get("metadata").get("ownerReferences").items()
+}
+
+fn refers_to(reference: Value<'_>, owner: &Owner) -> bool {
+    reference.get("kind").str() == "ClusterRole" && reference.get("name").str() == owner.name
+}
+
+fn reference(owner: &Owner) -> String {
+    let Owner { name, uid } = owner;
+    format!(
+        r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","name":"{name}","uid":"{uid}"}}"#
+    )
+}
+
+/// A desired entry, with the stored caBundle if another controller injects it.
+fn with_kept_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
+    with_member(desired, "clientConfig", &client_config(desired, stored))
+}
+
+/// The desired clientConfig, with the stored caBundle if none is desired.
+fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
+    let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
+    if client.get("caBundle").exists() || !bundle.exists() {
+        return client.to_json();
+    }
+    with_member(client, "caBundle", &bundle.to_json())
+}
+
+fn ours_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
+    stored.get("webhooks").items().find(|webhook| {
+        let bundle = webhook.get("clientConfig").get("caBundle");
+        webhook.get("name").str().ends_with(SUFFIX) && !bundle.str().is_empty()
+    })
+}
+
+/// An object with one member set, as JSON.
+fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
+    let others = object.members().filter(|(member, _)| member.text() != name);
+    let mut members: Vec<String> =
+        others.map(|(member, value)| format!("{}:{}", member.to_json(), value.to_json())).collect();
+    members.push(format!("\"{name}\":{value}"));
+    format!("{{{}}}", members.join(","))
+}
+
+/// Equal, in any order of object members; absent, null and empty are equal.
+fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
+    let is_nothing = |value: Value<'_>| {
+        !value.exists()
+            || match value.kind() {
+                ValueKind::Null => true,
+                ValueKind::Object => value.members().next().is_none(),
+                ValueKind::Array => value.is_empty(),
+                _ => false,
+            }
+    };
+    if is_nothing(one) || is_nothing(other) {
+        return is_nothing(one) && is_nothing(other);
+    }
+    match one.kind() {
+        ValueKind::Object => {
+            let covers = |one: Value<'_>, other: Value<'_>| {
+                one.members().all(|(name, value)| equivalent(value, other.get(name.text())))
+            };
+            other.kind() == ValueKind::Object && covers(one, other) && covers(other, one)
+        }
+        ValueKind::Array => {
+            other.kind() == ValueKind::Array
+                && one.len() == other.len()
+                && one.items().zip(other.items()).all(|(one, other)| equivalent(one, other))
+        }
+        kind => kind == other.kind() && one.text() == other.text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Owner, differences, has_leftovers, lacks_bundle, patch, stored_bundle};
+    use tollgate_document::doc;
+
+    const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
+        "rules":[{"resources":["x","y"]}],"matchConditions":[{"name":"c","expression":"true"}]}]}"#;
+
+    fn told(stored: &str) -> Vec<String> {
+        differences(doc::parse(stored).unwrap().root(), doc::parse(WANTED).unwrap().root(), None)
+    }
+
+    /// A stored entry like the wanted one, with its last member given.
+    fn stored(rest: &str) -> String {
+        format!(
+            r#"{{"webhooks":[{{"name":"b.example.com","clientConfig":{{}}}},{{"matchPolicy":null,"objectSelector":{{}},
+               "rules":[{{"resources":["x","y"]}}],"clientConfig":{{"url":"u","caBundle":"QQ=="}},"name":"a.tollgate.dev",{rest}}}]}}"#
+        )
+    }
+
+    #[test]
+    fn whatever_narrows_an_entry_is_a_difference() {
+        let conditions = r#""matchConditions":[{"expression":"true","name":"c"}]"#;
+        assert_eq!(told(&stored(conditions)), [""; 0]);
+        let more =
+            r#""matchConditions":[{"name":"c","expression":"true"},{"name":"d","expression":"false"}]"#;
+        assert_eq!(told(&stored(more)), ["a.tollgate.dev: matchConditions"]);
+        for (field, value) in [
+            ("objectSelector", r#"{"matchLabels":{"a":"b"}}"#),
+            ("namespaceSelector", r#"{"matchLabels":{"a":"b"}}"#),
+            ("failurePolicy", r#""Ignore""#),
+            ("timeoutSeconds", "1"),
+            ("matchPolicy", r#""Exact""#),
+        ] {
+            let stored = stored(conditions).replace(r#""matchPolicy":null,"objectSelector":{},"#, "");
+            let narrowed = stored.replace(r#""rules":"#, &format!(r#""{field}":{value},"rules":"#));
+            assert_eq!(told(&narrowed), [format!("a.tollgate.dev: {field}")]);
+        }
+        assert_eq!(told(&stored(conditions).replace(r#","y""#, "")), ["a.tollgate.dev: rules"]);
+        assert_eq!(told(r#"{"webhooks":[]}"#), ["a.tollgate.dev: missing"]);
+        let by_service = stored(conditions).replace(r#""url":"u""#, r#""url":"u","service":{"name":"s"}"#);
+        assert_eq!(told(&by_service), ["a.tollgate.dev: clientConfig.service"]);
+    }
+
+    #[test]
+    fn a_patch_replaces_our_entries_and_keeps_those_of_others() {
+        let stored = r#"{"metadata":{"resourceVersion":"7","ownerReferences":[{"kind":"ClusterRole","name":"r","uid":"old"},
+            {"kind":"X","name":"x","uid":"1"}]},"webhooks":[{"name":"b.example.com"},
+            {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
+        let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
+        let owner = Owner { name: "r".to_owned(), uid: "new".to_owned() };
+        let written = patch(stored.root(), desired.root(), Some(&owner), false);
+        let after = doc::parse(&written).unwrap();
+        let names: Vec<&str> =
+            after.root().get("webhooks").items().map(|webhook| webhook.get("name").str()).collect();
+        assert_eq!(names, ["b.example.com", "a.tollgate.dev"]);
+        assert_eq!(differences(after.root(), desired.root(), Some(&owner)), [""; 0]);
+        let client = after.root().get("webhooks").at(1).get("clientConfig");
+        assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
+        assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
+        assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
+        assert!(has_leftovers(stored.root(), desired.root()) && !has_leftovers(after.root(), desired.root()));
+        // What another replica needs stays, and can be called.
+        let kept = patch(stored.root(), desired.root(), None, true);
+        let kept = doc::parse(&kept).unwrap();
+        let old = kept.root().get("webhooks").at(2);
+        assert_eq!(
+            (old.get("name").str(), old.get("clientConfig").get("url").str()),
+            ("old.tollgate.dev", "u")
+        );
+        assert!(
+            differences(stored.root(), desired.root(), None)
+                .contains(&"old.tollgate.dev: clientConfig.url".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_new_entry_gets_the_bundle_that_somebody_injected() {
+        let stored = r#"{"metadata":{"resourceVersion":"7"},"webhooks":[{"name":"b.tollgate.dev","clientConfig":{"url":"u","caBundle":"QQ=="}}]}"#;
+        let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
+        let written = patch(stored.root(), desired.root(), None, true);
+        let after = doc::parse(&written).unwrap();
+        assert_eq!(after.root().get("webhooks").at(1).get("clientConfig").get("caBundle").str(), "QQ==");
+        assert!(lacks_bundle(desired.root()) && !lacks_bundle(after.root()));
+    }
+
+    #[test]
+    fn the_bundles_of_all_webhooks_are_read() {
+        let stored = doc::parse(
+            r#"{"webhooks":[{"clientConfig":{"caBundle":"QQ=="}},{"clientConfig":{"caBundle":"QQ=="}},
+                {"clientConfig":{"caBundle":"Qg=="}},{"clientConfig":{}},{"clientConfig":{"caBundle":"?"}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(stored_bundle(stored.root()), "AB");
+    }
+}

@@ -1,0 +1,93 @@
+//! Who changed a registration, and how soon that is reverted: pure.
+//!
+//! What a person or a controller changes is reverted at once, at most twice a second. What another server of Tollgate
+//! writes is reverted after a delay that doubles each time: two servers that disagree must not overload the API server.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::FIELD_MANAGER;
+use super::compare::{missing_entries, other_address};
+use tollgate_document::doc::Value;
+
+/// Least time between two reverts.
+const MIN_PERIOD: Duration = Duration::from_millis(500);
+/// Longest time between two reverts of what another server wrote.
+const MAX_PERIOD: Duration = Duration::from_secs(30);
+/// After this long without a revert, delays start again.
+const CALM: Duration = Duration::from_mins(5);
+
+/// The reverts of one configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reverts {
+    last: Option<Instant>,
+    /// After the last one.
+    period: Duration,
+}
+
+impl Reverts {
+    /// The delay of a revert that is due now.
+    pub(super) fn next_delay(&mut self, now: Instant, is_rival: bool) -> Duration {
+        let since = self.last.map_or(CALM, |last| now.saturating_duration_since(last));
+        self.period = match self.period {
+            _ if since >= CALM => Duration::ZERO,
+            Duration::ZERO => MIN_PERIOD,
+            period if is_rival => (period * 2).min(MAX_PERIOD),
+            _ => MIN_PERIOD,
+        };
+        let delay = self.period.saturating_sub(since);
+        self.last = Some(now + delay);
+        delay
+    }
+}
+
+/// The address of another server of Tollgate that wrote this, if one did. Replicas differ in what is missing, because
+/// they reload their policies at different times; they do not differ in the rest.
+pub(super) fn rival(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
+    other_address(stored, desired).or_else(|| {
+        let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired);
+        is_other.then(|| "the same address, with other settings".to_owned())
+    })
+}
+
+/// The last other field manager that wrote to an object; empty if only this program and its replicas did.
+pub(super) fn last_manager(object: Value<'_>) -> String {
+    let entries = object.get("metadata").get("managedFields").items();
+    // Times have whole seconds: within the same second, the other manager counts.
+    let last =
+        entries.max_by_key(|entry| (entry.get("time").str(), entry.get("manager").str() != FIELD_MANAGER));
+    let manager = last.map_or("", |entry| entry.get("manager").str());
+    if manager == FIELD_MANAGER { String::new() } else { manager.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CALM, Duration, Instant, Reverts};
+
+    #[test]
+    fn two_servers_revert_each_other_less_and_less_often() {
+        let (mut reverts, start) = (Reverts::default(), Instant::now());
+        let mut now = start;
+        let mut delays = Vec::new();
+        for _ in 0..10 {
+            let delay = reverts.next_delay(now, true);
+            delays.push(delay.as_millis());
+            now += delay;
+        }
+        assert_eq!(delays, [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+        assert_eq!(reverts.next_delay(now + CALM, true), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_others_change_is_reverted_at_once_at_most_twice_a_second() {
+        let (mut reverts, mut now) = (Reverts::default(), Instant::now());
+        for expected in [0, 500, 500, 500] {
+            let delay = reverts.next_delay(now, false);
+            assert_eq!(delay.as_millis(), expected);
+            now += delay;
+        }
+        now += Duration::from_millis(400);
+        assert_eq!(reverts.next_delay(now, false), Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,224 @@
+//! What the API server says about itself: its release, its feature gates, the versions it serves.
+//!
+//! Gates are in its metrics, which not everybody may read; versions are in its discovery. What cannot be read is an error
+//! with its reason, never "off" or "not served". Replicas of an API server have metrics of their own: the gates are those
+//! of the replica that answers.
+
+use std::ops::ControlFlow;
+
+use super::Cluster;
+use super::client::{ApiClient, ApiError, FULL_OBJECTS};
+use super::retry::Backoff;
+use super::version::{Release, fetch_release};
+use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
+use tollgate_document::doc;
+
+/// The metric that has a line for each feature gate.
+const METRIC: &str = "kubernetes_feature_enabled";
+/// Its family of APIs.
+const GROUP: &str = "resource.k8s.io";
+
+/// What the API server says about itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerInfo {
+    pub release: Release,
+    pub live: LiveServer,
+    /// Why the gates could not be read this time, if those of an earlier time are given.
+    pub stale_gates: Option<String>,
+}
+
+impl Cluster {
+    /// Asks once, and waits for the answer. Not for the cluster's own thread.
+    pub fn server_info(&self) -> Result<ServerInfo, ApiError> {
+        self.wait_for(|client| async move { fetch(&client).await })
+    }
+
+    /// Asks until there is an answer, and again periodically: an API server may be upgraded, or get other gates.
+    /// Calls `on_change` with every answer that differs from the one before.
+    pub fn follow_server(&self, on_change: impl Fn(&ServerInfo) + Send + 'static) {
+        let (client, timing) = (self.client.clone(), self.timing);
+        self.spawn(async move {
+            let mut backoff = Backoff::new(timing);
+            let mut known: Option<ServerInfo> = None;
+            loop {
+                match fetch(&client).await {
+                    Ok(info) => {
+                        backoff.reset();
+                        let info = keep_gates(info, known.as_ref());
+                        if known.as_ref() != Some(&info) {
+                            on_change(&info);
+                            known = Some(info);
+                        }
+                        tokio::time::sleep(timing.max_backoff.saturating_mul(10)).await;
+                    }
+                    Err(error) => {
+                        tracing::warn!("cannot read the release of the API server; retrying: {error}");
+                        backoff.wait().await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Gates that cannot be read now are those that the same release reported before.
+fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
+    let before = before.filter(|before| before.release.eq(&info.release));
+    if let (Some(before), Err(why)) = (before, &info.live.gates)
+        && let Ok(gates) = &before.live.gates
+    {
+        info.stale_gates = Some(why.clone());
+        info.live.gates = Ok(gates.clone());
+    }
+    info
+}
+
+async fn fetch(client: &ApiClient) -> Result<ServerInfo, ApiError> {
+    let reported = fetch_release(client).await?;
+    let live = LiveServer { gates: fetch_gates(client).await, served: fetch_served(client).await };
+    Ok(ServerInfo { release: reported, live, stale_gates: None })
+}
+
+/// The gates in the metrics. All samples of a metric stand together: what follows them is not read.
+async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
+    let (mut gates, mut is_there) = (Vec::new(), false);
+    let read = |line: &[u8]| match Line::read(line) {
+        Line::OtherMetric if is_there => ControlFlow::Break(()),
+        Line::OtherMetric => ControlFlow::Continue(()),
+        Line::Gate(gate) => {
+            is_there = true;
+            gates.extend(gate);
+            ControlFlow::Continue(())
+        }
+    };
+    let read = client.read_lines("/metrics", "text/plain", read).await;
+    match read {
+        Err(error) => Err(format!("/metrics: {error}")),
+        Ok(()) if gates.is_empty() => Err(format!("/metrics contains no {METRIC} for a known feature gate")),
+        Ok(()) => Ok(gates),
+    }
+}
+
+/// A line of the metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    /// Of this metric; `None` for a gate that is not known here.
+    Gate(Option<(Gate, bool)>),
+    OtherMetric,
+}
+
+impl Line {
+    /// Reads `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
+    fn read(line: &[u8]) -> Line {
+        let rest = line.strip_prefix(METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
+        let Some(rest) = rest else { return Line::OtherMetric };
+        let gate = || {
+            let (labels, value) = std::str::from_utf8(rest).ok()?.split_once('}')?;
+            let name =
+                labels.split(',').find_map(|label| label.strip_prefix("name=\"")?.strip_suffix('"'))?;
+            let is_on = match value.split_whitespace().next()? {
+                "1" => true,
+                "0" => false,
+                _ => return None,
+            };
+            Some((Gate::named(name)?, is_on))
+        };
+        Line::Gate(gate())
+    }
+}
+
+/// The versions of each kind, from discovery.
+async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
+    let group = format!("/apis/{GROUP}");
+    let text = match client.get(&group, FULL_OBJECTS).await {
+        // A server without the group says so.
+        Err(error) if error.code() == 404 => return Ok(ServedVersions::default()),
+        other => other.map_err(|error| format!("{group}: {error}"))?,
+    };
+    let mut served = ServedVersions::default();
+    for version in versions(&text).ok_or_else(|| format!("{group}: not an APIGroup"))? {
+        let path = format!("{group}/{}", version.name());
+        let text = client.get(&path, FULL_OBJECTS).await.map_err(|error| format!("{path}: {error}"))?;
+        let kinds = kinds(&text).ok_or_else(|| format!("{path}: not an APIResourceList"))?;
+        served = kinds.into_iter().fold(served, |served, kind| served.with(kind, version));
+    }
+    Ok(served)
+}
+
+/// The versions of an APIGroup that are known here.
+fn versions(text: &str) -> Option<Vec<Version>> {
+    let group = doc::parse(text).ok()?;
+    let group = group.root();
+    (group.get("kind").str() == "APIGroup").then_some(())?;
+    Some(group.get("versions").items().filter_map(|item| Version::parse(item.get("version").str())).collect())
+}
+
+/// The kinds of an APIResourceList that are known here.
+fn kinds(text: &str) -> Option<Vec<ApiKind>> {
+    let list = doc::parse(text).ok()?;
+    let list = list.root();
+    (list.get("kind").str() == "APIResourceList").then_some(())?;
+    let is_kind = |kind: &ApiKind, name: &str| kind.resource() == name;
+    let kind = |item: doc::Value<'_>| {
+        // Subresources have a name with a slash.
+        ApiKind::parse(item.get("kind").str()).filter(|kind| is_kind(kind, item.get("name").str()))
+    };
+    Some(list.get("resources").items().filter_map(kind).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ApiKind, Gate, Line, LiveServer, Release, ServerInfo, Version, keep_gates, kinds, versions};
+    use tollgate_api::profile::ServedVersions;
+
+    #[test]
+    fn a_sample_is_a_gate() {
+        let taints = Line::Gate(Some((Gate::DRADeviceTaints, true)));
+        let off = Line::Gate(Some((Gate::DRAAdminAccess, false)));
+        for (line, expected) in [
+            (r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1"#, taints),
+            (r#"kubernetes_feature_enabled{stage="BETA",name="DRADeviceTaints"} 1 1700000000"#, taints),
+            (r#"kubernetes_feature_enabled{name="DRAAdminAccess",stage=""} 0"#, off),
+            (r#"kubernetes_feature_enabled{name="WatchList",stage="BETA"} 1"#, Line::Gate(None)),
+            (r#"kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} NaN"#, Line::Gate(None)),
+            (r#"kubernetes_feature_enabled{name="DRADeviceTaints""#, Line::Gate(None)),
+            (r#"kubernetes_feature_enabled_total{name="DRADeviceTaints"} 1"#, Line::OtherMetric),
+            ("# HELP kubernetes_feature_enabled [BETA] This metric records", Line::OtherMetric),
+            ("", Line::OtherMetric),
+        ] {
+            assert_eq!(Line::read(line.as_bytes()), expected, "{line}");
+        }
+        assert_eq!(Line::read(b"kubernetes_feature_enabled{name=\"\xff\"} 1"), Line::Gate(None));
+    }
+
+    #[test]
+    fn discovery_is_read_by_kind() {
+        let group =
+            r#"{"kind":"APIGroup","versions":[{"version":"v1"},{"version":"v1beta2"},{"version":"v9"}]}"#;
+        assert_eq!(versions(group), Some(vec![Version::V1, Version::V1beta2]));
+        let list = r#"{"kind":"APIResourceList","resources":[
+            {"name":"resourceclaims","kind":"ResourceClaim"},{"name":"resourceclaims/status","kind":"ResourceClaim"},
+            {"name":"widgets","kind":"Widget"}]}"#;
+        assert_eq!(kinds(list), Some(vec![ApiKind::ResourceClaim]));
+        for other in ["", "{}", r#"{"kind":"Status"}"#, "<html>"] {
+            assert_eq!((versions(other), kinds(other)), (None, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn gates_that_were_read_once_are_kept_for_that_release() {
+        let info = |minor: &str, gates| ServerInfo {
+            release: Release { major: "1".to_owned(), minor: minor.to_owned() },
+            live: LiveServer { gates, served: Ok(ServedVersions::default()) },
+            stale_gates: None,
+        };
+        let gates = Ok(vec![(Gate::DRADeviceTaints, true)]);
+        let before = info("36", gates.clone());
+        let kept = keep_gates(info("36", Err("gone".to_owned())), Some(&before));
+        assert_eq!((&kept.live.gates, kept.stale_gates.as_deref()), (&gates, Some("gone")));
+        let upgraded = keep_gates(info("37", Err("gone".to_owned())), Some(&before));
+        assert_eq!((upgraded.live.gates.is_err(), upgraded.stale_gates), (true, None));
+        let again = keep_gates(info("36", Ok(vec![(Gate::DRADeviceTaints, false)])), Some(&kept));
+        assert_eq!(again.stale_gates, None);
+    }
+}

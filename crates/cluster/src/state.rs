@@ -1,0 +1,265 @@
+//! A watch of the cluster state that evictions depend on: slices, claims, pods, rules, PodDisruptionBudgets.
+//!
+//! Objects go from the API server's text straight into the records of an [`impact::Snapshot`]. Only the fields needed
+//! for impact are cached, and only pods that use claims. Requests share the snapshot: it is copied only if it changes
+//! while it is read.
+//!
+//! The snapshot has a share of the memory. If its objects take more, the largest are left out, and are read again with the
+//! next list once there is room.
+//!
+//! Invariant: no snapshot is returned before everything was listed once; it comes with its age if it may be out of
+//! date, and with the number of objects that could not be read or were left out.
+//!
+//! [`impact::Snapshot`]: tollgate_engine::impact::Snapshot
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Cluster;
+use super::client::FULL_OBJECTS;
+use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
+use super::watch_health::{WatchHealth, WatchStatus};
+use tollgate_document::doc::Value;
+use tollgate_engine::impact::{ClusterState, LeftOutObject, Snapshot, SnapshotKind};
+
+/// A watched kind.
+#[derive(Clone, Copy, Debug)]
+struct WatchedKind {
+    kind: SnapshotKind,
+    /// `ResourceSlice`
+    name: &'static str,
+    resource: Resource,
+}
+
+const fn watched_kind(
+    kind: SnapshotKind,
+    name: &'static str,
+    resource: &'static str,
+    paths: &'static [&'static str],
+    page: usize,
+) -> WatchedKind {
+    let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
+    let (keep, max_nodes) = (kind.fields(), kind.max_nodes());
+    let resource = Resource { name: resource, paths, accept, accept_watch, page, keep, max_nodes };
+    WatchedKind { kind, name, resource }
+}
+
+/// The kinds that impact needs. Pages have hundreds of small objects, or dozens of slices with up to 128 devices.
+const WATCHED_KINDS: [WatchedKind; 5] = [
+    watched_kind(
+        SnapshotKind::Slice,
+        "ResourceSlice",
+        "resourceslices",
+        &[
+            "/apis/resource.k8s.io/v1/resourceslices",
+            "/apis/resource.k8s.io/v1beta2/resourceslices",
+            "/apis/resource.k8s.io/v1beta1/resourceslices",
+        ],
+        24,
+    ),
+    watched_kind(
+        SnapshotKind::Claim,
+        "ResourceClaim",
+        "resourceclaims",
+        &[
+            "/apis/resource.k8s.io/v1/resourceclaims",
+            "/apis/resource.k8s.io/v1beta2/resourceclaims",
+            "/apis/resource.k8s.io/v1beta1/resourceclaims",
+        ],
+        200,
+    ),
+    watched_kind(SnapshotKind::Pod, "Pod", "pods", &["/api/v1/pods"], 200),
+    watched_kind(
+        SnapshotKind::Rule,
+        "DeviceTaintRule",
+        "devicetaintrules",
+        &[
+            "/apis/resource.k8s.io/v1/devicetaintrules",
+            "/apis/resource.k8s.io/v1beta2/devicetaintrules",
+            "/apis/resource.k8s.io/v1alpha3/devicetaintrules",
+        ],
+        200,
+    ),
+    watched_kind(
+        SnapshotKind::Budget,
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        &["/apis/policy/v1/poddisruptionbudgets"],
+        200,
+    ),
+];
+
+/// The watched state of the cluster.
+#[derive(Clone, Debug)]
+pub struct StateWatch(Arc<CachedState>);
+
+/// The snapshot that the watches share.
+#[derive(Debug)]
+struct CachedState {
+    snapshot: Mutex<Arc<Snapshot>>,
+    /// Bytes that it may take.
+    limit: usize,
+    /// In the order of [`WATCHED_KINDS`].
+    health: [Arc<WatchHealth>; WATCHED_KINDS.len()],
+    /// Objects were left out for lack of memory since the last list of the kind.
+    has_shed: [AtomicBool; WATCHED_KINDS.len()],
+}
+
+impl StateWatch {
+    /// Starts the watches. The snapshot takes at most `limit` bytes: beyond that, the largest objects are left out.
+    pub fn watch(cluster: &Cluster, limit: usize) -> StateWatch {
+        let health = WATCHED_KINDS.map(|watched| Arc::new(WatchHealth::new(watched.resource.name)));
+        let state =
+            Arc::new(CachedState { snapshot: Mutex::default(), limit, health, has_shed: Default::default() });
+        for (watched, health) in WATCHED_KINDS.into_iter().zip(&state.health) {
+            let reflector = Reflector {
+                client: cluster.client.clone(),
+                timing: cluster.timing,
+                resource: watched.resource,
+                sink: Arc::new(SnapshotSink { state: state.clone(), watched }),
+                health: health.clone(),
+            };
+            reflector.start(cluster);
+        }
+        StateWatch(state)
+    }
+
+    /// The current snapshot; `None` until everything was listed once.
+    pub fn current(&self) -> Option<ClusterState> {
+        let (mut oldest, mut unreadable) = (None, 0);
+        for health in &self.0.health {
+            if !health.is_synced() {
+                return None;
+            }
+            oldest = oldest.max(health.age());
+            unreadable += health.unreadable_count();
+        }
+        Some(ClusterState {
+            snapshot: self.0.lock().clone(),
+            stale_seconds: oldest.map(|age| age.as_secs()),
+            unreadable_objects: unreadable,
+        })
+    }
+
+    /// The watched resources, such as `resourceslices`.
+    pub fn resources(&self) -> impl Iterator<Item = &'static str> {
+        self.0.health.iter().map(|health| health.resource())
+    }
+
+    /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
+    pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
+        let health = self.0.health.iter().find(|health| health.resource() == resource)?;
+        let watched = WATCHED_KINDS.iter().find(|watched| watched.resource.name == resource)?;
+        // Counted under the lock: a clone would make the next change copy the snapshot.
+        let snapshot = self.0.lock();
+        Some((health.status(), snapshot.count(watched.kind)))
+    }
+
+    /// Bytes that the snapshot takes, and may take.
+    pub fn memory(&self) -> (usize, usize) {
+        (self.0.lock().bytes(), self.0.limit)
+    }
+}
+
+impl CachedState {
+    fn lock(&self) -> MutexGuard<'_, Arc<Snapshot>> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Snapshot) -> T) -> T {
+        change(Arc::make_mut(&mut self.lock()))
+    }
+
+    /// Says which objects were left out, each at the watch of its kind.
+    fn record(&self, left_out: &[LeftOutObject]) {
+        for object in left_out {
+            let Some(at) = WATCHED_KINDS.iter().position(|watched| watched.kind == object.kind) else {
+                continue;
+            };
+            if let (Some(health), Some(has_shed)) = (self.health.get(at), self.has_shed.get(at)) {
+                has_shed.store(true, Ordering::Relaxed);
+                health.add_unreadable(&object.namespace, &object.name, &self.why(object));
+            }
+        }
+    }
+
+    fn why(&self, object: &LeftOutObject) -> String {
+        format!(
+            "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
+            object.bytes,
+            self.limit >> 20
+        )
+    }
+}
+
+/// Puts the objects of one kind into the snapshot.
+struct SnapshotSink {
+    state: Arc<CachedState>,
+    watched: WatchedKind,
+}
+
+impl SnapshotSink {
+    fn has_shed(&self) -> Option<&AtomicBool> {
+        let position = WATCHED_KINDS.iter().position(|watched| watched.kind == self.watched.kind)?;
+        self.state.has_shed.get(position)
+    }
+}
+
+impl ObjectSink for SnapshotSink {
+    fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String> {
+        let (api_version, kind) = (api_version(path), self.watched.name);
+        let metadata = object.get("metadata");
+        let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+        let (applied, is_stored, left_out) = self.state.change(|snapshot| {
+            let applied = snapshot.apply_as(api_version, kind, object);
+            let is_stored = snapshot.has(self.watched.kind, namespace, name);
+            (applied, is_stored, snapshot.shed(self.state.limit))
+        });
+        let (own, others): (Vec<_>, Vec<_>) = left_out.into_iter().partition(|object| {
+            object.kind == self.watched.kind && *object.namespace == *namespace && *object.name == *name
+        });
+        self.state.record(&others);
+        applied.map_err(|unreadable| unreadable.to_string())?;
+        if let (Some(own), Some(has_shed)) = (own.first(), self.has_shed()) {
+            has_shed.store(true, Ordering::Relaxed);
+            return Err(self.state.why(own));
+        }
+        Ok(if is_stored { Stored::Yes } else { Stored::NotNeeded })
+    }
+
+    fn remove(&self, namespace: &str, name: &str) {
+        self.state.change(|snapshot| snapshot.remove(self.watched.kind, namespace, name));
+    }
+
+    fn retain(&self, keys: &ObjectKeys) {
+        self.state.change(|snapshot| {
+            snapshot.retain(self.watched.kind, |namespace, name| keys.contains(namespace, name));
+        });
+    }
+
+    fn has_room_again(&self) -> bool {
+        let has_room = self.state.lock().bytes() <= self.state.limit / 4 * 3;
+        has_room && self.has_shed().is_some_and(|has_shed| has_shed.swap(false, Ordering::Relaxed))
+    }
+}
+
+/// `/apis/policy/v1/poddisruptionbudgets` → `policy/v1`: items of a list have no apiVersion.
+fn api_version(path: &str) -> &str {
+    let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
+    group.rsplit_once('/').map_or(group, |(group, _)| group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SnapshotKind, WATCHED_KINDS, api_version};
+
+    #[test]
+    fn every_path_is_of_its_kind() {
+        for watched in WATCHED_KINDS {
+            for path in watched.resource.paths {
+                assert_eq!(SnapshotKind::of(api_version(path), watched.name), Some(watched.kind), "{path}");
+                assert!(path.ends_with(watched.resource.name), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The bearer token in a file (`tokenFile`), as a header. Not other credentials: those are kube's.
+//!
+//! kube sends the file as it is, so a line break at its end makes the token invalid; kubectl trims it. The file is read
+//! again every minute, because tokens of service accounts are replaced while a program runs.
+//!
+//! Invariant: a file that cannot be read later, or has no token, leaves the last token in use.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use http::HeaderValue;
+use tokio::time::Instant;
+
+use tollgate_files as files;
+
+/// Tokens are replaced long before they expire.
+const READ_AGAIN: Duration = Duration::from_mins(1);
+
+/// A token that is read from a file.
+#[derive(Clone)]
+pub(super) struct TokenFile {
+    path: PathBuf,
+    /// The header, and when it was read.
+    last: Arc<Mutex<(HeaderValue, Instant)>>,
+}
+
+impl TokenFile {
+    pub(super) fn open(path: &Path) -> anyhow::Result<TokenFile> {
+        let header = read(path)?;
+        Ok(TokenFile { path: path.to_owned(), last: Arc::new(Mutex::new((header, Instant::now()))) })
+    }
+
+    /// `Bearer …`, at most a minute old.
+    pub(super) fn header(&self) -> HeaderValue {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.1.elapsed() >= READ_AGAIN {
+            last.1 = Instant::now();
+            if let Ok(header) = read(&self.path) {
+                last.0 = header;
+            }
+        }
+        last.0.clone()
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<HeaderValue> {
+    let bytes = files::read_regular(path, files::MAX_PEM)
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {}", path.display(), error.message))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let token = text.trim();
+    anyhow::ensure!(!token.is_empty(), "{}: the token file is empty", path.display());
+    let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok().with_context(|| {
+        format!("{}: the token contains characters that are not allowed in a token", path.display())
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
+}

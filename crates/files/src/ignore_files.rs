@@ -1,0 +1,185 @@
+//! What a walk leaves out: `.gitignore`, `.ignore` and `--exclude`.
+//!
+//! The files count as git reads them: the nearest one decides, `.ignore` before `.gitignore`, from the folder of a path
+//! up to the top of its repository. A user's global excludes do not count: a run in CI and one at a desk say the same.
+//!
+//! Whoever can change a repository writes these files, so they are read like its manifests: regular files inside the
+//! repository, of limited size. A file that is not used is reported, and everything that it would ignore is checked.
+//!
+//! Invariant: all paths here are absolute, so that rules of the folders above a walk hold too.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::walk::FolderWalk;
+use super::{InputError, leads_outside, read_regular, shown};
+
+const GITIGNORE: &str = ".gitignore";
+const IGNORE: &str = ".ignore";
+/// Most bytes of ignore files that hold in one folder, those of the folders above included. Compiled patterns take up to
+/// 750 times the memory of their text.
+const MAX_BYTES: u64 = 256 << 10;
+/// Most patterns that hold in one folder, likewise. A compiled pattern takes up to 12 KiB of memory.
+const MAX_PATTERNS: u64 = 10_000;
+
+/// The patterns of the ignore files from the top of a repository down to a folder.
+#[derive(Debug, Default)]
+pub(super) struct IgnoreFiles {
+    ignore: Vec<IgnoreFile>,
+    gitignore: Vec<IgnoreFile>,
+    depth: usize,
+    /// The top of the repository, or the walked folder if it is in none: links to targets outside are not followed.
+    top: PathBuf,
+}
+
+/// The patterns of one ignore file.
+#[derive(Debug)]
+struct IgnoreFile {
+    /// The depth of its folder.
+    depth: usize,
+    bytes: u64,
+    patterns: Gitignore,
+}
+
+impl IgnoreFiles {
+    /// The ignore files above a folder, up to the top of its repository; none if it is in no repository. `real` is the
+    /// folder without links.
+    pub(super) fn above(folder: &Path, real: &Path, found: &mut FolderWalk) -> IgnoreFiles {
+        let mut files = IgnoreFiles { top: real.to_owned(), ..IgnoreFiles::default() };
+        let mut above: Vec<&Path> = Vec::new();
+        for ancestor in folder.ancestors() {
+            above.push(ancestor);
+            // A file in linked worktrees and submodules.
+            if ancestor.join(".git").exists() {
+                files.top = std::fs::canonicalize(ancestor).unwrap_or_else(|_| real.to_owned());
+                for ancestor in above.into_iter().skip(1).rev() {
+                    let names = [GITIGNORE, IGNORE].iter().map(OsStr::new);
+                    files.enter(
+                        ancestor,
+                        names.filter(|name| ancestor.join(name).is_symlink() || ancestor.join(name).exists()),
+                        found,
+                    );
+                }
+                break;
+            }
+        }
+        files
+    }
+
+    /// Reads the ignore files among the entries of a folder that is entered.
+    pub(super) fn enter<'n>(
+        &mut self,
+        folder: &Path,
+        names: impl Iterator<Item = &'n OsStr>,
+        found: &mut FolderWalk,
+    ) {
+        self.depth += 1;
+        for name in names.filter(|name| [GITIGNORE, IGNORE].map(OsStr::new).contains(name)) {
+            let path = folder.join(name);
+            if leads_outside(&path, &self.top) {
+                found.outside.push(path);
+                continue;
+            }
+            match self.compile(folder, &path) {
+                Ok(file) if file.patterns.is_empty() => {}
+                Ok(file) if name == OsStr::new(GITIGNORE) => self.gitignore.push(file),
+                Ok(file) => self.ignore.push(file),
+                Err(error) => found.errors.push(error),
+            }
+        }
+    }
+
+    fn compile(&self, folder: &Path, path: &Path) -> Result<IgnoreFile, InputError> {
+        let refused = |reason: &str| {
+            let remedy = "shorten the file, or use --no-ignore to check ignored files too";
+            InputError::of_file(&shown(path), format!("{reason}; {remedy}"))
+        };
+        let active = || self.ignore.iter().chain(&self.gitignore);
+        let bytes = read_regular(path, MAX_BYTES).map_err(|error| refused(&error.message))?;
+        if active().map(|file| file.bytes).sum::<u64>() + bytes.len() as u64 > MAX_BYTES {
+            return Err(refused(&format!(
+                "more than {MAX_BYTES} bytes of patterns in this folder and above"
+            )));
+        }
+        let count = |file: &IgnoreFile| file.patterns.num_ignores() + file.patterns.num_whitelists();
+        let mut patterns: u64 = active().map(count).sum();
+        let mut builder = GitignoreBuilder::new(folder);
+        let text = String::from_utf8_lossy(&bytes);
+        for line in text.trim_start_matches('\u{feff}').lines() {
+            patterns += u64::from(!line.trim().is_empty() && !line.starts_with('#'));
+            if patterns > MAX_PATTERNS {
+                return Err(refused(&format!("more than {MAX_PATTERNS} patterns in this folder and above")));
+            }
+            // A pattern that is none is passed over, as git does.
+            _ = builder.add_line(None, line);
+        }
+        let patterns = builder.build().unwrap_or_else(|_| Gitignore::empty());
+        Ok(IgnoreFile { depth: self.depth, bytes: bytes.len() as u64, patterns })
+    }
+
+    /// Forgets the ignore files of the folder that was entered last.
+    pub(super) fn leave(&mut self) {
+        for files in [&mut self.ignore, &mut self.gitignore] {
+            while files.last().is_some_and(|file| file.depth == self.depth) {
+                files.pop();
+            }
+        }
+        self.depth -= 1;
+    }
+
+    /// There is no pattern.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ignore.is_empty() && self.gitignore.is_empty()
+    }
+
+    /// The path is ignored.
+    pub(super) fn ignores(&self, path: &Path, is_folder: bool) -> bool {
+        let nearest_first = self.ignore.iter().rev().chain(self.gitignore.iter().rev());
+        for file in nearest_first {
+            match file.patterns.matched(path, is_folder) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => {}
+            }
+        }
+        false
+    }
+}
+
+/// Patterns of `--exclude`, in the language of `.gitignore`.
+#[derive(Clone, Debug)]
+pub struct Excludes {
+    base: PathBuf,
+    globs: Vec<String>,
+}
+
+impl Excludes {
+    /// Patterns relative to a folder. A glob that is none is an error.
+    pub fn new(base: &Path, globs: &[String]) -> Result<Excludes, String> {
+        let excludes = Excludes { base: base.to_owned(), globs: globs.to_vec() };
+        excludes.compile(base)?;
+        Ok(excludes)
+    }
+
+    fn compile(&self, base: &Path) -> Result<Gitignore, String> {
+        let mut builder = GitignoreBuilder::new(base);
+        // In a file git reads `a[` as it stands; on a command line it is a slip.
+        builder.allow_unclosed_class(false);
+        for glob in &self.globs {
+            builder.add_line(None, glob).map_err(|error| format!("`{glob}`: {error}"))?;
+        }
+        builder.build().map_err(|error| error.to_string())
+    }
+
+    /// The patterns for a walk of a folder: relative to their own folder and to the one that is walked.
+    pub(super) fn for_walk(&self, folder: &Path) -> Vec<Gitignore> {
+        let mut bases = vec![self.base.as_path()];
+        if folder != self.base {
+            bases.push(folder);
+        }
+        bases.into_iter().filter_map(|base| self.compile(base).ok()).filter(|all| !all.is_empty()).collect()
+    }
+}

@@ -1,0 +1,345 @@
+//! Finds, reads and replaces the files that the user names. Not what is in them: that is `tollgate-document`'s.
+//!
+//! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
+//! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for input
+//! that must be complete (policies, dumps) and leaves nothing out; `walk` is for repositories and obeys `.gitignore`.
+//!
+//! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is inside, as
+//! in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the door to the file system that the others go through"
+)]
+
+mod ignore_files;
+mod name;
+mod path_globs;
+mod replace;
+mod walk;
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+pub use ignore_files::Excludes;
+pub use name::shown;
+pub use path_globs::PathGlobs;
+pub use replace::{replace_text, write_whole};
+use tollgate_document::source::{self, InputError};
+use tollgate_formats::sanitize;
+pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};
+
+/// Default limit of a file in bytes.
+pub const MAX_FILE: u64 = 64 << 20;
+
+/// An input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// Standard input.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Input {
+    /// The name in messages and reports: see `shown`.
+    pub fn name(&self) -> String {
+        match self {
+            Input::Stdin => "<stdin>".to_owned(),
+            Input::File(path) => shown(path),
+        }
+    }
+
+    /// False for standard input and pipes (such as `<(…)` of a shell).
+    pub fn can_be_read_twice(&self) -> bool {
+        match self {
+            Input::Stdin => false,
+            Input::File(path) => std::fs::metadata(path).is_ok_and(|meta| meta.is_file()),
+        }
+    }
+}
+
+/// The inputs of the arguments, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Inputs {
+    /// Inputs to read.
+    pub inputs: Vec<Input>,
+    /// The folders that were searched.
+    pub folders: Vec<PathBuf>,
+    /// Arguments that cannot be read.
+    pub errors: Vec<InputError>,
+    /// Links to targets outside of their folder, which are not followed.
+    pub outside: Vec<PathBuf>,
+}
+
+impl Inputs {
+    /// For input that must be complete: a link that is not followed is an error.
+    pub fn without_outside_links(mut self) -> Inputs {
+        let message =
+            "a symbolic link to a target outside the folder is not followed; pass the target instead";
+        let outside = std::mem::take(&mut self.outside);
+        self.errors.extend(outside.iter().map(|path| InputError::of_file(&shown(path), message)));
+        self
+    }
+
+    /// A note about links that are not followed.
+    pub fn note(&self) -> Option<String> {
+        note_of_links(&self.outside)
+    }
+}
+
+/// A note about links out of a folder.
+pub fn note_of_links(outside: &[PathBuf]) -> Option<String> {
+    let first = outside.first()?.display().to_string();
+    let count = outside.len();
+    let what = match count {
+        1 => "1 symbolic link to a target outside its folder was".to_owned(),
+        _ => format!("{count} symbolic links to targets outside their folders were"),
+    };
+    Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
+}
+
+/// The inputs of arguments that must be complete; or the first of them that cannot be read.
+pub fn collect_complete(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
+    let found = collect(arguments).without_outside_links();
+    found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
+}
+
+/// Finds the inputs of the arguments: files, folders, `-` for standard input.
+pub fn collect(arguments: &[PathBuf]) -> Inputs {
+    let mut found = Inputs::default();
+    for argument in arguments {
+        if argument.as_os_str() == "-" {
+            if !found.inputs.contains(&Input::Stdin) {
+                found.inputs.push(Input::Stdin);
+            }
+            continue;
+        }
+        match std::fs::metadata(argument) {
+            Ok(meta) if meta.is_dir() => {
+                let before = (found.inputs.len(), found.errors.len());
+                match std::fs::canonicalize(argument) {
+                    Ok(root) => search(argument, &root, &mut HashSet::new(), &mut found),
+                    Err(error) => found.errors.push(unreadable(argument, &error)),
+                }
+                if before == (found.inputs.len(), found.errors.len()) {
+                    let name = shown(argument);
+                    found
+                        .errors
+                        .push(InputError::of_file(&name, "no .yaml, .yml or .json files in this folder"));
+                }
+            }
+            Ok(_) => found.inputs.push(Input::File(argument.clone())),
+            Err(error) => found.errors.push(unreadable(argument, &error)),
+        }
+    }
+    found
+}
+
+/// Adds the manifests of a folder below `root`. A folder is searched once, however many links lead to it.
+fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
+    let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
+    let entries = match entries {
+        Ok((real, _)) if !entered.insert(real.clone()) => return,
+        Ok((_, entries)) => entries,
+        Err(error) => return found.errors.push(unreadable(folder, &error)),
+    };
+    found.folders.push(folder.to_owned());
+    let mut paths = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => paths.push(entry.path()),
+            Err(error) => found.errors.push(unreadable(folder, &error)),
+        }
+    }
+    paths.sort();
+    for path in paths {
+        let is_folder = path.is_dir();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        // Links are checked only for manifests: system calls for fifty thousand files take long.
+        if if is_folder { is_hidden } else { !is_manifest(&path) } {
+            continue;
+        }
+        if leads_outside(&path, root) {
+            found.outside.push(path);
+        } else if is_folder {
+            search(&path, root, entered, found);
+        } else {
+            // Opening a pipe would block; a broken link is reported when it is read.
+            match std::fs::metadata(&path) {
+                Ok(meta) if !meta.is_file() => {
+                    let name = shown(&path);
+                    found.errors.push(InputError::of_file(&name, "not a regular file"));
+                }
+                _ => found.inputs.push(Input::File(path)),
+            }
+        }
+    }
+}
+
+/// True for a link to a target that is not below `root`. A broken link is reported when it is read.
+fn leads_outside(path: &Path, root: &Path) -> bool {
+    path.is_symlink() && path.canonicalize().is_ok_and(|target| !target.starts_with(root))
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| {
+        ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    })
+}
+
+/// The name is one of a Markdown file.
+pub fn is_markdown(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension
+        .is_some_and(|extension| ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
+}
+
+/// The text of an input of at most `limit` bytes.
+pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
+    read_input(input, limit, "")
+}
+
+/// The text of an input for a command whose `--max-file` is `limit`. Both limits are named at once, so that raising the
+/// first one does not lead to the second.
+pub fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputError> {
+    let documents = source::MAX_DOCUMENT >> 20;
+    let remedy = format!(
+        "; raise the limit with --max-file (each document in the file can have at most {documents} MiB)"
+    );
+    read_input(input, limit, &remedy)
+}
+
+fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputError> {
+    let bytes = match input {
+        Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
+        Input::File(path) => std::fs::File::open(path).and_then(|file| {
+            // A file of known length is rejected before it is read; the length of a pipe is not known.
+            if file.metadata()?.len() > limit {
+                return Err(std::io::ErrorKind::FileTooLarge.into());
+            }
+            read_at_most(file, limit)
+        }),
+    };
+    let name = input.name();
+    match bytes {
+        Ok(bytes) if bytes.len() as u64 <= limit => source::decode(&name, bytes),
+        Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
+            Err(InputError::of_file(&name, io_reason(&error)))
+        }
+        _ => {
+            let message = format!("larger than {limit} bytes{remedy}");
+            Err(InputError::of_file(&name, message))
+        }
+    }
+}
+
+/// The text of a file of at most `limit` bytes, which may be empty.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
+    let bytes = read_bytes(path, limit)?;
+    if bytes.trim_ascii().is_empty() {
+        return Ok(String::new());
+    }
+    source::decode(&path.display().to_string(), bytes)
+}
+
+/// A folder that can be read and contains no manifests.
+pub fn is_empty_folder(path: &Path) -> bool {
+    let mut found = Inputs::default();
+    let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
+    let Some(root) = root else { return false };
+    search(path, &root, &mut HashSet::new(), &mut found);
+    found.inputs.is_empty() && found.errors.is_empty() && found.outside.is_empty()
+}
+
+/// A symbolic link whose target does not exist.
+pub fn is_dangling_link(path: &Path) -> bool {
+    path.is_symlink() && !path.exists()
+}
+
+/// The text of a file that [`read`] refused for its encoding, with replacement characters; none if it cannot be read
+/// at all. For guessing what the file is.
+pub fn read_lossy(path: &Path, limit: u64) -> Option<String> {
+    let bytes = read_bytes(path, limit).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Largest file with certificates or keys.
+pub const MAX_PEM: u64 = 1 << 20;
+
+/// Reads a file of at most `limit` bytes that another file or a walk names. Opening a pipe would block, and a device may
+/// never end, so only regular files are read. A file that the user names on the command line can be a pipe (`<(…)`).
+pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown(path), "not a regular file")),
+        _ => read_bytes(path, limit),
+    }
+}
+
+/// Reads a file of at most `limit` bytes.
+pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
+    let name = shown(path);
+    match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
+        Ok(bytes) if bytes.len() as u64 > limit => {
+            Err(InputError::of_file(&name, format!("larger than {limit} bytes")))
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(InputError::of_file(&name, io_reason(&error))),
+    }
+}
+
+fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
+    InputError::of_file(&shown(path), io_reason(error))
+}
+
+/// Why a file cannot be read, in words for people.
+pub fn io_reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        // Without the number of the error.
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn folders_are_searched_in_order_and_links_do_not_loop() {
+        let root = std::env::temp_dir().join(format!("tollgate-files-{}", std::process::id()));
+        let inner = root.join("b");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        std::fs::create_dir_all(root.join("empty")).unwrap();
+        for name in ["z.yaml", "a.YML", "b/m.json", "notes.txt", ".git/x.yaml", "big.json"] {
+            std::fs::write(root.join(name), "a: 1\n").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&root, inner.join("loop")).unwrap();
+        let found =
+            super::collect(&[root.clone(), root.join("notes.txt"), root.join("empty"), root.join("gone")]);
+        let names: Vec<String> =
+            found.inputs.iter().map(|input| input.name().replace(&root.display().to_string(), "")).collect();
+        assert_eq!(names, ["/a.YML", "/b/m.json", "/big.json", "/z.yaml", "/notes.txt"]);
+        let errors: Vec<&str> = found.errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(errors, ["no .yaml, .yml or .json files in this folder", "no such file or folder"]);
+        assert_eq!(super::read(&found.inputs[0], super::MAX_FILE).unwrap(), "a: 1\n");
+        assert_eq!(super::read(&found.inputs[0], 3).unwrap_err().message, "larger than 3 bytes");
+        let error = super::read_up_to_max_file(&found.inputs[0], 3).unwrap_err();
+        assert_eq!(
+            error.message,
+            "larger than 3 bytes; raise the limit with --max-file (each document in the file can have at most 8 MiB)"
+        );
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,131 @@
+//! Replaces the text of a file, whole or not at all.
+//!
+//! The new text is written beside the file and renamed onto it, so that nobody ever reads half of it. A symbolic link
+//! stays one: its target is replaced. Owner, permissions and the byte order mark are kept.
+//!
+//! Invariant: a file that is not what was judged any more is left as it is.
+
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{MAX_FILE, io_reason};
+use tollgate_document::source;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Writes `new` to a file whose text is `old`. The error is a reason for people.
+pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
+    let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
+    let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;
+    if !meta.is_file() {
+        return Err("not a regular file".to_owned());
+    }
+    if meta.permissions().readonly() {
+        return Err("the file is read-only".to_owned());
+    }
+    let bytes = super::read_bytes(&target, MAX_FILE.max(meta.len())).map_err(|error| error.message)?;
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err("cannot write UTF-16; save the file as UTF-8".to_owned());
+    }
+    let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { b"" };
+    let is_same = source::decode("", bytes).is_ok_and(|text| text == old);
+    if !is_same {
+        return Err("the file has changed since it was read".to_owned());
+    }
+    write_and_rename(&target, &[mark, new.as_bytes()].concat(), Some(&meta))
+        .map_err(|error| io_reason(&error))
+}
+
+/// Writes a file that Tollgate makes, whole or not at all. Where that is not possible, it is written in place: a device, a
+/// mounted file, a folder in which no file can be created.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let is_special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    let written = match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() && meta.permissions().readonly() => {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        Ok(meta) if meta.is_file() && !is_special => {
+            write_and_rename(&std::fs::canonicalize(path)?, bytes, Some(&meta))
+        }
+        Err(_) if !is_special && !path.is_symlink() => write_and_rename(path, bytes, None),
+        _ => return File::create(path)?.write_all(bytes),
+    };
+    match written.as_ref().map_err(std::io::Error::kind) {
+        Err(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::ResourceBusy) => {
+            File::create(path)?.write_all(bytes)
+        }
+        _ => written,
+    }
+}
+
+/// `replaced`: the file that is there.
+fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {
+    let (temporary, mut file) = create_beside(target)?;
+    let mut write = || {
+        if let Some(replaced) = replaced {
+            keep_owner(&file, replaced);
+            file.set_permissions(replaced.permissions())?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, target)
+    };
+    write().inspect_err(|_| _ = std::fs::remove_file(&temporary))
+}
+
+/// Creates a file with a hidden name in the same folder, which no walk takes for a manifest and no other thread uses.
+fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let beside = path.with_file_name(format!(".{name}.{}-{number}.tollgate-fix", std::process::id()));
+        // Never through a link that somebody put there.
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&beside) {
+            // Left behind by a process of the same number that was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 1_000_000 => {}
+            created => return created.map(|file| (beside, file)),
+        }
+    }
+}
+
+/// Only root may give a file to another user; for everyone else, a file of another user becomes theirs.
+#[cfg(unix)]
+fn keep_owner(file: &File, replaced: &Metadata) {
+    use std::os::unix::fs::MetadataExt as _;
+    _ = std::os::unix::fs::fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &Metadata) {}
+
+#[cfg(test)]
+mod tests {
+    use super::replace_text;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_permissions_and_marks_stay() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = std::env::temp_dir().join(format!("tollgate-replace-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("real")).unwrap();
+        let (file, link) = (root.join("real/a.yaml"), root.join("link.yaml"));
+        std::fs::write(&file, b"\xef\xbb\xbfa: 1\r\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real/a.yaml", &link).unwrap();
+        replace_text(&link, "a: 1\r\n", "a: 2\r\n").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"\xef\xbb\xbfa: 2\r\n");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(root.join("real")).unwrap().count(), 1, "nothing is left behind");
+        let changed = replace_text(&file, "a: 1\r\n", "a: 3\r\n");
+        assert_eq!(changed.unwrap_err(), "the file has changed since it was read");
+        std::fs::write(&file, b"\xff\xfea\0").unwrap();
+        assert!(replace_text(&file, "a", "b").unwrap_err().contains("UTF-16"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
+        assert_eq!(replace_text(&file, "a", "b").unwrap_err(), "the file is read-only");
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,151 @@
+//! Background tasks that are reported in `/readyz` and `/metrics`, and the source of namespace labels.
+//!
+//! The server does not know what the tasks do (a registration, a watch of a cluster); the caller attaches them. None of
+//! them is called during a request, except to fetch the labels of a namespace that is not cached.
+
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tollgate_engine::engine::OwnedLabels;
+
+/// Whether the server answers requests: set while both ports are open, until the drain begins. Clones share the flag.
+#[derive(Clone, Debug, Default)]
+pub struct ServingFlag(Arc<AtomicBool>);
+
+impl ServingFlag {
+    /// The server answers requests.
+    pub fn is_serving(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set(&self, on: bool) {
+        self.0.store(on, Ordering::Release);
+    }
+}
+
+/// All tasks that run next to the server.
+#[derive(Clone, Debug, Default)]
+pub struct BackgroundTasks {
+    /// Tasks with a status.
+    pub tasks: Vec<BackgroundTask>,
+    /// Source of namespace labels; without it, the labels loaded with the policies are used.
+    pub namespaces: Option<Arc<dyn NamespaceSource>>,
+}
+
+/// Result of a label lookup.
+#[derive(Clone, Debug)]
+pub enum NamespaceLabels {
+    /// The labels of the namespace.
+    Known(OwnedLabels),
+    /// Not cached; the labels can be fetched.
+    NotCached,
+    /// The labels are not available.
+    Unavailable,
+}
+
+/// The result of [`NamespaceSource::fetch`].
+pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>> + Send>>;
+
+/// A source of namespace labels.
+pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
+    /// Some policy needs labels: start to watch them.
+    fn mark_needed(&self);
+    /// All namespaces were listed at least once.
+    fn is_synced(&self) -> bool;
+    /// Labels from the cache; never blocks.
+    fn labels(&self, namespace: &str) -> NamespaceLabels;
+    /// Age of the cache in seconds, if it may be out of date.
+    fn age(&self) -> Option<u64>;
+    /// Fetches the labels of a namespace that is not cached.
+    fn fetch(&self, namespace: &str) -> LabelsFuture;
+}
+
+/// A task that runs next to the server.
+#[derive(Clone)]
+pub struct BackgroundTask {
+    /// Its name in `/readyz?verbose`.
+    pub name: &'static str,
+    /// Returns its current status.
+    pub status: Arc<dyn Fn() -> ComponentStatus + Send + Sync>,
+}
+
+impl std::fmt::Debug for BackgroundTask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The status of a task.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ComponentStatus {
+    /// It does not keep the server from being ready.
+    pub ready: bool,
+    /// Something is wrong that does not affect requests: shown by `/readyz?verbose`, not in its status code.
+    pub degraded: bool,
+    /// The status in words.
+    pub message: String,
+    /// For `/metrics`.
+    pub samples: Vec<MetricSample>,
+}
+
+/// One value of a metric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MetricSample {
+    /// Without `tollgate_`; names of counters end in `_total`.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// Label name and value, both from a fixed set.
+    pub label: Option<(&'static str, &'static str)>,
+    pub value: i64,
+}
+
+/// Inserts samples before the end marker of an OpenMetrics text.
+pub(super) fn append_samples(text: &mut String, mut samples: Vec<MetricSample>) {
+    if samples.is_empty() {
+        return;
+    }
+    let end = text.trim_end().strip_suffix("# EOF").map_or(text.len(), str::len);
+    text.truncate(end);
+    // OpenMetrics wants all samples of a metric together.
+    samples.sort_by_key(|sample| sample.name);
+    let mut last = "";
+    for MetricSample { name, help, label, value } in samples {
+        let family = name.strip_suffix("_total").unwrap_or(name);
+        // Writing to a `String` cannot fail.
+        if name != last {
+            let kind = if family == name { "gauge" } else { "counter" };
+            let _ = write!(text, "# HELP tollgate_{family} {help}.\n# TYPE tollgate_{family} {kind}\n");
+            last = name;
+        }
+        let _ = match label {
+            Some((label, of)) => writeln!(text, "tollgate_{name}{{{label}=\"{of}\"}} {value}"),
+            None => writeln!(text, "tollgate_{name} {value}"),
+        };
+    }
+    text.push_str("# EOF\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MetricSample, append_samples};
+
+    #[test]
+    fn samples_stand_together_before_the_end() {
+        let sample =
+            |name, of, value| MetricSample { name, help: "How often", label: Some(("of", of)), value };
+        let mut text = "a 1\n# EOF\n".to_owned();
+        append_samples(
+            &mut text,
+            vec![sample("b_total", "x", 1), sample("c", "x", 2), sample("b_total", "y", 3)],
+        );
+        let expected = "a 1\n# HELP tollgate_b How often.\n# TYPE tollgate_b counter\ntollgate_b_total{of=\"x\"} 1\n\
+            tollgate_b_total{of=\"y\"} 3\n# HELP tollgate_c How often.\n# TYPE tollgate_c gauge\ntollgate_c{of=\"x\"} 2\n# EOF\n";
+        assert_eq!(text, expected);
+        let before = text.clone();
+        append_samples(&mut text, Vec::new());
+        assert_eq!(text, before);
+    }
+}

@@ -1,0 +1,347 @@
+//! Reads the body of a request within its limits; copies it only if it arrives in several chunks.
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use actix_web::rt::time::timeout;
+use actix_web::web::{Bytes, Payload};
+use futures_core::Stream as _;
+
+use super::connection::Connection;
+use super::limiter::{BodyReservation, LimitReached, LoadLimiter, RequestPermit};
+
+/// How long a body may take and still be counted among the small ones that arrive promptly. The API server sends head
+/// and body together; a body that takes longer waits for its client, not for the server.
+const PROMPT_BODY_TIMEOUT: Duration = Duration::from_millis(25);
+
+/// Bytes kept of a body that is too large: the API server writes the request's uid first.
+const KEPT_PREFIX: usize = 1 << 10;
+/// Largest body that is read to its end. A review holds two objects of at most 3 MiB, and the API server escapes some
+/// characters with six bytes.
+const MAX_DRAINED_BODY: usize = 48 << 20;
+
+/// Why a body was not received.
+#[derive(Debug)]
+pub(super) enum BodyError {
+    /// Its first bytes, if the rest could be read and dropped.
+    TooLarge(Option<Vec<u8>>),
+    TooSlow,
+    TooBusy,
+    Broken(String),
+}
+
+/// A received body with its permit and its memory reservation.
+#[derive(Debug)]
+pub(super) struct ReceivedBody<'g> {
+    pub(super) bytes: Body,
+    permit: Option<RequestPermit<'g>>,
+    _reservation: BodyReservation<'g>,
+}
+
+impl<'g> ReceivedBody<'g> {
+    /// Releases the permit while the request waits. Its memory stays reserved.
+    pub(super) fn release_permit(&mut self) {
+        self.permit = None;
+    }
+
+    /// Acquires a permit again, if it has none.
+    pub(super) fn acquire_permit(&mut self, limiter: &'g LoadLimiter) -> Result<(), LimitReached> {
+        if self.permit.is_none() {
+            self.permit = Some(limiter.acquire_request()?);
+        }
+        Ok(())
+    }
+}
+
+/// Limits of one body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyLimits {
+    /// Largest body in bytes.
+    pub(super) max_bytes: usize,
+    /// `Content-Length`, if given.
+    pub(super) content_length: Option<usize>,
+    /// Time limit for the whole body.
+    pub(super) timeout: Duration,
+}
+
+/// Receives a body.
+pub(super) async fn receive<'g>(
+    mut payload: Payload,
+    limits: BodyLimits,
+    limiter: &'g LoadLimiter,
+    connection: Option<&'g Connection>,
+) -> Result<ReceivedBody<'g>, BodyError> {
+    if limits.content_length.is_some_and(|content_length| content_length > limits.max_bytes) {
+        return Err(drain_too_large(&mut payload, Vec::new(), limits, connection).await);
+    }
+    let mut buffer = BodyBuffer::new(limiter.reserve_body(connection.map(Connection::peer)), limits);
+    let at_once = {
+        let mut reading = pin!(read_chunks(&mut payload, connection, &mut buffer));
+        match poll_twice(reading.as_mut()).await {
+            Some(read) => Some(read),
+            None => within_prompt_timeout(reading).await,
+        }
+    };
+    let read = if let Some(read) = at_once {
+        read
+    } else {
+        buffer.mark_slow()?;
+        let rest = limits.timeout.saturating_sub(PROMPT_BODY_TIMEOUT);
+        let reading = read_chunks(&mut payload, connection, &mut buffer);
+        timeout(rest, reading).await.unwrap_or(Err(BodyError::TooSlow))
+    };
+    if let Err(BodyError::TooLarge(_)) = read {
+        let head = buffer.prefix();
+        drop(buffer);
+        return Err(drain_too_large(&mut payload, head, limits, connection).await);
+    }
+    read?;
+    let permit = limiter.acquire_request().map_err(|LimitReached| BodyError::TooBusy)?;
+    let (bytes, reservation) = buffer.into_body();
+    Ok(ReceivedBody { bytes, permit: Some(permit), _reservation: reservation })
+}
+
+/// Reads and drops the rest of a body that is too large: a client that gets a response before it has sent everything
+/// may report a broken connection. The first bytes identify the request.
+async fn drain_too_large(
+    payload: &mut Payload,
+    mut head: Vec<u8>,
+    limits: BodyLimits,
+    connection: Option<&Connection>,
+) -> BodyError {
+    let reading = async {
+        let mut length = 0;
+        while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
+            let chunk = chunk.ok()?;
+            length += chunk.len();
+            let missing = KEPT_PREFIX.saturating_sub(head.len()).min(chunk.len());
+            head.extend_from_slice(chunk.get(..missing).unwrap_or_default());
+            if let Some(connection) = connection {
+                connection.mark_consumed();
+            }
+            if length > MAX_DRAINED_BODY {
+                return None;
+            }
+        }
+        Some(head)
+    };
+    BodyError::TooLarge(timeout(limits.timeout, reading).await.ok().flatten())
+}
+
+/// Polls a future, and once more after all other ready tasks ran; `None` if it is still pending. actix calls a handler
+/// with the head and delivers the body afterwards, even if both arrived together. A timer for so short a wait would
+/// cost a system call, which tells the worker of the new deadline.
+async fn poll_twice<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    let mut looked = false;
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if looked => Poll::Ready(None),
+        Poll::Pending => {
+            looked = true;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Reads within [`PROMPT_BODY_TIMEOUT`]. A worker that was busy with another request polls late, and its timer may have
+/// expired before it read what the client sent in time: then the client gets the same time again.
+async fn within_prompt_timeout<F: Future>(mut reading: Pin<&mut F>) -> Option<F::Output> {
+    let began = super::clock::instant();
+    if let Ok(read) = timeout(PROMPT_BODY_TIMEOUT, reading.as_mut()).await {
+        return Some(read);
+    }
+    if began.elapsed() < 2 * PROMPT_BODY_TIMEOUT {
+        return None;
+    }
+    timeout(PROMPT_BODY_TIMEOUT, reading).await.ok()
+}
+
+/// Reads the rest of a body. Chunks read before a cancellation are in `buffer`, so reading can continue.
+async fn read_chunks(
+    payload: &mut Payload,
+    connection: Option<&Connection>,
+    buffer: &mut BodyBuffer<'_>,
+) -> Result<(), BodyError> {
+    while let Some(chunk) = poll_fn(|cx| Pin::new(&mut *payload).poll_next(cx)).await {
+        buffer.add(chunk.map_err(|error| BodyError::Broken(error.to_string()))?)?;
+        if let Some(connection) = connection {
+            connection.mark_consumed();
+        }
+    }
+    Ok(())
+}
+
+/// The received part of a body: one chunk as it arrived, or several joined.
+#[derive(Debug)]
+struct BodyBuffer<'g> {
+    whole: Bytes,
+    joined: Vec<u8>,
+    /// The body is slow and gets no more memory than it needs.
+    is_slow: bool,
+    reservation: BodyReservation<'g>,
+    limits: BodyLimits,
+}
+
+impl<'g> BodyBuffer<'g> {
+    fn new(reservation: BodyReservation<'g>, limits: BodyLimits) -> BodyBuffer<'g> {
+        BodyBuffer { whole: Bytes::new(), joined: Vec::new(), is_slow: false, reservation, limits }
+    }
+
+    fn len(&self) -> usize {
+        self.whole.len() + self.joined.len()
+    }
+
+    /// Adds a chunk: reserves memory first, then uses it.
+    fn add(&mut self, chunk: Bytes) -> Result<(), BodyError> {
+        let length = self.len() + chunk.len();
+        if length > self.limits.max_bytes {
+            return Err(BodyError::TooLarge(None));
+        }
+        if self.len() == 0 {
+            self.grow_to(length)?;
+            // The chunk is a slice of a larger buffer, which a slow body must not keep.
+            self.whole = if self.is_slow { Bytes::copy_from_slice(&chunk) } else { chunk };
+            return Ok(());
+        }
+        if self.joined.is_empty() {
+            let capacity = self.capacity_for(length, length.saturating_mul(4));
+            self.grow_to(capacity)?;
+            self.joined.reserve_exact(capacity);
+            self.joined.extend_from_slice(&std::mem::take(&mut self.whole));
+        } else if length > self.joined.capacity() {
+            let capacity = self.capacity_for(length, length.saturating_mul(2));
+            self.grow_to(capacity)?;
+            self.joined.reserve_exact(capacity - self.joined.len());
+        }
+        self.joined.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    /// Capacity to allocate: `Content-Length` is trusted only up to a multiple of what has arrived.
+    fn capacity_for(&self, length: usize, most: usize) -> usize {
+        self.limits.content_length.unwrap_or(most).min(most).min(self.limits.max_bytes).max(length)
+    }
+
+    fn grow_to(&mut self, bytes: usize) -> Result<(), BodyError> {
+        self.reservation.grow_to(bytes).map_err(|LimitReached| BodyError::TooBusy)
+    }
+
+    /// Gives up the buffer of the connection: a slow client may wait for long, on many connections.
+    fn mark_slow(&mut self) -> Result<(), BodyError> {
+        self.is_slow = true;
+        if !self.whole.is_empty() {
+            self.whole = Bytes::copy_from_slice(&self.whole);
+        }
+        let bytes = self.whole.len() + self.joined.capacity();
+        self.reservation.mark_slow(bytes).map_err(|LimitReached| BodyError::TooBusy)
+    }
+
+    /// The first bytes of the body.
+    fn prefix(&self) -> Vec<u8> {
+        let start = if self.joined.is_empty() { &*self.whole } else { &self.joined };
+        start.get(..KEPT_PREFIX.min(start.len())).unwrap_or_default().to_vec()
+    }
+
+    fn into_body(self) -> (Body, BodyReservation<'g>) {
+        let bytes = if self.joined.is_empty() { Body::Whole(self.whole) } else { Body::Joined(self.joined) };
+        (bytes, self.reservation)
+    }
+}
+
+/// The bytes of a body.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// One chunk, as it arrived.
+    Whole(Bytes),
+    /// Several chunks, joined.
+    Joined(Vec<u8>),
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Body::Whole(bytes) => bytes,
+            Body::Joined(joined) => joined,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actix_web::web::Bytes;
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    use super::{BodyBuffer, BodyLimits, LoadLimiter};
+    use crate::limiter::WAITING_REQUEST_COST;
+    use crate::memory::MemoryPlan;
+
+    fn shares(limiter: &LoadLimiter) -> (usize, usize) {
+        (limiter.common.used(), limiter.small.used())
+    }
+
+    #[test]
+    fn a_slow_body_is_counted_with_the_others() {
+        let large = 1 << 20;
+        let plan = MemoryPlan {
+            connections: 1,
+            common: 1 << 20,
+            small: 1 << 20,
+            working: 0,
+            small_working: 0,
+            one_peer: 0,
+        };
+        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
+        let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
+        for piece in ["{\"a\"", ":", "["] {
+            buffer.add(Bytes::from_static(piece.as_bytes())).expect("within the limits");
+        }
+        assert_eq!(shares(&limiter), (0, 20));
+        buffer.mark_slow().expect("within the limits");
+        assert_eq!(shares(&limiter), (20 + WAITING_REQUEST_COST, 0));
+        buffer.add(Bytes::from_static(b"1]}")).expect("within the limits");
+        assert_eq!(*buffer.into_body().0, *br#"{"a":[1]}"#);
+        let mut late = BodyBuffer::new(limiter.reserve_body(None), limits);
+        late.mark_slow().expect("within the limits");
+        late.add(Bytes::from_static(b"{")).expect("within the limits");
+        late.add(Bytes::from_static(b"}")).expect("within the limits");
+        assert!(late.joined.capacity() < 100, "Content-Length is not trusted");
+        assert_eq!(*late.into_body().0, *b"{}");
+        assert_eq!(shares(&limiter), (0, 0));
+    }
+
+    #[test]
+    fn room_is_counted_before_it_is_used() {
+        let plan = MemoryPlan {
+            connections: 1,
+            common: 200_000,
+            small: 100_000,
+            working: 0,
+            small_working: 0,
+            one_peer: 0,
+        };
+        let limiter = LoadLimiter::new(1, plan, Gauge::default(), Counter::default());
+        let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
+        let mut buffer = BodyBuffer::new(limiter.reserve_body(None), limits);
+        let piece = Bytes::from(vec![b' '; 30_000]);
+        let mut refused = 0;
+        for _ in 0..10 {
+            refused += usize::from(buffer.add(piece.clone()).is_err());
+            let (common, small) = shares(&limiter);
+            assert!(common + small >= buffer.joined.capacity().max(buffer.whole.len()));
+        }
+        assert!(refused > 0);
+        drop(buffer);
+        assert_eq!(shares(&limiter), (0, 0));
+    }
+}

@@ -1,0 +1,366 @@
+//! The state of one connection: its phase, since when, and how many of its bytes are buffered.
+//!
+//! The socket reports reads and writes (`stream`), the handler reports the progress of the request (`handler`), and a
+//! connection that takes too long, or must make room for others, is aborted (`sweep`). Its buffers are bounded: reading pauses until what was read is
+//! consumed, and buffers beyond the first few KiB are reserved from the limiter for the life of the connection.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Instant;
+
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::eviction::Holding;
+use super::limiter::{LimitReached, LoadLimiter, PeerUse};
+use super::{clock, sweep};
+
+/// Bytes read ahead with the buffers that every connection has.
+const INITIAL_READ_LIMIT: usize = 4 << 10;
+/// Bytes read ahead with larger buffers; a TLS record is 16 KiB. This also bounds the head of a request.
+const READ_LIMIT: usize = 56 << 10;
+/// Additional memory of larger buffers.
+const EXTRA_BUFFER_COST: usize = 64 << 10;
+/// Responses up to this length fit into the buffers that every connection has.
+const SHORT_RESPONSE: usize = 4 << 10;
+/// Bytes of a written response that the system may still buffer.
+pub(super) const SEND_BUFFER: usize = 128 << 10;
+
+/// The phase of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Before the end of the TLS handshake.
+    Handshake,
+    /// Between requests, or before the first.
+    Idle,
+    /// The head of a request is being received.
+    Head,
+    /// Its body is being received.
+    Body,
+    /// The request is being evaluated.
+    Evaluating,
+    /// The response is being written.
+    Responding,
+    /// The response is being written, and the connection closes afterwards: input is discarded.
+    Closing,
+}
+
+/// Which budget pays for the buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BufferBudget {
+    /// None: the buffers that every connection has.
+    Initial,
+    /// Larger buffers, from the common budget.
+    Common,
+    /// Larger buffers, from the budget of small bodies.
+    Small,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    limiter: Arc<LoadLimiter>,
+    address: IpAddr,
+    peer: Arc<PeerUse>,
+    open: Gauge,
+    is_open: Cell<bool>,
+    expires: Cell<Option<Instant>>,
+    phase: Cell<Phase>,
+    since: Cell<Instant>,
+    progress: Cell<u64>,
+    had_request: Cell<bool>,
+    aborted: Cell<bool>,
+    unconsumed: Cell<usize>,
+    read_paused: Cell<bool>,
+    buffers: Cell<BufferBudget>,
+    response: Cell<usize>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Connection {
+    pub(super) fn new(limiter: Arc<LoadLimiter>, open: Gauge, address: IpAddr) -> Rc<Connection> {
+        let connection = Rc::new(Connection {
+            peer: limiter.peer(address),
+            limiter,
+            address,
+            open,
+            is_open: Cell::new(false),
+            expires: Cell::new(None),
+            phase: Cell::new(Phase::Handshake),
+            since: Cell::new(sweep::now()),
+            progress: Cell::new(sweep::next_progress()),
+            had_request: Cell::new(false),
+            aborted: Cell::new(false),
+            unconsumed: Cell::new(0),
+            read_paused: Cell::new(false),
+            buffers: Cell::new(BufferBudget::Initial),
+            response: Cell::new(0),
+            waker: RefCell::new(None),
+        });
+        sweep::register(&connection);
+        connection
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    pub(super) fn since(&self) -> Instant {
+        self.since.get()
+    }
+
+    /// What counts when connections must make room for others.
+    pub(super) fn holding(&self) -> Holding {
+        Holding { address: self.address, has_served: self.had_request.get(), progress: self.progress.get() }
+    }
+
+    /// What all connections of this address have reserved.
+    pub(super) fn peer(&self) -> &PeerUse {
+        &self.peer
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.since.set(sweep::now());
+        self.progress.set(sweep::next_progress());
+    }
+
+    // — reported by the handler —
+
+    /// The TLS handshake is done; the first request may have arrived with its last message. After `expires` the
+    /// connection closes with its next response.
+    pub(super) fn handshake_done(&self, expires: Option<Instant>, has_begun: bool) {
+        self.expires.set(expires);
+        self.is_open.set(true);
+        self.open.inc();
+        self.enter(if has_begun { Phase::Head } else { Phase::Idle });
+        self.mark_consumed();
+    }
+
+    /// It closes after its next response: because of its age, so that new replicas get connections, or because memory
+    /// is short and it has larger buffers than others.
+    pub(super) fn should_close(&self) -> bool {
+        self.expires.get().is_some_and(|expires| clock::instant() >= expires)
+            || (self.buffers.get() != BufferBudget::Initial && self.limiter.common.is_nearly_full())
+    }
+
+    /// A handler was called; the body may follow.
+    pub(super) fn request_started(&self) {
+        self.had_request.set(true);
+        self.enter(Phase::Body);
+        self.mark_consumed();
+    }
+
+    /// Everything read so far was consumed, and is counted elsewhere.
+    pub(super) fn mark_consumed(&self) {
+        self.unconsumed.set(0);
+        if self.read_paused.take() {
+            self.wake();
+        }
+    }
+
+    /// The body is complete.
+    pub(super) fn body_received(&self) {
+        self.enter(Phase::Evaluating);
+    }
+
+    /// A response of this length is about to be written.
+    pub(super) fn response_started(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
+        if length > SHORT_RESPONSE {
+            self.limiter.common.reserve(length, Some(&self.peer))?;
+            self.response.set(self.response.get() + length);
+        }
+        self.enter(if closes { Phase::Closing } else { Phase::Responding });
+        Ok(())
+    }
+
+    // — reported by the socket —
+
+    /// Whether more may be read now. If not, the task is woken when it may.
+    pub(super) fn may_read(&self) -> bool {
+        let read = self.unconsumed.get();
+        match self.phase.get() {
+            Phase::Evaluating | Phase::Responding => self.read_paused.set(true),
+            Phase::Closing if read >= INITIAL_READ_LIMIT => {
+                // Let the task that discards it run.
+                self.unconsumed.set(0);
+                self.wake();
+            }
+            _ if read < INITIAL_READ_LIMIT => return true,
+            _ if !self.ensure_buffer_budget() => self.abort(),
+            _ if read < READ_LIMIT => return true,
+            _ => self.read_paused.set(true),
+        }
+        false
+    }
+
+    /// Reserves larger buffers, from the budget of small bodies only if the common one is used up.
+    fn ensure_buffer_budget(&self) -> bool {
+        if self.buffers.get() == BufferBudget::Initial {
+            if self.limiter.common.reserve(EXTRA_BUFFER_COST, Some(&self.peer)).is_ok() {
+                self.buffers.set(BufferBudget::Common);
+            } else if self.limiter.small.reserve(EXTRA_BUFFER_COST, None).is_ok() {
+                self.buffers.set(BufferBudget::Small);
+            } else {
+                self.limiter.count_shed();
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn on_read(&self, bytes: usize) {
+        self.unconsumed.set(self.unconsumed.get() + bytes);
+        if bytes > 0 && self.phase.get() == Phase::Idle {
+            self.enter(Phase::Head);
+            self.trim_response_to(0);
+        }
+    }
+
+    /// Everything written has been passed to the system.
+    pub(super) fn on_flushed(&self) {
+        if self.phase.get() == Phase::Responding {
+            self.trim_response_to(SEND_BUFFER);
+            self.enter(Phase::Idle);
+            self.mark_consumed();
+        }
+    }
+
+    /// Shrinks the reservation for the response to at most `limit`.
+    pub(super) fn trim_response_to(&self, limit: usize) {
+        let held = self.response.get();
+        if held > limit {
+            self.response.set(limit);
+            self.limiter.common.release(held - limit, Some(&self.peer));
+        }
+    }
+
+    // — called by the listener —
+
+    /// Polls the future that serves the connection, until it ends or the connection is aborted. An aborted connection
+    /// gets nothing more, not even an alert, whatever it was doing.
+    pub(super) async fn serve<T: Default, E>(
+        &self,
+        serving: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let mut serving = pin!(serving);
+        poll_fn(|cx| {
+            if self.is_aborted() {
+                return Poll::Ready(Ok(T::default()));
+            }
+            self.set_waker(cx.waker());
+            serving.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Remembers the task that serves the connection.
+    fn set_waker(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+
+    // — called by the sweep —
+
+    /// Aborts it at the next poll of its task, and wakes that task.
+    pub(super) fn abort(&self) {
+        self.aborted.set(true);
+        self.wake();
+    }
+
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.get()
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        match self.buffers.get() {
+            BufferBudget::Initial => {}
+            BufferBudget::Common => self.limiter.common.release(EXTRA_BUFFER_COST, Some(&self.peer)),
+            BufferBudget::Small => self.limiter.small.release(EXTRA_BUFFER_COST, None),
+        }
+        self.limiter.common.release(self.response.get(), Some(&self.peer));
+        self.limiter.forget(self.address, &self.peer);
+        if self.is_open.get() {
+            self.open.dec();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    use super::{
+        Connection, EXTRA_BUFFER_COST, INITIAL_READ_LIMIT, LimitReached, LoadLimiter, Phase, READ_LIMIT,
+        SEND_BUFFER,
+    };
+    use crate::memory::MemoryPlan;
+
+    fn limiter(common: usize, small: usize) -> Arc<LoadLimiter> {
+        let plan =
+            MemoryPlan { connections: 1, common, small, working: 0, small_working: 0, one_peer: common };
+        Arc::new(LoadLimiter::new(1, plan, Gauge::default(), Counter::default()))
+    }
+
+    #[test]
+    fn reading_pauses_until_what_was_read_is_consumed() {
+        let limiter = limiter(EXTRA_BUFFER_COST, 0);
+        let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
+        connection.handshake_done(None, false);
+        connection.on_read(INITIAL_READ_LIMIT);
+        assert_eq!((connection.phase(), limiter.common.used()), (Phase::Head, 0));
+        assert!(connection.may_read(), "with larger buffers");
+        assert_eq!(limiter.common.used(), EXTRA_BUFFER_COST);
+        connection.on_read(READ_LIMIT);
+        assert!(!connection.may_read() && !connection.is_aborted());
+        connection.request_started();
+        assert!(connection.may_read() && connection.holding().has_served);
+        connection.body_received();
+        assert!(!connection.may_read(), "not while the request is evaluated");
+        drop(connection);
+        assert_eq!(limiter.common.used(), 0);
+    }
+
+    #[test]
+    fn without_memory_a_connection_is_aborted_and_a_long_response_refused() {
+        let limiter = limiter(0, 0);
+        let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
+        connection.handshake_done(None, false);
+        assert_eq!(connection.response_started(1 << 20, false), Err(LimitReached));
+        assert_eq!(connection.response_started(10, false), Ok(()), "a short one needs none");
+        connection.on_flushed();
+        connection.on_read(INITIAL_READ_LIMIT);
+        assert!(!connection.may_read() && connection.is_aborted());
+    }
+
+    #[test]
+    fn a_response_is_counted_until_the_client_has_read_it() {
+        let limiter = limiter(4 * SEND_BUFFER, 0);
+        let connection = Connection::new(limiter.clone(), Gauge::default(), Ipv4Addr::LOCALHOST.into());
+        connection.handshake_done(None, false);
+        assert_eq!(connection.response_started(2 * SEND_BUFFER, false), Ok(()));
+        assert_eq!(limiter.common.used(), 2 * SEND_BUFFER);
+        connection.on_flushed();
+        assert_eq!((connection.phase(), limiter.common.used()), (Phase::Idle, SEND_BUFFER));
+        connection.on_read(1);
+        assert_eq!(limiter.common.used(), 0, "the next request has begun");
+    }
+}

@@ -1,0 +1,500 @@
+//! HTTP handlers around `engine::admit`: requests that are not AdmissionReviews are rejected with a reason.
+//!
+//! A decision takes microseconds, so it is made on the worker thread. A panic fails one request with status 500.
+//! Errors are `metav1.Status` documents: the API server shows their message to the user.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::rt::time::sleep;
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+
+use super::background::{NamespaceLabels, NamespaceSource};
+use super::body::{BodyError, BodyLimits, ReceivedBody, receive};
+use super::clock::{self, Seconds};
+use super::connection::Connection;
+use super::limiter::{LimitReached, Reservation, SMALL_BODY};
+use super::metrics::{Outcome, resource_label, side_name};
+use super::{ServingConfig, SharedState};
+use tollgate_api::review::{BadReview, Request, Response, Status};
+use tollgate_engine::engine::{
+    Decision, Endpoint, Labels, NamespaceLookup, Review, parse_review, review_text,
+};
+use tollgate_formats::{gofmt, gotime};
+
+/// Longest message of an error response, in characters.
+const MAX_REASON_CHARS: usize = 300;
+/// Interval between attempts to reserve working memory.
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+/// A larger review that cannot be parsed is denied instead of rejected with 400: see `deny_too_large`.
+const DENY_UNREADABLE_ABOVE: usize = 2 << 20;
+/// Longest name or list in a log line.
+const MAX_LOGGED_BYTES: usize = 1 << 10;
+
+pub(super) async fn not_found(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
+    let fault = HttpError::new(404, "NotFound", "not found; use /validate or /mutate");
+    fault.before_body(&request).into_response(&request, &shared)
+}
+
+/// An error response: the request gets no decision.
+struct HttpError {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    /// The body was read. Otherwise the connection is closed instead of reading it.
+    body_read: bool,
+}
+
+impl HttpError {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> HttpError {
+        HttpError { code, reason, message: message.into(), body_read: true }
+    }
+
+    fn with_unread_body(self) -> HttpError {
+        HttpError { body_read: false, ..self }
+    }
+
+    /// An error found before the body, if any, was read.
+    fn before_body(self, request: &HttpRequest) -> HttpError {
+        let has_body = match content_length(request) {
+            Some(length) => length > 0,
+            None => request.headers().contains_key(header::TRANSFER_ENCODING),
+        };
+        if has_body { self.with_unread_body() } else { self }
+    }
+
+    fn into_response(self, request: &HttpRequest, shared: &SharedState) -> HttpResponse {
+        shared.metrics.count_error(self.code);
+        let one_line = self.message.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let message: String = one_line.take(MAX_REASON_CHARS).collect();
+        tracing::debug!(code = self.code, reason = %message, "request rejected");
+        let code = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = HttpResponse::build(code);
+        match self.code {
+            405 => drop(response.insert_header((header::ALLOW, HeaderValue::from_static("POST")))),
+            503 => drop(response.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")))),
+            _ => {}
+        }
+        let body = Status::failure(self.code, self.reason, message, None).encode();
+        let closes = !self.body_read || should_close(request, shared);
+        if let Some(connection) = connection(request) {
+            // It is short and needs no reservation.
+            let _ = connection.response_started(0, closes);
+        }
+        respond(response, closes, body)
+    }
+}
+
+/// Handles one request, from its headers to its response.
+pub(super) async fn handle(
+    request: HttpRequest,
+    payload: web::Payload,
+    shared: web::Data<SharedState>,
+    endpoint: Endpoint,
+) -> HttpResponse {
+    let started = clock::instant();
+    shared.record_activity();
+    if let Some(connection) = connection(&request) {
+        connection.request_started();
+    }
+    let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
+        Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
+        Err(not_checked) => Err(not_checked),
+    };
+    let response = match answer {
+        Ok(bytes) | Err(NotChecked::Denied(bytes)) => start_response(&request, &shared, bytes),
+        Err(NotChecked::Failed(fault)) => Err(fault),
+    };
+    match response {
+        Ok(response) => {
+            shared.metrics.observe_duration(endpoint, started.elapsed());
+            response
+        }
+        Err(fault) => {
+            if fault.code == 503 {
+                shared.limiter.count_shed();
+            }
+            fault.into_response(&request, &shared)
+        }
+    }
+}
+
+/// Why the engine gave no answer.
+enum NotChecked {
+    /// The request is denied with this answer.
+    Denied(Vec<u8>),
+    /// The request fails.
+    Failed(HttpError),
+}
+
+impl From<HttpError> for NotChecked {
+    fn from(fault: HttpError) -> NotChecked {
+        NotChecked::Failed(fault)
+    }
+}
+
+/// The body of a request, and the memory for working on it.
+struct ReceivedReview<'g> {
+    body: ReceivedBody<'g>,
+    _reservation: Reservation<'g>,
+}
+
+/// Checks the headers, receives the body and reserves memory.
+async fn receive_review<'g>(
+    request: &'g HttpRequest,
+    payload: web::Payload,
+    shared: &'g SharedState,
+    endpoint: Endpoint,
+    started: Instant,
+) -> Result<ReceivedReview<'g>, NotChecked> {
+    check_headers(request).map_err(|fault| fault.before_body(request))?;
+    let limits = BodyLimits {
+        max_bytes: shared.limits.max_body,
+        content_length: content_length(request),
+        timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
+    };
+    let connection = connection(request);
+    let mut body =
+        receive(payload, limits, &shared.limiter, connection).await.map_err(|fault| match fault {
+            BodyError::TooLarge(Some(head)) => deny_too_large(&head, endpoint, shared),
+            fault => body_error(&fault, shared).into(),
+        })?;
+    if let Some(connection) = connection {
+        connection.body_received();
+    }
+    let reserved = reserve_working_memory(shared, &mut body, started + limits.timeout).await;
+    let reservation = reserved.map_err(|LimitReached| too_busy())?;
+    if body.bytes.len() > SMALL_BODY {
+        notice_departure().await;
+    }
+    Ok(ReceivedReview { body, _reservation: reservation })
+}
+
+/// Answers a review: reads it, gets the labels that its decision depends on, and asks the engine.
+async fn answer_review(
+    request: &HttpRequest,
+    shared: &SharedState,
+    endpoint: Endpoint,
+    body: &[u8],
+    started: Instant,
+) -> Result<Vec<u8>, NotChecked> {
+    let stopped = |stop| stopped(stop, body, endpoint, shared);
+    let config = shared.config.current();
+    let text = review_text(body);
+    let document = run_step(|| parse_review(&text)).map_err(stopped)?;
+    let review = run_step(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
+    let labels = labels_for(&review, shared.namespaces(), &config).await;
+    let now = request.app_data::<Seconds>().map_or_else(|| Seconds::default().now(), Seconds::now);
+    let mut observe = |review: &Request<'_>, decision: &Decision| {
+        record_decision(shared, endpoint, review, decision, started);
+    };
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        (shared.answer)(&config.engine, &review, endpoint, &now, &labels, &mut observe)
+    }));
+    match answered {
+        Ok(answer) => Ok(answer),
+        Err(_) => Err(stopped(Stop::Panic)),
+    }
+}
+
+/// The response with an answer, if there is memory for it.
+fn start_response(
+    request: &HttpRequest,
+    shared: &SharedState,
+    answer: Vec<u8>,
+) -> Result<HttpResponse, HttpError> {
+    let closes = should_close(request, shared);
+    if let Some(connection) = connection(request) {
+        connection.response_started(answer.len(), closes).map_err(|LimitReached| too_busy())?;
+    }
+    Ok(respond(HttpResponse::Ok(), closes, answer))
+}
+
+/// Reserves the memory for evaluating a body. Other requests hold it only briefly, so a large body waits for it.
+/// While it waits it is not in flight, and small requests overtake it.
+async fn reserve_working_memory<'g>(
+    shared: &'g SharedState,
+    received: &mut ReceivedBody<'g>,
+    until: Instant,
+) -> Result<Reservation<'g>, LimitReached> {
+    loop {
+        let reservation = shared.limiter.reserve_work(received.bytes.len());
+        match reservation
+            .and_then(|reservation| received.acquire_permit(&shared.limiter).map(|()| reservation))
+        {
+            Ok(reservation) => return Ok(reservation),
+            Err(LimitReached) if clock::instant() < until => {
+                received.release_permit();
+                sleep(RETRY_INTERVAL).await;
+            }
+            Err(LimitReached) => return Err(LimitReached),
+        }
+    }
+}
+
+/// Drops the request if its client has left: an API server that gave up asks again, and both evaluations of a large body
+/// would keep others waiting. actix reads from the socket before it polls the handler, and closes the connection after,
+/// so it takes two rounds.
+async fn notice_departure() {
+    for _ in 0..2 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn connection(request: &HttpRequest) -> Option<&Connection> {
+    request.conn_data::<Rc<Connection>>().map(|connection| &**connection)
+}
+
+/// The connection is closed after this response.
+fn should_close(request: &HttpRequest, shared: &SharedState) -> bool {
+    shared.is_draining() || connection(request).is_some_and(Connection::should_close)
+}
+
+fn respond(mut response: HttpResponseBuilder, closes: bool, body: Vec<u8>) -> HttpResponse {
+    if closes {
+        response.force_close();
+    }
+    response.insert_header((header::CONTENT_TYPE, HeaderValue::from_static("application/json"))).body(body)
+}
+
+/// Checks method, media type and encoding.
+fn check_headers(request: &HttpRequest) -> Result<(), HttpError> {
+    if request.method() != Method::POST {
+        let message = format!("method {} is not allowed; use POST", request.method());
+        return Err(HttpError::new(405, "MethodNotAllowed", message));
+    }
+    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let message = format!("content type \"{essence}\" is not supported; use application/json");
+        return Err(HttpError::new(415, "UnsupportedMediaType", message));
+    }
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(HttpError::new(415, "UnsupportedMediaType", "compressed bodies are not supported"));
+    }
+    Ok(())
+}
+
+fn too_busy() -> HttpError {
+    HttpError::new(503, "ServiceUnavailable", "too many requests in flight; try again")
+}
+
+fn too_large_message(shared: &SharedState) -> String {
+    format!("the AdmissionReview is larger than {} bytes (--max-body)", shared.limits.max_body)
+}
+
+/// Denies what cannot be checked, whatever the failure policy of the webhook: padding an object must not get a denied
+/// taint past the policies. The mutating side has nothing to add.
+fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+    let message = too_large_message(shared);
+    match deny_unchecked(head, endpoint, shared, &message) {
+        Some(denied) => NotChecked::Denied(denied),
+        None => HttpError::new(413, "RequestEntityTooLarge", message).into(),
+    }
+}
+
+fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &str) -> Option<Vec<u8>> {
+    let uid = leading_uid(head).filter(|_| endpoint == Endpoint::Validate)?;
+    shared.metrics.count_error(413);
+    tracing::warn!(uid, why, "denied: the object cannot be checked");
+    let message = format!("the object cannot be checked: {why}");
+    Some(Response::denied(uid, Status::failure(413, "RequestEntityTooLarge", message, None)).encode())
+}
+
+/// The uid of a review as an API server writes it: before any field that a user controls.
+fn leading_uid(body: &[u8]) -> Option<&str> {
+    const BEFORE: &[u8] = br#""request":{"uid":""#;
+    let start = body.get(..body.len().min(256))?;
+    let at = start.windows(BEFORE.len()).position(|part| part == BEFORE)? + BEFORE.len();
+    let rest = body.get(at..)?;
+    let length = rest.iter().take(128).position(|byte| *byte == b'"')?;
+    let uid = std::str::from_utf8(rest.get(..length)?).ok()?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    (!uid.is_empty() && uid.chars().all(is_plain)).then_some(uid)
+}
+
+fn body_error(fault: &BodyError, shared: &SharedState) -> HttpError {
+    let fault = match fault {
+        BodyError::TooLarge(_) => HttpError::new(413, "RequestEntityTooLarge", too_large_message(shared)),
+        BodyError::TooSlow => HttpError::new(408, "Timeout", "the body did not arrive in time"),
+        BodyError::TooBusy => too_busy(),
+        BodyError::Broken(error) => {
+            HttpError::new(400, "BadRequest", format!("cannot read the body: {error}"))
+        }
+    };
+    fault.with_unread_body()
+}
+
+/// The labels by which a request is decided.
+enum RequestLabels<'c> {
+    /// Those of the file given to `serve`, if there is one.
+    File(&'c ServingConfig),
+    /// Those of the cluster, and their age if they may have changed since.
+    Cluster { labels: NamespaceLabels, age: Option<u64> },
+}
+
+impl NamespaceLookup for RequestLabels<'_> {
+    fn labels(&self, namespace: &str) -> Labels<'_> {
+        match self {
+            RequestLabels::File(config) => config.labels(namespace),
+            RequestLabels::Cluster { labels: NamespaceLabels::Known(labels), .. } => labels.labels(),
+            RequestLabels::Cluster { .. } => Labels::Unknown,
+        }
+    }
+
+    fn age(&self) -> Option<u64> {
+        match self {
+            RequestLabels::File(_) => None,
+            RequestLabels::Cluster { age, .. } => *age,
+        }
+    }
+}
+
+/// Gets the labels for a review. Those of a namespace that is not cached yet are fetched if a policy needs them.
+async fn labels_for<'c>(
+    review: &Review<'_>,
+    source: Option<&dyn NamespaceSource>,
+    config: &'c ServingConfig,
+) -> RequestLabels<'c> {
+    let (Some(source), Some(namespace)) = (source, review.namespace()) else {
+        return RequestLabels::File(config);
+    };
+    let is_needed = config.engine.policies.needs_labels();
+    if is_needed {
+        source.mark_needed();
+    }
+    let labels = match source.labels(namespace) {
+        NamespaceLabels::NotCached if is_needed => match source.fetch(namespace).await {
+            Ok(labels) => NamespaceLabels::Known(labels),
+            Err(why) => {
+                tracing::warn!(why, "cannot get the labels of a namespace");
+                NamespaceLabels::Unavailable
+            }
+        },
+        labels => labels,
+    };
+    RequestLabels::Cluster { labels, age: source.age() }
+}
+
+/// Why a step of answering a review did not end.
+enum Stop {
+    Unreadable(BadReview),
+    Panic,
+}
+
+/// Runs a step. State that a panic leaves inconsistent belongs to this request and is dropped; the engine is read-only.
+fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
+    match catch_unwind(AssertUnwindSafe(step)) {
+        Ok(result) => result.map_err(Stop::Unreadable),
+        Err(_) => Err(Stop::Panic),
+    }
+}
+
+/// What becomes of a review whose answering stopped.
+fn stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+    match stop {
+        Stop::Unreadable(BadReview { detail, is_too_dense, .. }) => {
+            // An API server sends no review that cannot be parsed, unless a user crafted it.
+            let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
+            let denied = is_hostile.then(|| deny_unchecked(body, endpoint, shared, &detail)).flatten();
+            denied.map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), NotChecked::Denied)
+        }
+        Stop::Panic => {
+            shared.metrics.panics.inc();
+            tracing::error!(
+                webhook = side_name(endpoint),
+                bytes = body.len(),
+                "panic while handling a request"
+            );
+            let message = "internal error while handling this request; other requests are not affected";
+            HttpError::new(500, "InternalError", message).into()
+        }
+    }
+}
+
+/// Counts and logs a decision.
+fn record_decision(
+    shared: &SharedState,
+    endpoint: Endpoint,
+    review: &Request<'_>,
+    decision: &Decision,
+    started: Instant,
+) {
+    let resource = resource_label(review.resource, review.sub_resource);
+    let outcome = Outcome::of(decision);
+    let findings = decision.verdict.findings();
+    shared.metrics.count_decision(endpoint, resource, review.operation, outcome, findings);
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let mut rules = String::new();
+    let mut listed: Vec<&str> = Vec::new();
+    for diagnostic in findings {
+        if listed.contains(&diagnostic.finding.rule.0) {
+            continue;
+        }
+        listed.push(diagnostic.finding.rule.0);
+        if !rules.is_empty() {
+            rules.push(',');
+        }
+        if rules.len() > MAX_LOGGED_BYTES {
+            rules.push('…');
+            break;
+        }
+        rules.push_str(diagnostic.finding.rule.0);
+    }
+    tracing::info!(
+        uid = review.uid,
+        webhook = side_name(endpoint),
+        resource,
+        operation = review.operation.name(),
+        namespace = gofmt::head(review.namespace, MAX_LOGGED_BYTES),
+        name = gofmt::head(review.name, MAX_LOGGED_BYTES),
+        dryRun = review.dry_run,
+        decision = outcome.name(),
+        rules,
+        micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        "decision"
+    );
+}
+
+fn content_length(request: &HttpRequest) -> Option<usize> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
+fn body_timeout(query: &str, most: Duration) -> Duration {
+    let requested = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
+        let nanos = gotime::parse_duration(text).ok()?;
+        u64::try_from(nanos).ok().map(Duration::from_nanos)
+    });
+    requested.map_or(most, |requested| requested.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::body_timeout;
+    use std::time::Duration;
+
+    #[test]
+    fn the_callers_timeout_is_kept() {
+        let most = Duration::from_secs(10);
+        for (query, millis) in [
+            ("", 10_000),
+            ("timeout=3s", 3000),
+            ("a=b&timeout=1500ms", 1500),
+            ("timeout=1m30s", 10_000),
+            ("timeout=0s", 0),
+            ("timeout=soon", 10_000),
+            ("timeout=99999999999999999999h", 10_000),
+            ("timeout=5", 10_000),
+            ("timeout=-5s", 10_000),
+            ("timeout=", 10_000),
+        ] {
+            assert_eq!(body_timeout(query, most), Duration::from_millis(millis), "{query}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! `tollgate serve` without its flags: binds the ports, serves, reloads certificates and policies, drains.
+//!
+//! Requests go to `engine::admit` and nowhere else. A request uses one engine from start to end, even if a reload
+//! replaces it meanwhile. SIGTERM fails readiness first. The server keeps serving for most of the drain, finishes
+//! requests in flight in the rest of it, and the process has exited when the drain is over.
+
+mod background;
+mod body;
+mod cert_files;
+mod clock;
+mod connection;
+mod eviction;
+mod handler;
+mod limiter;
+mod log;
+mod memory;
+mod metrics;
+mod ops;
+mod reload;
+mod self_signed;
+mod settings;
+mod stream;
+mod sweep;
+mod tls;
+mod trust;
+mod watch;
+mod webhook;
+
+pub use background::{
+    BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabels,
+    NamespaceSource, ServingFlag,
+};
+pub use cert_files::UnusableFiles;
+pub use log::{Log, LogFormat};
+pub use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
+pub use self_signed::SelfSignedCerts;
+pub use settings::AnswerFn;
+pub use settings::{Certificates, Limits, Settings};
+pub use tls::TlsVersions;
+pub use trust::{check_bundle, check_server};
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use actix_web::dev::ServerHandle;
+use actix_web::rt::signal::unix::{SignalKind, signal};
+use actix_web::rt::time::sleep;
+use anyhow::Context as _;
+
+use cert_files::CertificateSource;
+use limiter::LoadLimiter;
+use metrics::Metrics;
+use reload::ReloadableConfig;
+use tollgate_engine::engine::Engine;
+use watch::FileWatcher;
+
+/// Last part of a drain, in which no new connections are accepted: a quarter of the drain, at most this long.
+const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
+/// In that part: open connections, handshakes included, are dropped after this long without any activity.
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
+/// Reserved at the end of the drain for the process to exit: the log is flushed, threads are joined.
+const EXIT_RESERVE: Duration = Duration::from_millis(100);
+/// Time limit for requests in flight if there is no drain.
+const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Length of the accept queue; the system may allow less.
+const LISTEN_BACKLOG: i32 = 4_096;
+/// File descriptors for everything but connections.
+const RESERVED_DESCRIPTORS: usize = 64;
+
+/// State shared by all workers.
+#[derive(Debug)]
+struct SharedState {
+    config: ReloadableConfig,
+    answer: AnswerFn,
+    limits: Limits,
+    limiter: Arc<LoadLimiter>,
+    metrics: Arc<Metrics>,
+    sources: Vec<CertificateSource>,
+    log: Option<Log>,
+    draining: AtomicBool,
+    serving: ServingFlag,
+    /// Tasks attached by the caller.
+    background: OnceLock<BackgroundTasks>,
+    /// Connections and requests so far; the end of the drain waits until it stops changing.
+    activity: AtomicU64,
+}
+
+impl SharedState {
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
+        self.background.get().into_iter().flat_map(|background| &background.tasks)
+    }
+
+    /// The watched namespaces, if there are any.
+    fn namespaces(&self) -> Option<&dyn NamespaceSource> {
+        self.background.get().and_then(|background| background.namespaces.as_deref())
+    }
+
+    fn record_activity(&self) -> u64 {
+        self.activity.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Changes and reads the engine in use.
+#[derive(Clone, Debug)]
+pub struct EngineHandle(Arc<SharedState>);
+
+impl EngineHandle {
+    /// Changes the engine in use and every engine loaded later; replaces the change of an earlier call.
+    pub fn customize(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
+        self.0.config.customize(Box::new(change));
+    }
+
+    /// Calls the hooks for the engine in use and every engine loaded later; later calls are ignored.
+    pub fn set_hooks(&self, hooks: ReloadHooks) {
+        self.0.config.set_hooks(hooks);
+    }
+
+    /// Reads the engine in use.
+    pub fn engine<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
+        read(&self.0.config.current().engine)
+    }
+}
+
+/// A server with loaded certificates and bound ports.
+#[derive(Debug)]
+pub struct Server {
+    settings: Settings,
+    shared: Arc<SharedState>,
+    tls: rustls::ServerConfig,
+    listener: TcpListener,
+    ops_listener: TcpListener,
+    self_signed: Option<Arc<SelfSignedCerts>>,
+}
+
+impl Server {
+    /// Loads or creates certificates and binds the ports. With a `reloader`, the configuration is replaced when it
+    /// changes.
+    pub fn bind(
+        settings: Settings,
+        config: impl Into<ServingConfig>,
+        reloader: Option<Reloader>,
+        log: Option<Log>,
+    ) -> anyhow::Result<Server> {
+        let metrics = Arc::new(Metrics::new());
+        let resolver = tls::CertificateResolver::empty();
+        let mut sources = Vec::new();
+        let mut self_signed = None;
+        let put = resolver.clone();
+        let put = Box::new(move |contents: &cert_files::Contents| put.load(contents));
+        sources.push(match &settings.certificates {
+            Certificates::Files { certificate, key } => CertificateSource::files(
+                "server",
+                vec![certificate.clone(), key.clone()],
+                metrics.clone(),
+                put,
+            )?,
+            Certificates::SelfSigned { directory, names } => {
+                let own = Arc::new(SelfSignedCerts::open(directory.clone(), names.clone(), clock::unix())?);
+                self_signed = Some(own.clone());
+                let read = Box::new(move || {
+                    if own.renew(clock::unix())? {
+                        tracing::info!("certificates renewed; the caBundle may have changed");
+                    }
+                    let (certificate, key) = own.server_pair()?;
+                    Ok(vec![certificate.into_bytes(), key.into_bytes()])
+                });
+                CertificateSource::open("server", Vec::new(), metrics.clone(), read, put)?
+            }
+        });
+        let mut clients = None;
+        if let Some(authority) = &settings.client_ca {
+            let check = tls::ClientVerifier::new(settings.client_names.clone());
+            clients = Some(check.clone());
+            let put = Box::new(move |contents: &cert_files::Contents| check.load(contents));
+            sources.push(CertificateSource::files(
+                "client-ca",
+                vec![authority.clone()],
+                metrics.clone(),
+                put,
+            )?);
+        }
+        let tls = tls::config(settings.tls_versions, resolver, clients)?;
+        let mut limits = settings.limits;
+        limits.max_memory = memory::effective_limit(limits.max_memory);
+        let reserved = RESERVED_DESCRIPTORS + webhook::extra_connections(settings.workers);
+        limits.max_connections = raise_connection_limit(limits.max_connections, reserved);
+        let plan = memory::divide_memory(limits)?;
+        limits.max_connections = plan.connections;
+        let limiter =
+            LoadLimiter::new(limits.max_in_flight, plan, metrics.in_flight.clone(), metrics.shed.clone());
+        let shared = Arc::new(SharedState {
+            config: ReloadableConfig::new(config.into(), reloader, metrics.clone()),
+            answer: settings.answer,
+            limits,
+            limiter: Arc::new(limiter),
+            metrics,
+            sources,
+            log,
+            draining: AtomicBool::new(false),
+            serving: ServingFlag::default(),
+            background: OnceLock::new(),
+            activity: AtomicU64::new(0),
+        });
+        let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
+        webhook::configure_socket(&listener, limits.write_timeout)?;
+        webhook::configure_socket(&ops_listener, limits.write_timeout)?;
+        Ok(Server { settings, shared, tls, listener, ops_listener, self_signed })
+    }
+
+    /// Address of the webhook.
+    pub fn address(&self) -> anyhow::Result<SocketAddr> {
+        Ok(self.listener.local_addr()?)
+    }
+
+    /// Address of health checks and metrics.
+    pub fn ops_address(&self) -> anyhow::Result<SocketAddr> {
+        Ok(self.ops_listener.local_addr()?)
+    }
+
+    /// CA certificates of a self-signed certificate, PEM.
+    pub fn ca_bundle(&self) -> Option<String> {
+        self.self_signed.as_ref().map(|self_signed| self_signed.ca_bundle())
+    }
+
+    /// The self-signed certificates, if they are in use.
+    pub fn self_signed(&self) -> Option<Arc<SelfSignedCerts>> {
+        self.self_signed.clone()
+    }
+
+    /// Says whether the server answers requests.
+    pub fn serving(&self) -> ServingFlag {
+        self.shared.serving.clone()
+    }
+
+    /// Attaches background tasks to `/readyz` and `/metrics`; a second call is ignored.
+    pub fn attach(&self, background: BackgroundTasks) {
+        let _ = self.shared.background.set(background);
+    }
+
+    /// Some loaded policy selects by namespace labels.
+    pub fn needs_labels(&self) -> bool {
+        self.shared.config.current().engine.policies.needs_labels()
+    }
+
+    /// Access to the engine while the server runs.
+    pub fn engine_handle(&self) -> EngineHandle {
+        EngineHandle(self.shared.clone())
+    }
+
+    /// Serves until SIGTERM or SIGINT, and then until the drain is over.
+    pub fn run(self) -> anyhow::Result<()> {
+        let watched = self.shared.clone();
+        watched.config.current().warn_if_labels_lack(watched.namespaces());
+        let waiting = self.shared.clone();
+        let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
+        let watch = watch::spawn(self.settings.reload_period, is_waiting, move |requested| {
+            watched.sources.iter().for_each(CertificateSource::reload);
+            let mut directories = watched.config.reload(requested, watched.namespaces());
+            directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
+            directories
+        })?;
+        actix_web::rt::System::new().block_on(self.serve(watch))
+    }
+
+    async fn serve(self, watch: FileWatcher) -> anyhow::Result<()> {
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let drain = self.settings.drain;
+        let shared = self.shared.clone();
+        let webhook = self.start()?;
+        shared.serving.set(true);
+        let Limits { max_memory, max_connections, .. } = shared.limits;
+        tracing::info!(mebibytes = max_memory >> 20, connections = max_connections, "serving");
+        std::future::poll_fn(|cx| {
+            while hang_up.poll_recv(cx).is_ready() {
+                watch.request_reload();
+            }
+            match (term.poll_recv(cx), int.poll_recv(cx)) {
+                (Poll::Pending, Poll::Pending) => Poll::Pending,
+                _ => Poll::Ready(()),
+            }
+        })
+        .await;
+        let began = clock::instant();
+        shared.draining.store(true, Ordering::Relaxed);
+        shared.serving.set(false);
+        let seconds = drain.as_secs();
+        tracing::info!(seconds, "draining: not ready, still serving");
+        let closing = MAX_CLOSING_TIME.min(drain / 4);
+        sleep(drain.saturating_sub(closing)).await;
+        let last = if drain.is_zero() {
+            IN_FLIGHT_TIMEOUT
+        } else {
+            drain.saturating_sub(EXIT_RESERVE.min(closing / 2))
+        };
+        finish_connections(&shared, &webhook, QUIET_PERIOD.min(closing / 2), began + last).await;
+        tracing::info!("drained");
+        if let Some(log) = &shared.log {
+            log.close();
+        }
+        Ok(())
+    }
+
+    /// Starts both listeners; the handle is the webhook's.
+    fn start(self) -> anyhow::Result<ServerHandle> {
+        let Server { settings, shared, tls, listener, ops_listener, .. } = self;
+        let webhook = webhook::start(&settings, shared.clone(), tls, listener)?;
+        let ops = webhook::start_ops(shared, ops_listener)?;
+        let handle = webhook.handle();
+        actix_web::rt::spawn(webhook);
+        actix_web::rt::spawn(ops);
+        Ok(handle)
+    }
+}
+
+/// Accepts no new connections, serves requests on the open ones, and returns after `quiet` without activity, at the
+/// latest at `end`.
+async fn finish_connections(shared: &SharedState, webhook: &ServerHandle, quiet: Duration, end: Instant) {
+    webhook.pause().await;
+    let mut last = (shared.activity.load(Ordering::Relaxed), clock::instant());
+    while clock::instant() < end {
+        let seen = shared.activity.load(Ordering::Relaxed);
+        if seen != last.0 || shared.limiter.in_flight() > 0 {
+            last = (seen, clock::instant());
+        } else if last.1.elapsed() >= quiet {
+            return;
+        }
+        sleep(Duration::from_millis(10).min(quiet)).await;
+    }
+}
+
+/// A listening socket.
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    // The standard library sets a backlog of 128; a client that finds it full tries again only after a second.
+    rustix::net::listen(&listener, LISTEN_BACKLOG).with_context(|| format!("cannot listen on {address}"))?;
+    Ok(listener)
+}
+
+/// Raises the limit of open files as far as the system allows, and returns how many connections fit beside those that
+/// are reserved, at most `most`.
+fn raise_connection_limit(most: usize, reserved: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
+    most.min(files.saturating_sub(reserved)).max(1)
+}

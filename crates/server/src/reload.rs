@@ -1,0 +1,289 @@
+//! The configuration that requests are evaluated with, reloaded while the server runs: completely or not at all.
+//!
+//! Policies are loaded by the caller's [`Reloader`]. It is called after every event; a valid configuration is swapped
+//! in under running requests, errors are reported (log, metric, `readyz?verbose`) and the last good one stays in use. So
+//! it does while a new configuration waits for the namespace labels that its policies need. A request uses one
+//! [`ServingConfig`] from start to end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use super::background::NamespaceSource;
+use super::clock;
+use super::metrics::Metrics;
+use tollgate_engine::engine::{Engine, Labels, NamespaceLookup as _, Namespaces};
+
+/// What [`ServingConfig::lacks_labels`] means for requests, and what to do about it.
+pub(super) const NO_LABELS: &str = "a policy depends on namespace labels, which are not available, so requests to which the \
+    policy might apply fail with an error; set --cluster, --cluster=labels or --namespaces FILE";
+
+/// What requests are evaluated with.
+#[derive(Clone, Debug)]
+pub struct ServingConfig {
+    /// Profiles, rules and policies.
+    pub engine: Engine,
+    /// Namespaces loaded from a file.
+    pub namespaces: Option<Arc<Namespaces>>,
+}
+
+impl From<Engine> for ServingConfig {
+    fn from(engine: Engine) -> ServingConfig {
+        ServingConfig { engine, namespaces: None }
+    }
+}
+
+impl ServingConfig {
+    /// True if policies need namespace labels, which are neither watched nor loaded from a file.
+    pub(super) fn lacks_labels(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+        self.engine.policies.needs_labels() && self.namespaces.is_none() && watched.is_none()
+    }
+
+    /// Logs that requests will fail for want of namespace labels.
+    pub(super) fn warn_if_labels_lack(&self, watched: Option<&dyn NamespaceSource>) {
+        if self.lacks_labels(watched) {
+            tracing::warn!("{NO_LABELS}");
+        }
+    }
+
+    /// The labels of a namespace.
+    pub(super) fn labels(&self, namespace: &str) -> Labels<'_> {
+        self.namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(namespace))
+    }
+}
+
+/// The result of a reload.
+#[derive(Debug)]
+pub struct Reload {
+    /// Whether the configuration changed.
+    pub outcome: ReloadOutcome,
+    /// Directories to watch for the next change.
+    pub directories: Vec<PathBuf>,
+}
+
+/// How the files changed since the last reload.
+#[derive(Debug)]
+pub enum ReloadOutcome {
+    /// They did not change, valid or not.
+    Unchanged,
+    /// They changed and are valid.
+    Loaded(Box<ServingConfig>),
+    /// They changed and are invalid: all errors, with file, line and column.
+    Invalid(Vec<String>),
+}
+
+/// Changes an engine.
+pub(super) type Customize = Box<dyn Fn(&mut Engine) + Send + Sync>;
+
+/// Called when a new engine is loaded: `before` it answers its first request, and `after`.
+pub struct ReloadHooks {
+    /// Called with the new engine; the old one answers requests until it returns.
+    pub before: Box<dyn Fn(&Engine) + Send + Sync>,
+    /// Called with the engine that is now in use.
+    pub after: Box<dyn Fn(&Engine) + Send + Sync>,
+}
+
+/// Reads the files again.
+pub type Reloader = Box<dyn FnMut() -> Reload + Send>;
+
+/// The configuration in use and the state of its reloads.
+pub(super) struct ReloadableConfig {
+    current: ArcSwap<ServingConfig>,
+    reloader: Option<Mutex<Reloader>>,
+    /// Applied to every engine before it is used. Locked while an engine is replaced.
+    customize: Mutex<Option<Customize>>,
+    /// Set once, by the registration.
+    hooks: OnceLock<ReloadHooks>,
+    /// Why the current files are not in use.
+    error: Mutex<Option<String>>,
+    /// Valid, but the namespace labels that it needs are not known yet.
+    waiting: Mutex<Option<Box<ServingConfig>>>,
+    metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for ReloadableConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policies").field("current", &self.current).finish_non_exhaustive()
+    }
+}
+
+impl ReloadableConfig {
+    /// Starts with a loaded configuration; without a `reloader` it never changes.
+    pub(super) fn new(
+        config: ServingConfig,
+        reloader: Option<Reloader>,
+        metrics: Arc<Metrics>,
+    ) -> ReloadableConfig {
+        metrics.record_policies_loaded(&config.engine, reloader.is_some().then(clock::unix));
+        log_policies(&config);
+        let reloader = reloader.map(Mutex::new);
+        let current = ArcSwap::from_pointee(config);
+        ReloadableConfig {
+            current,
+            reloader,
+            customize: Mutex::default(),
+            hooks: OnceLock::new(),
+            error: Mutex::default(),
+            waiting: Mutex::default(),
+            metrics,
+        }
+    }
+
+    /// Changes the engine in use and every engine loaded later.
+    pub(super) fn customize(&self, change: Customize) {
+        let mut customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut config = ServingConfig::clone(&self.current.load());
+        change(&mut config.engine);
+        self.current.store(Arc::new(config));
+        *customize = Some(change);
+        drop(customize);
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.after)(&self.current.load().engine);
+        }
+    }
+
+    /// Calls these hooks for every engine loaded from now on; later calls are ignored.
+    pub(super) fn set_hooks(&self, hooks: ReloadHooks) {
+        (hooks.after)(&self.current.load().engine);
+        let _ = self.hooks.set(hooks);
+    }
+
+    /// The configuration for a request.
+    pub(super) fn current(&self) -> arc_swap::Guard<Arc<ServingConfig>> {
+        self.current.load()
+    }
+
+    /// Why the current files are not in use.
+    pub(super) fn error(&self) -> Option<String> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A new configuration waits for namespace labels.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Reloads the files and uses them if they changed and are valid, as soon as the labels they need are `watched`. If
+    /// `requested`, logs also that nothing changed. Returns the directories to watch.
+    pub(super) fn reload(&self, requested: bool, watched: Option<&dyn NamespaceSource>) -> Vec<PathBuf> {
+        let Some(reloader) = &self.reloader else { return Vec::new() };
+        let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
+        // This thread also reloads certificates: it must survive a bug in the reloader.
+        let reload = catch_unwind(AssertUnwindSafe(&mut **reloader));
+        let Reload { outcome, directories } = reload.unwrap_or_else(|_| {
+            let errors = vec!["internal error while loading the policies; please report it".to_owned()];
+            Reload { outcome: ReloadOutcome::Invalid(errors), directories: Vec::new() }
+        });
+        match outcome {
+            ReloadOutcome::Unchanged if requested => {
+                tracing::info!("reload requested; the policies have not changed")
+            }
+            ReloadOutcome::Unchanged => {}
+            ReloadOutcome::Loaded(config) => {
+                *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+                if self.use_waiting(watched) {
+                    self.metrics.record_policies_waiting();
+                    tracing::info!(
+                        "new policies are not used until the namespaces are listed; the last valid policies stay in use"
+                    );
+                }
+                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            ReloadOutcome::Invalid(errors) => {
+                *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                let count = errors.len();
+                let error = errors.join("; ");
+                self.metrics.record_policy_failure();
+                tracing::warn!(
+                    errors = error.as_str(),
+                    count,
+                    "cannot use the new policies; the last valid policies stay in use"
+                );
+                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }
+        directories
+    }
+
+    /// Uses the configuration that waits, once the labels it needs are known. True if it still waits.
+    pub(super) fn use_waiting(&self, watched: Option<&dyn NamespaceSource>) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut config) = waiting.take() else { return false };
+        if let Some(watched) = watched.filter(|_| config.engine.policies.needs_labels()) {
+            watched.mark_needed();
+            if !watched.is_synced() {
+                *waiting = Some(config);
+                return true;
+            }
+        }
+        drop(waiting);
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.before)(&config.engine);
+        }
+        let customize = self.customize.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(customize) = &*customize {
+            customize(&mut config.engine);
+        }
+        let config = Arc::from(config);
+        // Stored first: what is logged is in use.
+        self.current.store(Arc::clone(&config));
+        drop(customize);
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.after)(&config.engine);
+        }
+        self.metrics.record_policies_loaded(&config.engine, Some(clock::unix()));
+        log_policies(&config);
+        config.warn_if_labels_lack(watched);
+        false
+    }
+}
+
+fn log_policies(config: &ServingConfig) {
+    let policies = &config.engine.policies;
+    if !policies.is_empty() {
+        tracing::info!(digest = policies.digest(), policies = policies.len(), "policies in use");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Metrics, Reload, ReloadOutcome, ReloadableConfig, Reloader, ServingConfig};
+    use tollgate_engine::engine::Engine;
+    use tollgate_engine::rules::RuleSet;
+
+    fn engine(rules: &str) -> Engine {
+        Engine::new(Vec::new(), RuleSet::parse(rules).expect("rules"))
+    }
+
+    #[test]
+    fn a_reload_that_fails_keeps_the_configuration_in_use() {
+        let mut calls = 0;
+        let reloader: Reloader = Box::new(move || {
+            calls += 1;
+            let outcome = match calls {
+                1 => ReloadOutcome::Invalid(vec!["a.yaml:1:1: one".to_owned(), "b.yaml:1:1: two".to_owned()]),
+                2 => panic!("a bug"),
+                3 => ReloadOutcome::Unchanged,
+                _ => ReloadOutcome::Loaded(Box::new(ServingConfig::from(engine("lint")))),
+            };
+            Reload { outcome, directories: vec!["watched".into()] }
+        });
+        let config =
+            ReloadableConfig::new(engine("upstream").into(), Some(reloader), Arc::new(Metrics::new()));
+        let before = Arc::as_ptr(&config.current());
+        let in_use = || Arc::as_ptr(&config.current()) == before;
+        assert_eq!(config.reload(false, None), [std::path::PathBuf::from("watched")]);
+        assert_eq!(config.error().as_deref(), Some("a.yaml:1:1: one; b.yaml:1:1: two"));
+        assert!(in_use());
+        assert!(config.reload(false, None).is_empty(), "nothing is known after a panic");
+        assert!(in_use() && config.error().is_some_and(|error| error.contains("please report it")));
+        config.reload(true, None);
+        assert!(in_use() && config.error().is_some(), "unchanged files are as invalid as before");
+        config.reload(false, None);
+        assert!(!in_use() && config.error().is_none());
+    }
+}

@@ -1,0 +1,136 @@
+//! Settings of the server. The caller validates them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::TlsVersions;
+use tollgate_api::review::Request;
+use tollgate_engine::engine::{self, Decision, Endpoint, Engine, NamespaceLookup, Review};
+
+/// The function that answers a review which was read. Tests replace it with one that fails or is slow.
+pub type AnswerFn = fn(
+    &Engine,
+    &Review<'_>,
+    Endpoint,
+    &str,
+    &dyn NamespaceLookup,
+    &mut dyn FnMut(&Request<'_>, &Decision),
+) -> Vec<u8>;
+
+/// Settings of the server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Address of the webhook.
+    pub listen: SocketAddr,
+    /// Address of health checks and metrics, without TLS.
+    pub ops_listen: SocketAddr,
+    /// The server's own certificate.
+    pub certificates: Certificates,
+    /// Versions of TLS.
+    pub tls_versions: TlsVersions,
+    /// CA of the clients that may connect; without it, all clients may.
+    pub client_ca: Option<PathBuf>,
+    /// Allowed names of those clients; all clients of that CA if empty.
+    pub client_names: Vec<String>,
+    /// Limits on what clients may use.
+    pub limits: Limits,
+    /// Worker threads.
+    pub workers: usize,
+    /// Time from SIGTERM to the end of the process; requests are served meanwhile.
+    pub drain: Duration,
+    /// Age at which a connection is closed.
+    pub max_connection_age: Duration,
+    /// Interval of reloads without a directory event.
+    pub reload_period: Duration,
+    /// The function that answers a review.
+    pub answer: AnswerFn,
+}
+
+impl Settings {
+    /// Default settings, with a self-signed certificate in memory.
+    pub fn new(listen: SocketAddr, ops_listen: SocketAddr) -> Settings {
+        Settings {
+            listen,
+            ops_listen,
+            certificates: Certificates::SelfSigned { directory: None, names: vec!["localhost".to_owned()] },
+            tls_versions: TlsVersions::Tls13,
+            client_ca: None,
+            client_names: Vec::new(),
+            limits: Limits::default(),
+            workers: std::thread::available_parallelism().map_or(2, usize::from),
+            drain: Duration::from_secs(10),
+            max_connection_age: Duration::from_mins(5),
+            reload_period: Duration::from_mins(1),
+            answer: engine::answer,
+        }
+    }
+}
+
+/// Where the server's certificate comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Certificates {
+    /// Files written by another process.
+    Files {
+        /// PEM, the server's certificate first.
+        certificate: PathBuf,
+        /// PEM: PKCS#8, PKCS#1 or SEC1.
+        key: PathBuf,
+    },
+    /// Self-signed.
+    SelfSigned {
+        /// Directory of the certificates (default: in memory).
+        directory: Option<PathBuf>,
+        /// DNS names and addresses of the server.
+        names: Vec<String>,
+    },
+}
+
+/// Limits on what clients may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Largest body in bytes.
+    pub max_body: usize,
+    /// Requests in flight; more are rejected with 503.
+    pub max_in_flight: usize,
+    /// Open connections; more wait to be accepted. Lowered if memory does not suffice for so many.
+    pub max_connections: usize,
+    /// Memory of the whole process.
+    pub max_memory: usize,
+    /// A share of it is for the cached state of a cluster.
+    pub caches_state: bool,
+    /// For the TLS handshake, and for the head of each request from its first byte.
+    pub head_timeout: Duration,
+    /// For the body.
+    pub body_timeout: Duration,
+    /// Between two requests, and before the first.
+    pub idle_timeout: Duration,
+    /// For a client to read a response.
+    pub write_timeout: Duration,
+}
+
+impl Limits {
+    /// Bytes for the cached state of a cluster.
+    pub fn state_bytes(&self) -> usize {
+        super::memory::state_share(super::memory::effective_limit(self.max_memory))
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_body: 8 << 20,
+            max_in_flight: 512,
+            max_connections: 16_384,
+            // The memory limit of the deployment manifest.
+            max_memory: 256 << 20,
+            caches_state: false,
+            head_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(10),
+            // Longer than the 90 seconds after which Go's client closes an idle connection, so that the client is
+            // first.
+            idle_timeout: Duration::from_mins(2),
+            write_timeout: Duration::from_secs(10),
+        }
+    }
+}

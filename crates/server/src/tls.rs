@@ -1,0 +1,229 @@
+//! TLS: the server certificate, replaced while connections are open, and the verification of clients.
+//!
+//! TLS 1.3, and 1.2 by flag. No session resumption: the API server does not use it, and a resumed session would skip
+//! the verification of the client certificate. `h2` is never offered.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::cert_files::Contents;
+
+/// The crypto provider of the process.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Supported versions of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsVersions {
+    /// Only 1.3, which every API server supports.
+    Tls13,
+    /// 1.3 and 1.2, for old probes and middleboxes.
+    Tls12AndTls13,
+}
+
+/// The TLS configuration of the server.
+pub(super) fn config(
+    versions: TlsVersions,
+    resolver: Arc<CertificateResolver>,
+    clients: Option<Arc<ClientVerifier>>,
+) -> anyhow::Result<ServerConfig> {
+    let versions: &[_] = match versions {
+        TlsVersions::Tls13 => &[&rustls::version::TLS13],
+        TlsVersions::Tls12AndTls13 => &[&rustls::version::TLS13, &rustls::version::TLS12],
+    };
+    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
+    let builder = match clients {
+        Some(clients) => builder.with_client_cert_verifier(clients),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(resolver);
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// The certificate in use.
+#[derive(Debug)]
+pub(super) struct CertificateResolver(ArcSwap<Option<Arc<CertifiedKey>>>);
+
+impl CertificateResolver {
+    pub(super) fn empty() -> Arc<CertificateResolver> {
+        Arc::new(CertificateResolver(ArcSwap::from_pointee(None)))
+    }
+
+    /// Uses a chain and its key (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    pub(super) fn store(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
+        let chain = certificates(chain)?;
+        let expires = earliest_expiry(&chain)?;
+        let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
+        let pair = CertifiedKey::from_der(chain, key, &provider())
+            .context("the key does not match the certificate")?;
+        self.0.store(Arc::new(Some(Arc::new(pair))));
+        Ok(expires)
+    }
+
+    /// [`Self::store`] with the contents of both files: the chain, then the key.
+    pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
+        match contents.as_slice() {
+            [chain, key] => self.store(chain, key),
+            _ => anyhow::bail!("a certificate and a key are required"),
+        }
+    }
+}
+
+impl ResolvesServerCert for CertificateResolver {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Option::clone(&self.0.load())
+    }
+}
+
+/// The certificates of a PEM text, at least one.
+pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain = chain.context("the certificate is not PEM")?;
+    anyhow::ensure!(!chain.is_empty(), "the file contains no certificate");
+    Ok(chain)
+}
+
+fn earliest_expiry(chain: &[CertificateDer<'_>]) -> anyhow::Result<i64> {
+    let mut earliest = i64::MAX;
+    for certificate in chain {
+        let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
+        earliest = earliest.min(parsed.validity().not_after.timestamp());
+    }
+    Ok(earliest)
+}
+
+/// Verifies client certificates: signed by the CA, and with one of the listed names, if any are.
+#[derive(Debug)]
+pub(super) struct ClientVerifier {
+    verifier: ArcSwap<Option<Arc<dyn ClientCertVerifier>>>,
+    names: Vec<String>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientVerifier {
+    pub(super) fn new(names: Vec<String>) -> Arc<ClientVerifier> {
+        Arc::new(ClientVerifier { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
+    }
+
+    /// Uses the CA certificates (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
+        let authorities = certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
+        let expires = earliest_expiry(&authorities)?;
+        let mut roots = RootCertStore::empty();
+        for authority in authorities {
+            roots.add(authority).context("not a CA certificate")?;
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), self.provider.clone()).build()?;
+        self.verifier.store(Arc::new(Some(verifier)));
+        Ok(expires)
+    }
+
+    fn has_listed_name(&self, certificate: &CertificateDer<'_>) -> bool {
+        if self.names.is_empty() {
+            return true;
+        }
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
+        let listed = |name: &str| self.names.iter().any(|listed| listed == name);
+        // With several common names it is not clear which one the CA verified.
+        let mut common_names = parsed.subject().iter_common_name();
+        let common_name = match (common_names.next(), common_names.next()) {
+            (Some(only), None) => only.as_str().is_ok_and(listed),
+            _ => false,
+        };
+        let alternative = parsed.subject_alternative_name().ok().flatten().is_some_and(|names| {
+            names
+                .value
+                .general_names
+                .iter()
+                .any(|name| matches!(name, GeneralName::DNSName(dns) if listed(dns)))
+        });
+        common_name || alternative
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    /// None: they would have to outlive a reload, and a client without the right certificate fails either way.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verifier = Option::clone(&self.verifier.load());
+        let verifier = verifier.ok_or_else(|| rustls::Error::General("no client CA yet".to_owned()))?;
+        let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
+        if self.has_listed_name(end_entity) {
+            Ok(verified)
+        } else {
+            Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CertificateResolver;
+    use crate::SelfSignedCerts;
+
+    #[test]
+    fn a_pair_that_cannot_be_used_says_why() {
+        let certs = |name: &str| {
+            let certs = SelfSignedCerts::open(None, vec![name.to_owned()], 1_800_000_000).expect("made");
+            certs.server_pair().expect("made")
+        };
+        let ((certificate, key), (_, other_key)) = (certs("a"), certs("b"));
+        let resolver = CertificateResolver::empty();
+        for (certificate, key, expected) in [
+            ("", key.as_str(), "the file contains no certificate"),
+            (certificate.as_str(), "", "the key is not PEM"),
+            (certificate.as_str(), other_key.as_str(), "the key does not match the certificate"),
+        ] {
+            let error = resolver.store(certificate.as_bytes(), key.as_bytes()).expect_err(expected);
+            assert_eq!(error.to_string(), expected);
+        }
+        assert!(resolver.load(&vec![certificate.clone().into_bytes()]).is_err(), "a key is missing");
+        let expires = resolver.load(&vec![certificate.into_bytes(), key.into_bytes()]).expect("a pair");
+        assert!(expires > 1_800_000_000);
+    }
+}

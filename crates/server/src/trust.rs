@@ -1,0 +1,134 @@
+//! Whether an API server would trust a certificate: asked before a certificate is put into a manifest.
+//!
+//! An API server is a Go client that trusts the caBundle and nothing else. Only what Go refuses is refused here: a CA as
+//! the server's certificate, for one, passes in Go and not in webpki.
+
+use anyhow::Context as _;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, Error, RootCertStore};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::self_signed::name_text;
+use super::tls::{certificates, provider};
+
+/// The text is a CA bundle: PEM, certificates only, and one of them has not expired.
+pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
+    let mut latest = i64::MIN;
+    for certificate in certificates(bundle)? {
+        let (_, parsed) = X509Certificate::from_der(&certificate).context("cannot parse a certificate")?;
+        latest = latest.max(parsed.validity().not_after.timestamp());
+    }
+    anyhow::ensure!(latest > now, "all of its certificates have expired");
+    Ok(())
+}
+
+/// A server with this chain and key (PEM) is trusted under this name by a client with this CA bundle (PEM).
+pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i64) -> anyhow::Result<()> {
+    let chain = certificates(chain)?;
+    let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
+    CertifiedKey::from_der(chain.clone(), key, &provider())
+        .context("the key does not match the certificate")?;
+    let (leaf, rest) = chain.split_first().context("there is no certificate")?;
+    let server_name = ServerName::try_from(name).with_context(|| format!("{name} is not a host name"))?;
+    let is_named = |leaf: &CertificateDer<'_>| {
+        ParsedCertificate::try_from(leaf).and_then(|parsed| verify_server_name(&parsed, &server_name))
+    };
+    if is_named(leaf).is_err() {
+        anyhow::bail!("the certificate is not valid for {name}; it contains {}", names_of(leaf)?.join(", "));
+    }
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(bundle)? {
+        roots.add(authority).context("cannot parse the CA certificate")?;
+    }
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider()).build()?;
+    let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now.try_into().unwrap_or_default()));
+    let Err(Error::InvalidCertificate(error)) =
+        verifier.verify_server_cert(leaf, rest, &server_name, &[], now)
+    else {
+        return Ok(());
+    };
+    match error {
+        // Another CA of the same name.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            anyhow::bail!("the certificate is not signed by this CA")
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            anyhow::bail!("the certificate or its CA has expired")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            anyhow::bail!("the certificate or its CA is not valid yet")
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            anyhow::bail!("the certificate is not valid for servers (extended key usage)")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// DNS names and addresses of a certificate.
+fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
+    let names = parsed.subject_alternative_name().ok().flatten();
+    let names: Vec<String> = names
+        .iter()
+        .flat_map(|names| names.value.general_names.iter().map(name_text))
+        .filter(|name| !name.is_empty())
+        .collect();
+    Ok(if names.is_empty() { vec!["no DNS name or address".to_owned()] } else { names })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_bundle, check_server};
+    use crate::self_signed::SelfSignedCerts;
+
+    const NOW: i64 = 1_800_000_000;
+    const YEAR: i64 = 365 * 24 * 60 * 60;
+
+    fn made(names: &[&str]) -> SelfSignedCerts {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        SelfSignedCerts::open(None, names, NOW).expect("made")
+    }
+
+    #[test]
+    fn only_what_an_api_server_trusts_passes() {
+        let (one, other) = (made(&["a.example.com", "192.0.2.1"]), made(&["a.example.com"]));
+        let (chain, key) = one.server_pair().expect("a pair");
+        let check = |bundle: &str, name: &str, now| {
+            let checked = check_server(chain.as_bytes(), key.as_bytes(), bundle.as_bytes(), name, now);
+            checked.map_err(|error| format!("{error:#}")).err().unwrap_or_default()
+        };
+        let ours = one.ca_bundle();
+        assert_eq!(check(&ours, "a.example.com", NOW), "");
+        assert_eq!(check(&ours, "192.0.2.1", NOW), "");
+        let said = check(&ours, "b.example.com", NOW);
+        assert_eq!(
+            said,
+            "the certificate is not valid for b.example.com; it contains a.example.com, 192.0.2.1"
+        );
+        assert_eq!(
+            check(&other.ca_bundle(), "a.example.com", NOW),
+            "the certificate is not signed by this CA"
+        );
+        assert_eq!(check(&ours, "a.example.com", NOW + YEAR), "the certificate or its CA has expired");
+        assert_eq!(check(&ours, "a.example.com", NOW - YEAR), "the certificate or its CA is not valid yet");
+        let (_, strange) = other.server_pair().expect("a pair");
+        let mixed = check_server(chain.as_bytes(), strange.as_bytes(), ours.as_bytes(), "a.example.com", NOW);
+        assert!(mixed.is_err_and(|error| error.to_string() == "the key does not match the certificate"));
+    }
+
+    #[test]
+    fn a_bundle_has_a_certificate_that_is_valid() {
+        let ours = made(&["a"]).ca_bundle();
+        assert!(check_bundle(ours.as_bytes(), NOW).is_ok());
+        assert!(check_bundle(ours.as_bytes(), NOW + 3 * YEAR).is_err());
+        for text in ["", "CA", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            assert!(check_bundle(text.as_bytes(), NOW).is_err(), "{text}");
+        }
+    }
+}

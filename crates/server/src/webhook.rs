@@ -1,0 +1,185 @@
+//! The two listeners: socket → TLS → HTTP/1.1 → the handlers of `handler`, and the same without TLS → those of `ops`.
+//!
+//! Built from actix's parts and not with `HttpServer`, whose timeouts answer a silent connection with an unsolicited
+//! 408 and do not cover slow heads after the first, or clients that do not read. The timeouts here are in `sweep`.
+//!
+//! Connections are accepted even if there are too many: one in the queue of the system could be that of an API server,
+//! and whoever is served there first is no matter of who deserves it. The new one displaces another.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_http::{HttpService, KeepAlive, Protocol};
+use actix_server::Server;
+use actix_service::{
+    IntoServiceFactory as _, Service as _, ServiceFactoryExt as _, apply_fn_factory, map_config,
+};
+use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
+use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
+use actix_web::dev::AppConfig;
+use actix_web::rt::net::TcpStream;
+use actix_web::{App, web};
+use anyhow::Context as _;
+use prometheus_client::metrics::gauge::Gauge;
+use rustix::net::sockopt;
+
+use super::connection::{self, Connection};
+use super::stream::Stream;
+use super::sweep::{self, ConnectionTimeouts, Room};
+use super::{Settings, SharedState, clock, handler, ops};
+use tollgate_engine::engine::Endpoint;
+
+/// Connections of the port without TLS.
+const OPS_ROOM: Room = Room { connections: 256, per_address: 64 };
+/// Accepted connections per worker beyond its limit: those that wait until it has made room for them.
+const WAITING_CONNECTIONS: usize = 64;
+
+/// Connections beside those that are limited.
+pub(super) fn extra_connections(workers: usize) -> usize {
+    OPS_ROOM.connections + WAITING_CONNECTIONS * (workers + 1)
+}
+
+/// Socket options of the listener's connections: the system buffers only so much of a response, and gives up on a
+/// client that reads none of it.
+pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) -> anyhow::Result<()> {
+    let millis = u32::try_from(write_timeout.as_millis()).unwrap_or(u32::MAX);
+    // The system doubles it.
+    sockopt::set_socket_send_buffer_size(listener, connection::SEND_BUFFER / 2)
+        .and_then(|()| sockopt::set_tcp_user_timeout(listener, millis))
+        .context("cannot prepare the socket")
+}
+
+/// Starts the webhook.
+pub(super) fn start(
+    settings: &Settings,
+    shared: Arc<SharedState>,
+    mut tls: rustls::ServerConfig,
+    listener: TcpListener,
+) -> anyhow::Result<Server> {
+    let workers = settings.workers.max(1);
+    let per_worker = shared.limits.max_connections.div_ceil(workers);
+    let room = Room { connections: per_worker, per_address: per_worker };
+    let timeouts = ConnectionTimeouts::new(shared.limits);
+    let (age, handshake) = (settings.max_connection_age, shared.limits.head_timeout);
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // Handshakes count as connections; the limit on connections is the one that matters.
+    max_concurrent_tls_connect(usize::MAX);
+    let builder = Server::build().workers(workers).disable_signals();
+    let builder = builder.max_concurrent_connections(per_worker + WAITING_CONNECTIONS);
+    let builder = builder.listen("webhook", listener, move || {
+        let data = web::Data::from(shared.clone());
+        let app = App::new()
+            .app_data(data)
+            .app_data(clock::Seconds::default())
+            .route(
+                "/validate",
+                web::route().to(|request, payload, shared| {
+                    handler::handle(request, payload, shared, Endpoint::Validate)
+                }),
+            )
+            .route(
+                "/mutate",
+                web::route().to(|request, payload, shared| {
+                    handler::handle(request, payload, shared, Endpoint::Mutate)
+                }),
+            )
+            .default_service(web::to(handler::not_found))
+            .into_factory()
+            .map_err(|error| error.error_response());
+        let connected = shared.clone();
+        let http = HttpService::build()
+            .keep_alive(KeepAlive::Os)
+            .client_request_timeout(Duration::ZERO)
+            .client_disconnect_timeout(Duration::from_secs(1))
+            .h1_allow_half_closed(false)
+            .on_connect_ext(move |stream: &TlsStream<Stream>, data| {
+                let (socket, session) = stream.get_ref();
+                let connection = socket.connection();
+                // Ages differ by up to a fifth, so that connections opened together do not close together.
+                let spread = u32::try_from(connected.record_activity() % 16).unwrap_or_default();
+                let expires = clock::instant() + age.saturating_sub(age / 80 * spread);
+                // It does not want to read if it has data that was not consumed yet.
+                connection.handshake_done(Some(expires), !session.wants_read());
+                data.insert(connection.clone());
+            })
+            .finish(map_config(app, |()| AppConfig::default()));
+        let mut acceptor = Acceptor::new(tls.clone());
+        acceptor.set_handshake_timeout(handshake);
+        let accepted = shared.clone();
+        let service = acceptor
+            .map_err(TlsError::into_service_error)
+            .and_then(|stream: TlsStream<Stream>| {
+                let peer = stream.get_ref().0.peer();
+                std::future::ready(Ok((stream, Protocol::Http1, peer)))
+            })
+            .and_then(http.map_err(TlsError::Service));
+        apply_fn_factory(service, move |socket: TcpStream, service| {
+            sweep::start(timeouts);
+            let connection = accept(&socket, room, &accepted, accepted.metrics.connections.clone());
+            let serving = service.call(Stream::new(socket, connection.clone()));
+            async move { connection.serve(serving).await }
+        })
+    })?;
+    Ok(builder.run())
+}
+
+/// Starts health checks and metrics, with one worker. A connection ends with its first response: probes and scrapes
+/// come seconds apart, and a connection kept open meanwhile takes the place of another.
+pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyhow::Result<Server> {
+    let timeouts = ConnectionTimeouts::new(shared.limits);
+    let builder = Server::build().workers(1).disable_signals();
+    let builder = builder.max_concurrent_connections(OPS_ROOM.connections + WAITING_CONNECTIONS);
+    let builder = builder.listen("ops", listener, move || {
+        let app = App::new()
+            .app_data(web::Data::from(shared.clone()))
+            .configure(ops::routes)
+            .wrap_fn(|request, service| {
+                let connection = request.request().conn_data::<Rc<Connection>>().cloned();
+                if let Some(connection) = &connection {
+                    connection.request_started();
+                }
+                let answer = service.call(request);
+                async move {
+                    let answer = answer.await;
+                    if let Some(connection) = &connection {
+                        // Its length does not depend on the client.
+                        let _ = connection.response_started(0, true);
+                    }
+                    answer
+                }
+            })
+            .into_factory()
+            .map_err(|error| error.error_response());
+        let http = HttpService::build()
+            .keep_alive(KeepAlive::Disabled)
+            .client_request_timeout(Duration::ZERO)
+            .client_disconnect_timeout(Duration::from_secs(1))
+            .on_connect_ext(|stream: &Stream, data| {
+                data.insert(stream.connection().clone());
+            })
+            .finish(map_config(app, |()| AppConfig::default()));
+        let accepted = shared.clone();
+        apply_fn_factory(http, move |socket: TcpStream, service| {
+            sweep::start(timeouts);
+            // Without a TLS handshake, all of the first phase is for the head of the request.
+            let connection = accept(&socket, OPS_ROOM, &accepted, Gauge::default());
+            let stream = Stream::new(socket, connection.clone());
+            let peer = stream.peer();
+            let serving = service.call((stream, Protocol::Http1, peer));
+            async move { connection.serve(serving).await }
+        })
+    })?;
+    Ok(builder.run())
+}
+
+/// The state of a new connection; others make room for it.
+fn accept(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
+    // A client that is already gone has no address.
+    let address =
+        socket.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
+    let evicted = sweep::make_room(room, address);
+    shared.metrics.evicted.inc_by(u64::try_from(evicted).unwrap_or_default());
+    Connection::new(shared.limiter.clone(), open, address)
+}
