@@ -4,32 +4,23 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use tollgate::{Endpoint, Engine, NamespaceLookup};
+use tollgate::Engine;
 use tollgate_api::review::Request;
-use tollgate_engine::engine::{Decision, Review, answer};
+use tollgate_engine::engine::{Decision, respond};
 
 use crate::client::request;
 use crate::running::{Running, until};
 
 const REVIEW: &[u8] = br#"{"request":{"uid":"u","operation":"DELETE"}}"#;
 
-type Tell<'t> = &'t mut dyn FnMut(&Request<'_>, &Decision);
-
-fn panics_on_request(
-    engine: &Engine,
-    review: &Review<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-    tell: Tell<'_>,
-) -> Vec<u8> {
-    assert!(review.request.uid != "panic", "a panic that was asked for");
-    answer(engine, review, endpoint, now, namespaces, tell)
+fn panics_on_request(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {
+    assert!(request.uid != "panic", "a panic that was asked for");
+    respond(engine, request, decision).encode()
 }
 
 #[test]
 fn one_panic_is_one_500() {
-    let server = Running::start(|settings| settings.answer = panics_on_request);
+    let server = Running::start(|settings| settings.respond = panics_on_request);
     let mut link = server.client().connect().expect("connected");
     for _ in 0..3 {
         let reply = link
@@ -46,27 +37,20 @@ fn one_panic_is_one_500() {
 /// Requests that wait here until they are let go.
 static HELD: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar::new());
 
-fn waits(
-    engine: &Engine,
-    review: &Review<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-    tell: Tell<'_>,
-) -> Vec<u8> {
-    if review.request.uid == "waits" {
+fn waits(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {
+    if request.uid == "waits" {
         let mut held = HELD.0.lock().expect("not poisoned");
         held.0 += 1;
         HELD.1.notify_all();
         drop(HELD.1.wait_while(held, |held| !held.1).expect("not poisoned"));
     }
-    answer(engine, review, endpoint, now, namespaces, tell)
+    respond(engine, request, decision).encode()
 }
 
 #[test]
 fn too_many_in_flight_are_told_to_come_back() {
     let server = Running::start(|settings| {
-        settings.answer = waits;
+        settings.respond = waits;
         settings.workers = 2;
         settings.limits.max_in_flight = 1;
     });

@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate::{Endpoint, Engine, NamespaceLookup};
+use tollgate::Engine;
 use tollgate_api::review::Request;
-use tollgate_engine::engine::{Decision, Review, answer};
+use tollgate_engine::engine::{Decision, respond};
 
 use crate::client::request;
 use crate::running::{Running, until};
@@ -95,15 +95,8 @@ fn who_says_nothing_on_the_plain_port_does_not_keep_probes_out() {
     drop(silent);
 }
 
-fn says_much(
-    engine: &Engine,
-    review: &Review<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-    tell: &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Vec<u8> {
-    let mut answer = answer(engine, review, endpoint, now, namespaces, tell);
+fn says_much(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {
+    let mut answer = respond(engine, request, decision).encode();
     answer.resize(4 << 20, b' ');
     answer
 }
@@ -111,7 +104,7 @@ fn says_much(
 #[test]
 fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(|settings| {
-        settings.answer = says_much;
+        settings.respond = says_much;
         settings.limits.write_timeout = Duration::from_millis(500);
         // Half of what all responses may take is enough for four.
         settings.limits.max_memory = 320 << 20;
@@ -158,26 +151,19 @@ fn an_answer_that_the_system_has_and_nobody_reads_is_given_up() {
 static EVALUATED: AtomicUsize = AtomicUsize::new(0);
 static MAY_GO_ON: AtomicBool = AtomicBool::new(false);
 
-fn counts_and_waits(
-    engine: &Engine,
-    review: &Review<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-    tell: &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Vec<u8> {
+fn counts_and_waits(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {
     EVALUATED.fetch_add(1, Ordering::SeqCst);
     while !MAY_GO_ON.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    answer(engine, review, endpoint, now, namespaces, tell)
+    respond(engine, request, decision).encode()
 }
 
 #[test]
 fn a_large_body_whose_client_has_left_is_not_evaluated() {
     let server = Running::start(|settings| {
         settings.workers = 1;
-        settings.answer = counts_and_waits;
+        settings.respond = counts_and_waits;
     });
     let evaluated = || EVALUATED.load(Ordering::SeqCst);
     let [mut first, mut last] = [0; 2].map(|_| server.client().connect().expect("connected"));

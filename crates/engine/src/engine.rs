@@ -19,7 +19,7 @@ mod response;
 mod verdict;
 
 pub use admit::decide;
-pub use admit::{Decision, Endpoint, Review, admit, answer, parse_review, review_text};
+pub use admit::{Decision, Endpoint, Review, admit, parse_review, review_text};
 pub use cluster::Cluster;
 pub use fill::Mutation;
 pub use fill::patch;

@@ -188,11 +188,10 @@ async fn answer_review(
     let review = run_step(|| Review::read(&config.engine, document.root())).map_err(stopped)?;
     let labels = labels_for(&review, shared.namespaces(), &config).await;
     let now = request.app_data::<Seconds>().map_or_else(|| Seconds::default().now(), Seconds::now);
-    let mut observe = |review: &Request<'_>, decision: &Decision| {
-        record_decision(shared, endpoint, review, decision, started);
-    };
     let answered = catch_unwind(AssertUnwindSafe(|| {
-        (shared.answer)(&config.engine, &review, endpoint, &now, &labels, &mut observe)
+        let decision = review.decide(&config.engine, endpoint, &now, &labels);
+        record_decision(shared, endpoint, &review.request, &decision, started);
+        (shared.respond)(&config.engine, &review.request, &decision)
     }));
     match answered {
         Ok(answer) => Ok(answer),

@@ -34,7 +34,7 @@ pub use cert_files::UnusableFiles;
 pub use log::{Log, LogFormat};
 pub use reload::{Reload, ReloadHooks, ReloadOutcome, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
-pub use settings::AnswerFn;
+pub use settings::RespondFn;
 pub use settings::{Certificates, Limits, Settings};
 pub use tls::TlsVersions;
 pub use trust::{check_bundle, check_server};
@@ -74,7 +74,7 @@ const RESERVED_DESCRIPTORS: usize = 64;
 #[derive(Debug)]
 struct SharedState {
     config: ReloadableConfig,
-    answer: AnswerFn,
+    respond: RespondFn,
     limits: Limits,
     limiter: Arc<LoadLimiter>,
     metrics: Arc<Metrics>,
@@ -197,7 +197,7 @@ impl Server {
             LoadLimiter::new(limits.max_in_flight, plan, metrics.in_flight.clone(), metrics.shed.clone());
         let shared = Arc::new(SharedState {
             config: ReloadableConfig::new(config.into(), reloader, metrics.clone()),
-            answer: settings.answer,
+            respond: settings.respond,
             limits,
             limiter: Arc::new(limiter),
             metrics,

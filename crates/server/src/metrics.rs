@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use tollgate_api::review::Operation;
 use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
@@ -129,6 +129,13 @@ pub(super) struct Metrics {
     pub(super) dropped_lines: Counter,
 }
 
+/// A metric that was made and registered.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub(super) fn new() -> Metrics {
         let mut registry = Registry::with_prefix("tollgate");
@@ -137,94 +144,74 @@ impl Metrics {
             ("rust_version", env!("CARGO_PKG_RUST_VERSION")),
         ]);
         registry.register("build", "Version of the running program", build);
+        let requests = registered(&mut registry, "requests", "Admission decisions");
         let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
-        let mut metrics = Metrics {
-            requests: Family::default(),
+        let help = "Time between receiving the headers of a request and sending its response";
+        registry.register("request_duration_seconds", help, durations.clone());
+        let metrics = Metrics {
+            requests,
             request_cells: std::iter::repeat_with(OnceLock::new).take(cells).collect(),
             durations: [duration(Endpoint::Validate), duration(Endpoint::Mutate)],
-            errors: Family::default(),
-            findings: Family::default(),
-            reloads: Family::default(),
-            reload_ok: Family::default(),
-            expiry: Family::default(),
-            policy_digest: Family::default(),
-            policy_reloads: Family::default(),
-            policy_reload_ok: Gauge::default(),
-            policy_loaded: Gauge::default(),
-            policies: Gauge::default(),
-            in_flight: Gauge::default(),
-            connections: Gauge::default(),
-            evicted: Counter::default(),
-            shed: Counter::default(),
-            panics: Counter::default(),
-            dropped_lines: Counter::default(),
-            registry: Registry::default(),
+            errors: registered(
+                &mut registry,
+                "http_errors",
+                "Requests without a decision, by HTTP status code",
+            ),
+            findings: registered(&mut registry, "findings", "Findings by rule and level"),
+            in_flight: registered(
+                &mut registry,
+                "in_flight",
+                "Requests that were received completely and are being processed",
+            ),
+            connections: registered(&mut registry, "connections", "Open TLS connections"),
+            evicted: registered(
+                &mut registry,
+                "connections_evicted",
+                "Connections that were closed because there were too many",
+            ),
+            shed: registered(
+                &mut registry,
+                "shed",
+                "Requests that were rejected because too many requests were in flight or the memory limit was reached",
+            ),
+            panics: registered(&mut registry, "panics", "Requests that caused a panic"),
+            dropped_lines: registered(&mut registry, "log_lines_dropped", "Log lines that were dropped"),
+            reloads: registered(&mut registry, "certificate_reloads", "Certificate reloads, by result"),
+            reload_ok: registered(
+                &mut registry,
+                "certificate_reload_ok",
+                "1 if the certificate in use matches the files on disk",
+            ),
+            expiry: registered(
+                &mut registry,
+                "certificate_expiry_timestamp_seconds",
+                "Expiry time of the certificate in use",
+            ),
+            policies: registered(&mut registry, "policies", "Number of policies in use"),
+            policy_digest: registered(
+                &mut registry,
+                "policy_info",
+                "Digest of the policies in use; replicas with the same digest use the same policies",
+            ),
+            policy_reloads: registered(&mut registry, "policy_reloads", "Policy reloads, by result"),
+            policy_reload_ok: registered(
+                &mut registry,
+                "policy_reload_ok",
+                "1 if the policies in use match the files on disk",
+            ),
+            policy_loaded: registered(
+                &mut registry,
+                "policy_last_success_timestamp_seconds",
+                "Time at which policies were last loaded successfully",
+            ),
+            registry,
         };
-        registry.register("requests", "Admission decisions", metrics.requests.clone());
         // A counter that appears with its first event hides that event from `increase`: errors are there from the start.
         for code in CODES {
             let _ = metrics.errors.get_or_create(&[("code", code)]);
         }
-        registry.register(
-            "request_duration_seconds",
-            "Time between receiving the headers of a request and sending its response",
-            durations,
-        );
-        registry.register(
-            "http_errors",
-            "Requests without a decision, by HTTP status code",
-            metrics.errors.clone(),
-        );
-        registry.register("findings", "Findings by rule and level", metrics.findings.clone());
-        registry.register(
-            "in_flight",
-            "Requests that were received completely and are being processed",
-            metrics.in_flight.clone(),
-        );
-        registry.register("connections", "Open TLS connections", metrics.connections.clone());
-        registry.register(
-            "connections_evicted",
-            "Connections that were closed because there were too many",
-            metrics.evicted.clone(),
-        );
-        registry.register(
-            "shed",
-            "Requests that were rejected because too many requests were in flight or the memory limit was reached",
-            metrics.shed.clone(),
-        );
-        registry.register("panics", "Requests that caused a panic", metrics.panics.clone());
-        registry.register("log_lines_dropped", "Log lines that were dropped", metrics.dropped_lines.clone());
-        registry.register("certificate_reloads", "Certificate reloads, by result", metrics.reloads.clone());
-        registry.register(
-            "certificate_reload_ok",
-            "1 if the certificate in use matches the files on disk",
-            metrics.reload_ok.clone(),
-        );
-        registry.register(
-            "certificate_expiry_timestamp_seconds",
-            "Expiry time of the certificate in use",
-            metrics.expiry.clone(),
-        );
-        registry.register("policies", "Number of policies in use", metrics.policies.clone());
-        registry.register(
-            "policy_info",
-            "Digest of the policies in use; replicas with the same digest use the same policies",
-            metrics.policy_digest.clone(),
-        );
-        registry.register("policy_reloads", "Policy reloads, by result", metrics.policy_reloads.clone());
-        registry.register(
-            "policy_reload_ok",
-            "1 if the policies in use match the files on disk",
-            metrics.policy_reload_ok.clone(),
-        );
-        registry.register(
-            "policy_last_success_timestamp_seconds",
-            "Time at which policies were last loaded successfully",
-            metrics.policy_loaded.clone(),
-        );
-        metrics.registry = registry;
         metrics
     }
 

@@ -6,17 +6,10 @@ use std::time::Duration;
 
 use super::TlsVersions;
 use tollgate_api::review::Request;
-use tollgate_engine::engine::{self, Decision, Endpoint, Engine, NamespaceLookup, Review};
+use tollgate_engine::engine::{Decision, Engine, respond};
 
-/// The function that answers a review which was read. Tests replace it with one that fails or is slow.
-pub type AnswerFn = fn(
-    &Engine,
-    &Review<'_>,
-    Endpoint,
-    &str,
-    &dyn NamespaceLookup,
-    &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Vec<u8>;
+/// The function that writes the answer to a request. Tests replace it with one that fails or is slow.
+pub type RespondFn = fn(&Engine, &Request<'_>, &Decision) -> Vec<u8>;
 
 /// Settings of the server.
 #[derive(Clone, Debug)]
@@ -43,8 +36,8 @@ pub struct Settings {
     pub max_connection_age: Duration,
     /// Interval of reloads without a directory event.
     pub reload_period: Duration,
-    /// The function that answers a review.
-    pub answer: AnswerFn,
+    /// The function that writes an answer.
+    pub respond: RespondFn,
 }
 
 impl Settings {
@@ -62,7 +55,7 @@ impl Settings {
             drain: Duration::from_secs(10),
             max_connection_age: Duration::from_mins(5),
             reload_period: Duration::from_mins(1),
-            answer: engine::answer,
+            respond: |engine, request, decision| respond(engine, request, decision).encode(),
         }
     }
 }

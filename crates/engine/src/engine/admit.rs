@@ -74,7 +74,8 @@ pub fn admit(
     let text = review_text(review);
     let document = parse_review(&text)?;
     let review = Review::read(engine, document.root())?;
-    Ok(answer(engine, &review, endpoint, now, namespaces, &mut |_, _| {}))
+    let decision = review.decide(engine, endpoint, now, namespaces);
+    Ok(respond(engine, &review.request, &decision).encode())
 }
 
 /// The text of a review. The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte
@@ -119,9 +120,11 @@ enum Subject<'r> {
 impl<'r> Review<'r> {
     /// Reads the request of a review.
     pub fn read(engine: &Engine, root: Value<'r>) -> Result<Review<'r>, BadReview> {
-        let request = Request::read(root)?;
-        let subject = Subject::of(engine, &request);
-        Ok(Review { request, subject })
+        Ok(Review::of(engine, Request::read(root)?))
+    }
+
+    fn of(engine: &Engine, request: Request<'r>) -> Review<'r> {
+        Review { request, subject: Subject::of(engine, &request) }
     }
 
     /// The namespace whose labels the decision depends on, if policies need labels.
@@ -129,6 +132,46 @@ impl<'r> Review<'r> {
         match self.subject {
             Subject::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
             Subject::NewerThanUs | Subject::Other | Subject::Mismatch(_) => None,
+        }
+    }
+
+    /// Decides about the request.
+    pub fn decide(
+        &self,
+        engine: &Engine,
+        endpoint: Endpoint,
+        now: &str,
+        namespaces: &dyn NamespaceLookup,
+    ) -> Decision {
+        let request = &self.request;
+        let namespace = match &self.subject {
+            Subject::Checked { namespace } => *namespace,
+            Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
+            Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
+                return Decision { verdict: engine.refused((**finding).clone()), ..Decision::admitted() };
+            }
+            Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
+        };
+        let admission = Attributes {
+            operation: request.operation,
+            subresource: request.sub_resource,
+            object: request.object,
+            old_object: request.old_object,
+            namespace: request.namespace,
+            user: request.user,
+            now: now.into(),
+        };
+        let labels = namespaces.labels(namespace);
+        let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
+        let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
+        match endpoint {
+            Endpoint::Validate => {
+                Decision { verdict: engine.validate_from(&admission, labels, Source::Review), ..decided }
+            }
+            Endpoint::Mutate => {
+                let Mutation { edits, put_back } = engine.mutate(&admission, labels);
+                Decision { edits, put_back, ..decided }
+            }
         }
     }
 }
@@ -156,21 +199,6 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// Answers a review that was read. Shows the request and the decision to `observe`, which counts and logs.
-pub fn answer(
-    engine: &Engine,
-    review: &Review<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-    observe: &mut dyn FnMut(&Request<'_>, &Decision),
-) -> Vec<u8> {
-    let Review { request, subject } = review;
-    let decision = decide_about(engine, request, subject, endpoint, now, namespaces);
-    observe(request, &decision);
-    respond(engine, request, &decision).encode()
-}
-
 /// Decides about one request.
 pub fn decide(
     engine: &Engine,
@@ -179,44 +207,5 @@ pub fn decide(
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Decision {
-    decide_about(engine, request, &Subject::of(engine, request), endpoint, now, namespaces)
-}
-
-fn decide_about(
-    engine: &Engine,
-    request: &Request<'_>,
-    subject: &Subject<'_>,
-    endpoint: Endpoint,
-    now: &str,
-    namespaces: &dyn NamespaceLookup,
-) -> Decision {
-    let namespace = match subject {
-        Subject::Checked { namespace } => *namespace,
-        Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
-        Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
-            return Decision { verdict: engine.refused((**finding).clone()), ..Decision::admitted() };
-        }
-        Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
-    };
-    let admission = Attributes {
-        operation: request.operation,
-        subresource: request.sub_resource,
-        object: request.object,
-        old_object: request.old_object,
-        namespace: request.namespace,
-        user: request.user,
-        now: now.into(),
-    };
-    let labels = namespaces.labels(namespace);
-    let uses_labels = || !namespace.is_empty() && engine.policies.needs_labels();
-    let decided = Decision { age: namespaces.age().filter(|_| uses_labels()), ..Decision::admitted() };
-    match endpoint {
-        Endpoint::Validate => {
-            Decision { verdict: engine.validate_from(&admission, labels, Source::Review), ..decided }
-        }
-        Endpoint::Mutate => {
-            let Mutation { edits, put_back } = engine.mutate(&admission, labels);
-            Decision { edits, put_back, ..decided }
-        }
-    }
+    Review::of(engine, *request).decide(engine, endpoint, now, namespaces)
 }
