@@ -121,7 +121,7 @@ fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
         }
         "rules" | "rule" => {
             let origins = Origin::ALL.iter().map(|origin| listed(origin.name()));
-            origins.chain(rules::all().map(|rule| listed(rule.id.0))).collect()
+            origins.chain(rules::all().map(|rule| listed(rule.id))).collect()
         }
         _ => {
             let values = arg.get_possible_values();
