@@ -8,6 +8,6 @@ static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// The page about a rule; empty if there is none.
 pub fn page(rule: RuleId) -> &'static str {
-    let found = PAGES.binary_search_by_key(&rule.0, |(name, _)| name).ok();
+    let found = PAGES.binary_search_by_key(&rule.id, |(name, _)| name).ok();
     found.and_then(|index| PAGES.get(index)).map_or("", |(_, text)| text)
 }

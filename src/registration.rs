@@ -80,7 +80,7 @@ impl WebhookEntries {
 
     /// Those that an engine needs.
     pub(crate) fn needed_by(engine: &Engine) -> WebhookEntries {
-        let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule.id));
+        let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule));
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
         let enforced = enabled(Origin::Policy);
         let policies = &engine.policies;

@@ -30,7 +30,7 @@ use crate::report::Format;
 use reporter::AuditReporter;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::rules::impact_rule::TAINT_RULE_IMPACT;
+use tollgate_engine::rules::table::TAINT_RULE_IMPACT;
 
 /// Check all stored objects in a cluster or dump against the release of the cluster or another release
 #[derive(Debug, clap::Args)]

@@ -25,7 +25,8 @@ use tollgate_engine::engine::{
     Attributes, ClaimsAround, Diagnostic, Engine, KnownClaims, NamespaceLookup as _, Namespaces, Verdict,
 };
 use tollgate_engine::policy::{self, PolicyError};
-use tollgate_engine::rules::input::{DUPLICATE_KEY, duplicate_key_of_list};
+use tollgate_engine::rules::input::duplicate_key_of_list;
+use tollgate_engine::rules::table::DUPLICATE_KEY;
 use tollgate_engine::rules::{Level, Origin};
 
 /// How a text came to be checked.

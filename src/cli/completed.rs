@@ -47,7 +47,7 @@ pub(super) fn profiles() -> Vec<&'static str> {
 
 /// Origins and ids of rules.
 pub(super) fn rules_and_origins() -> Vec<&'static str> {
-    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id.0)).collect()
+    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }
 
 /// `default`, `all`, and every feature gate switched on or off.

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn shells_complete_rules_profiles_formats_origins_and_gates() {
-        let mut names: Vec<String> = rules::all().map(|rule| rule.id.0.to_owned()).collect();
+        let mut names: Vec<String> = rules::all().map(|rule| rule.id.to_owned()).collect();
         names.extend(profile::ALL.iter().map(|profile| profile.name.to_owned()));
         names.extend(Format::ALL.map(|format| format.name().to_owned()));
         names.extend(Origin::ALL.map(|origin| origin.name().to_owned()));

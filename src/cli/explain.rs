@@ -32,9 +32,9 @@ impl Arguments {
             None => list(|_| true, console.styled),
             Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
                 (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
-                    render::render(page(rule.id), Style { width: terminal_width(), styled: console.styled })
+                    render::render(page(rule), Style { width: terminal_width(), styled: console.styled })
                 }
-                (Some(rule), _) => page(rule.id).to_owned(),
+                (Some(rule), _) => page(rule).to_owned(),
                 (None, Some(origin)) => list(|rule| rule.origin == origin, console.styled),
                 (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
             },
@@ -52,10 +52,10 @@ fn list(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
         .filter(|rule| is_wanted(rule))
         .map(|rule| {
             vec![
-                rule.id.0.to_owned(),
+                rule.id.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                render::inline(&about(page(rule.id)), Style { width: 0, styled }),
+                render::inline(&about(page(rule)), Style { width: 0, styled }),
             ]
         })
         .collect();

@@ -25,6 +25,7 @@ use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_engine::defaults::Edit;
 use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
 use tollgate_engine::rules::RuleSet;
+use tollgate_engine::rules::table::POLICY_LOOKUP;
 use tollgate_formats::sanitize;
 
 /// Print manifests with defaults filled in
@@ -227,7 +228,7 @@ impl Mutator<'_> {
         finding.at = item.within(std::mem::take(&mut finding.at));
         let location = document.locate(lines, &finding.at, finding.on_key);
         let (line, column) = (location.line, location.column);
-        let how = if finding.rule.0 == "policy-lookup" { "; pass --namespaces FILE" } else { "" };
+        let how = if finding.rule == POLICY_LOOKUP { "; pass --namespaces FILE" } else { "" };
         self.tally.unreadable += 1;
         let why = finding.message_in(MessageStyle::Plain);
         self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {why}{how}"));

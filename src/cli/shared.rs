@@ -105,7 +105,7 @@ impl ExitArgs {
 pub(super) fn no_such_rule(word: &str) -> String {
     let mut names: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
     let origins = names.join(", ");
-    names.extend(rules::all().map(|rule| rule.id.0));
+    names.extend(rules::all().map(|rule| rule.id));
     let hint = did_you_mean(word, &names);
     format!(
         "unknown rule or origin `{word}`{hint}; use a rule ID or one of the origins ({origins}); `tollgate explain` lists all rules"

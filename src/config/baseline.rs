@@ -61,7 +61,7 @@ impl FindingKey {
             namespace: object.namespace.to_owned(),
             name: object.name.to_owned(),
             field: without_indexes(&located.diagnostic.finding.at),
-            rule: located.diagnostic.finding.rule.0.to_owned(),
+            rule: located.diagnostic.finding.rule.id.to_owned(),
         }
     }
 }
@@ -214,7 +214,7 @@ impl KnownFindings {
 
     /// How many of the known findings, of rules that ran, are not there any more.
     pub(crate) fn stale(&self, rules: &RuleSet) -> usize {
-        let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule.id));
+        let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule));
         let left = self.left.iter().filter(|(key, _)| !self.is_new && has_run(&key.rule));
         left.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }

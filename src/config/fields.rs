@@ -83,7 +83,7 @@ static OBJECT: Struct = Struct {
 };
 
 fn level_names() -> Vec<&'static str> {
-    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id.0)).collect()
+    Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }
 
 fn gate_names() -> Vec<&'static str> {

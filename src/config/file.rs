@@ -12,7 +12,7 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_engine::policy::{document_errors, glob_matches};
-use tollgate_engine::rules::{Origin, Rule};
+use tollgate_engine::rules::{self, Origin, Rule};
 
 /// A value and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -275,7 +275,7 @@ fn lowers(target: LevelTarget, setting: LevelSetting) -> bool {
     match target {
         LevelTarget::Rule(rule) => rule.origin != Origin::Lint && is_lowered(rule),
         LevelTarget::Origin(Origin::Lint) => false,
-        LevelTarget::Origin(origin) => Rule::all().filter(|rule| rule.origin == origin).any(is_lowered),
+        LevelTarget::Origin(origin) => rules::all().filter(|rule| rule.origin == origin).any(is_lowered),
     }
 }
 

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_document::finding::{LEFT_OUT, RuleId};
+use tollgate_document::finding::RuleId;
 use tollgate_engine::engine::Diagnostic;
-use tollgate_engine::rules::{self, Level, Origin, Rule};
+use tollgate_engine::rules::table::FINDINGS_LEFT_OUT;
+use tollgate_engine::rules::{self, Level, Origin};
 
 /// The level that a rule is set to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -48,7 +49,7 @@ impl LevelSetting {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LevelTarget {
     /// One rule.
-    Rule(&'static Rule),
+    Rule(RuleId),
     /// All rules of an origin.
     Origin(Origin),
 }
@@ -63,7 +64,7 @@ impl LevelTarget {
     /// `blanket-toleration`, `lint`
     pub(crate) fn name(self) -> &'static str {
         match self {
-            LevelTarget::Rule(rule) => rule.id.0,
+            LevelTarget::Rule(rule) => rule.id,
             LevelTarget::Origin(origin) => origin.name(),
         }
     }
@@ -80,7 +81,7 @@ impl Levels {
     /// Sets a level; a later one for the same target replaces it.
     pub(crate) fn set(&mut self, target: LevelTarget, setting: LevelSetting) {
         match target {
-            LevelTarget::Rule(rule) => _ = self.rules.insert(rule.id, setting),
+            LevelTarget::Rule(rule) => _ = self.rules.insert(rule, setting),
             LevelTarget::Origin(origin) => _ = self.origins.insert(origin, setting),
         }
     }
@@ -99,7 +100,7 @@ impl Levels {
     /// What is set for a target itself.
     pub(crate) fn setting(&self, target: LevelTarget) -> Option<LevelSetting> {
         match target {
-            LevelTarget::Rule(rule) => self.rules.get(&rule.id),
+            LevelTarget::Rule(rule) => self.rules.get(&rule),
             LevelTarget::Origin(origin) => self.origins.get(&origin),
         }
         .copied()
@@ -108,7 +109,7 @@ impl Levels {
     /// Everything that is set, by name.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, LevelSetting)> {
         let origins = self.origins.iter().map(|(origin, setting)| (origin.name(), *setting));
-        origins.chain(self.rules.iter().map(|(rule, setting)| (rule.0, *setting)))
+        origins.chain(self.rules.iter().map(|(rule, setting)| (rule.id, *setting)))
     }
 
     /// The level that is set for a rule.
@@ -118,7 +119,7 @@ impl Levels {
 
     /// Sets the level of a diagnostic; false if it is not to be reported.
     pub(crate) fn apply(&self, diagnostic: &mut Diagnostic) -> bool {
-        let setting = if diagnostic.finding.rule == LEFT_OUT {
+        let setting = if diagnostic.finding.rule == FINDINGS_LEFT_OUT {
             self.of_left_out(diagnostic.level)
         } else {
             self.of(diagnostic.finding.rule, diagnostic.origin)
@@ -135,7 +136,7 @@ impl Levels {
 
     /// Findings that were left out may be of any rule: a denied one must not hide among them, so one `deny` is enough.
     fn of_left_out(&self, level: Level) -> Option<LevelSetting> {
-        let named = self.rules.get(&LEFT_OUT).copied();
+        let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());
         named.or_else(|| {
             (level == Level::Warn && all.any(|setting| *setting == LevelSetting::Deny))
@@ -147,7 +148,7 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::LevelSetting::{self, Allow, Deny, Warn};
-    use super::{LevelTarget, Levels};
+    use super::{FINDINGS_LEFT_OUT, LevelTarget, Levels};
     use tollgate_document::field::FieldPath;
     use tollgate_document::finding::{BadValue, ErrorType, Finding};
     use tollgate_engine::engine::Diagnostic;
@@ -166,8 +167,7 @@ mod tests {
     /// What becomes of a finding of a rule.
     fn level(levels: &Levels, rule: &str) -> Option<Level> {
         let rule = rules::find(rule).unwrap();
-        let finding =
-            Finding::new(rule.id, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");
+        let finding = Finding::new(rule, FieldPath::default(), ErrorType::Invalid, BadValue::Omitted, "odd");
         let mut diagnostic =
             Diagnostic { finding, origin: rule.origin, level: rule.level, profiles: vec![], policy: None };
         levels.apply(&mut diagnostic).then_some(diagnostic.level)
@@ -193,7 +193,7 @@ mod tests {
     fn what_was_left_out_is_lowered_only_by_its_own_name() {
         let left_out = |list: Given<'_>, counted| {
             let mut finding = Diagnostic {
-                finding: Finding::left_out(7),
+                finding: Finding::left_out(FINDINGS_LEFT_OUT, 7),
                 origin: rules::Origin::Upstream,
                 level: counted,
                 profiles: vec![],

@@ -13,28 +13,13 @@ use tollgate_document::field::FieldPath;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_document::source::{Lines, comments};
 use tollgate_engine::engine::Diagnostic;
-use tollgate_engine::rules::suppression::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
-use tollgate_engine::rules::{self, Level, Origin, RuleSet};
+use tollgate_engine::rules::table::{INVALID_SUPPRESSION, UNUSED_SUPPRESSION};
+use tollgate_engine::rules::{self, DependsOn, Origin, RuleSet};
 
 /// What the comments begin with.
 const MARK: &str = "tollgate:";
 /// How they are written.
 const FORM: &str = "write `# tollgate: allow(RULE) reason`";
-/// Lints that depend on more than the text (release, gates, other files, state of the cluster, time): another run may find them.
-const DEPENDENT: [&str; 11] = [
-    "admin-access-unchecked",
-    "claim-in-other-namespace",
-    "draft-only-field",
-    "dropped-field",
-    "future-time-added",
-    "removed-selector-field",
-    "rule-takes-effect",
-    "rule-without-effect",
-    "soon-removed-version",
-    "taint-rule-impact",
-    "version-off-by-default",
-];
-
 /// The suppressions of a text.
 #[derive(Debug, Default)]
 pub struct Suppressions {
@@ -135,7 +120,7 @@ impl Suppressions {
 
     fn reason(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
         let rule = located.diagnostic.finding.rule;
-        if located.diagnostic.origin != Origin::Lint {
+        if !rule.is_suppressible {
             return None;
         }
         let on_line = self.by_line.get(&(located.location.line, rule));
@@ -169,11 +154,12 @@ impl Suppressions {
                 report(INVALID_SUPPRESSION, fault);
             }
             let unused = suppression.names.iter().filter(|name| !name.is_used && rules.has(name.rule));
-            for name in unused.filter(|name| !DEPENDENT.contains(&name.rule.0)) {
+            // What depends on more than the text may be found by another run.
+            for name in unused.filter(|name| name.rule.depends_on == DependsOn::Text) {
                 let fault = Fault {
                     bytes: name.bytes.clone(),
                     kind: ErrorType::NotFound,
-                    value: name.rule.0.to_owned(),
+                    value: name.rule.id.to_owned(),
                     detail: format!(
                         "this comment suppresses nothing, because {} reports no finding here",
                         name.rule
@@ -207,8 +193,8 @@ fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static 
     finding.help = fault.help.clone().map(Into::into);
     let diagnostic = Diagnostic {
         finding,
-        origin: Origin::Lint,
-        level: Level::Warn,
+        origin: rule.origin,
+        level: rule.level,
         profiles: profiles.to_vec(),
         policy: None,
     };
@@ -272,7 +258,7 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
         return Err((format!("`{name}` is an origin; a suppression must name rules"), lists));
     }
     let Some(rule) = rules::find(name) else {
-        let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id.0);
+        let lints = rules::all().filter(|rule| rule.origin == Origin::Lint).map(|rule| rule.id);
         let help = tollgate_engine::policy::near(lints, name)
             .map_or(lists, |near| format!("did you mean `{near}`?"));
         return Err((format!("`{}` is not a rule", tollgate_formats::gofmt::head(name, 64)), help));
@@ -281,11 +267,11 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
         let detail = format!("only lints can be suppressed; {name} has origin {}", rule.origin.name());
         return Err((detail, format!("use `--allow {name}` on the command line")));
     }
-    if [UNUSED_SUPPRESSION, INVALID_SUPPRESSION].contains(&rule.id) {
+    if !rule.is_suppressible {
         let help = format!("set `{name}: allow` in `levels` of .tollgate.yaml");
         return Err(("findings about suppressions cannot be suppressed".to_owned(), help));
     }
-    Ok(rule.id)
+    Ok(rule)
 }
 
 /// For each line the next one, itself included, that is neither blank nor a comment. A separator counts as blank if

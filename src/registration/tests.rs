@@ -10,8 +10,8 @@ use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::source;
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
 use tollgate_engine::policy::{PolicyFile, PolicySet, evaluate};
-use tollgate_engine::rules::server_defaults;
-use tollgate_engine::rules::{Origin, RuleSet};
+use tollgate_engine::rules::table::RULE_TAKES_EFFECT;
+use tollgate_engine::rules::{DependsOn, Origin, RuleSet};
 
 /// An entry of a configuration: which requests it is sent.
 struct WebhookEntry {
@@ -232,7 +232,9 @@ fn depth(value: Value<'_>) -> usize {
 
 /// What the API server says by itself never reaches a webhook, and what it does not serve is reported of files only.
 fn is_ours(diagnostic: &Diagnostic) -> bool {
-    let is_of_files = server_defaults::RULES.iter().any(|rule| rule.id == diagnostic.finding.rule);
+    let rule = diagnostic.finding.rule;
+    let is_of_files =
+        matches!(rule.depends_on, DependsOn::Server | DependsOn::Drafts) || rule == RULE_TAKES_EFFECT;
     [Origin::Documented, Origin::Lint, Origin::Policy].contains(&diagnostic.origin) && !is_of_files
 }
 

@@ -6,10 +6,8 @@
 
 use super::LocatedFinding;
 use tollgate_api::conform::suggest::and_list;
+use tollgate_engine::rules::table::{REQUEST_SHAPE, UNKNOWN_FIELD};
 
-/// Which rules report the cause and what follows from it.
-const CAUSE: &str = "request-shape";
-const CONSEQUENCE: &str = "unknown-field";
 /// How the help of an unknown field begins that is known inside of `exactly`.
 const BELONGS_INSIDE: &str = "since v1beta2, the fields of a request are in `exactly`";
 
@@ -46,7 +44,7 @@ pub(super) fn consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Op
 
 fn follows(finding: &LocatedFinding, cause: &LocatedFinding) -> bool {
     let (one, other) = (&finding.diagnostic, &cause.diagnostic);
-    let is_pair = one.finding.rule.0 == CONSEQUENCE && other.finding.rule.0 == CAUSE;
+    let is_pair = one.finding.rule == UNKNOWN_FIELD && other.finding.rule == REQUEST_SHAPE;
     let is_moved = || one.finding.help.as_deref().is_some_and(|help| help.starts_with(BELONGS_INSIDE));
     let is_inside = || {
         let (field, request) = (one.finding.field(), other.finding.field());

@@ -36,7 +36,7 @@ impl ReportWriter for Writer {
             };
             let finding = &located.diagnostic.finding;
             let place = place(entry.file, located.location.line, located.location.column, report);
-            let label = label(level, finding.rule.0, report);
+            let label = label(level, finding.rule.id, report);
             _ = write!(out, "{place} {label} {}", sanitize::line(&message(&located.diagnostic)));
             if let Some(help) = &finding.help {
                 _ = write!(out, " (help: {})", sanitize::line(help));

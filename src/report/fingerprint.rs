@@ -19,7 +19,7 @@ pub(super) fn of_finding(entry: &DocumentResult<'_>, located: &LocatedFinding) -
     let message = located.diagnostic.to_string();
     of_parts(&[
         entry.file,
-        finding.rule.0,
+        finding.rule.id,
         entry.kind,
         entry.namespace,
         entry.name,

@@ -58,8 +58,8 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFin
     if let Some(profiles) = profiles_of(located, report) {
         _ = write!(text, "\nprofiles: {profiles}");
     }
-    _ = write!(text, "\ndocs: {}", docs_url(diagnostic.finding.rule.0));
-    _ = writeln!(out, ",title={}::{}", property(diagnostic.finding.rule.0), data(&text));
+    _ = write!(text, "\ndocs: {}", docs_url(diagnostic.finding.rule.id));
+    _ = writeln!(out, ",title={}::{}", property(diagnostic.finding.rule.id), data(&text));
 }
 
 fn data(text: &str) -> String {

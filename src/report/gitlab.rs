@@ -78,7 +78,7 @@ impl ReportWriter for Writer {
             let issue = Issue {
                 fingerprint: fingerprint::of_finding(entry, located),
                 r#type: "issue",
-                check_name: finding.rule.0,
+                check_name: finding.rule.id,
                 description: &description,
                 severity: severity(located.diagnostic.level),
                 content: Some(Content { body: body(located) }),
@@ -136,6 +136,6 @@ fn severity(level: Level) -> &'static str {
 
 /// Releases and page, as Markdown.
 fn body(located: &LocatedFinding) -> String {
-    let (rule, profiles) = (located.diagnostic.finding.rule.0, located.diagnostic.profiles.join(", "));
+    let (rule, profiles) = (located.diagnostic.finding.rule.id, located.diagnostic.profiles.join(", "));
     format!("Profiles: {profiles}\n\nDocumentation: [{rule}]({})", docs_url(rule))
 }

@@ -170,7 +170,7 @@ fn located(located: &LocatedFinding) -> Finding<'_> {
 fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) -> Finding<'a> {
     let finding = &diagnostic.finding;
     Finding {
-        rule: finding.rule.0,
+        rule: finding.rule.id,
         origin: diagnostic.origin.name(),
         level: diagnostic.level.name(),
         r#type: finding.kind.cause(),
@@ -182,7 +182,7 @@ fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) ->
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
         help: finding.help.as_deref(),
-        docs: docs_url(finding.rule.0),
+        docs: docs_url(finding.rule.id),
         position: location.map(position),
         fix: None,
     }

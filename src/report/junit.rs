@@ -43,7 +43,7 @@ impl ReportWriter for Writer {
                 if let Some(profiles) = profiles_of(located, report) {
                     _ = writeln!(text, "  profiles: {profiles}");
                 }
-                _ = writeln!(text, "  docs: {}", docs_url(finding.rule.0));
+                _ = writeln!(text, "  docs: {}", docs_url(finding.rule.id));
             }
             text
         };
@@ -61,7 +61,7 @@ impl ReportWriter for Writer {
             (DocumentStatus::Invalid, _) => {
                 let first = entry.findings.iter().find(|located| located.diagnostic.level == Level::Deny);
                 let (rule, first) = first.map_or(("", String::new()), |located| {
-                    (located.diagnostic.finding.rule.0, message(&located.diagnostic))
+                    (located.diagnostic.finding.rule.id, message(&located.diagnostic))
                 });
                 let (first, denied) = (escape(&first), escape(&denied));
                 _ = writeln!(out, "      <failure type=\"{rule}\" message=\"{first}\">{denied}</failure>");

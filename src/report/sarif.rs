@@ -15,7 +15,7 @@ use super::{
 };
 use crate::pages::page;
 use tollgate_document::source::{InputError, TextFix};
-use tollgate_engine::rules::{self, Level, Rule};
+use tollgate_engine::rules::{self, Level, RuleId};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// Not a rule of ours, but every result needs one.
@@ -200,8 +200,8 @@ impl ReportWriter for Writer {
             push(
                 out,
                 &SarifResult {
-                    rule_id: finding.rule.0,
-                    rule_index: index(finding.rule.0),
+                    rule_id: finding.rule.id,
+                    rule_index: finding.rule.number,
                     level: level(located.diagnostic.level),
                     message: Message { text: &text },
                     locations: [location_of(located, artifact())],
@@ -222,14 +222,14 @@ impl ReportWriter for Writer {
     }
 }
 
-fn describe(rule: &Rule) -> String {
-    let about = about(page(rule.id));
-    let about = if about.is_empty() { rule.id.0 } else { &about };
+fn describe(rule: RuleId) -> String {
+    let about = about(page(rule));
+    let about = if about.is_empty() { rule.id } else { &about };
     encode(&ReportingDescriptor {
-        id: rule.id.0,
+        id: rule.id,
         short_description: Message { text: about },
-        help_uri: Some(docs_url(rule.id.0)),
-        help: MultiformatMessage { text: page(rule.id), markdown: page(rule.id) },
+        help_uri: Some(docs_url(rule.id)),
+        help: MultiformatMessage { text: page(rule), markdown: page(rule) },
         default_configuration: DefaultConfiguration { level: level(rule.level) },
         properties: RuleProperties { tags: [rule.origin.name()] },
     })
@@ -261,8 +261,9 @@ fn unreadable(error: &InputError, artifact: ArtifactLocation) -> SarifResult<'_>
     });
     let physical_location = PhysicalLocation { artifact_location: artifact, region };
     SarifResult {
+        // It comes after all rules.
         rule_id: UNREADABLE,
-        rule_index: index(UNREADABLE),
+        rule_index: rules::all().count(),
         level: "error",
         message: Message { text: &error.message },
         locations: [Location { physical_location, logical_locations: Vec::new() }],
@@ -321,11 +322,6 @@ fn fix(fix: &TextFix, artifact_location: ArtifactLocation) -> Fix<'_> {
         artifact_changes: [ArtifactChange { artifact_location, replacements: replacements.collect() }],
         properties: FixProperties { applicability: fix.applicability.name() },
     }
-}
-
-/// Position in the list of rules; the one that is not ours comes last.
-fn index(id: &str) -> usize {
-    rules::all().position(|rule| rule.id.0 == id).unwrap_or_else(|| rules::all().count())
 }
 
 fn level(level: Level) -> &'static str {

@@ -36,7 +36,7 @@ impl Statistics {
         }
         for located in entry.findings {
             let (origin, level): (Origin, Level) = (located.diagnostic.origin, located.diagnostic.level);
-            let key = (located.diagnostic.finding.rule.0, origin.name(), level.name());
+            let key = (located.diagnostic.finding.rule.id, origin.name(), level.name());
             *self.counts.entry(key).or_default() += 1;
         }
     }

@@ -90,7 +90,7 @@ fn finding(
     let title =
         printable(&policy.as_ref().map_or_else(|| message(diagnostic), |policy| policy.title.clone()));
     let line = SnippetLine::around(entry.text, located.location.line, &located.location.shown);
-    let group = Group::with_title(severity.primary_title(title).id(finding.rule.0));
+    let group = Group::with_title(severity.primary_title(title).id(finding.rule.id));
     let mut group = line.show(group, AnnotationKind::Primary, entry.file, located.location.column);
     for also in &located.also {
         let line = SnippetLine::around(entry.text, also.line, &also.shown);

@@ -256,11 +256,11 @@ fn labels_select_and_a_missing_answer_is_an_error() {
     let engine = engine(&policy("p", "{match: {namespaceSelector: {matchLabels: {team: ml}}}, allow: []}"));
     let object = claim("a", DEGRADED);
     let unknown = judge(&engine, &object);
-    assert_eq!(unknown[0].finding.rule.0, "policy-lookup");
+    assert_eq!(unknown[0].finding.rule.id, "policy-lookup");
     assert_eq!(unknown[0].level, Level::Deny);
     assert!(Ask { labels: Some("{}"), ..Ask::about(&object) }.of(&engine).is_empty());
     let known = Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine);
-    assert_eq!(known[0].finding.rule.0, "policy-toleration");
+    assert_eq!(known[0].finding.rule.id, "policy-toleration");
 }
 
 fn patched(engine: &Engine, object: &str) -> String {
@@ -545,7 +545,7 @@ fn namespaces_are_looked_at_only_where_they_are_known() {
     let spec = "{validations: [{expression: \"namespaceObject.metadata.labels.team == 'ml'\"}]}";
     let engine = engine(&policy("p", spec));
     let object = claim("a", "");
-    assert_eq!(judge(&engine, &object)[0].finding.rule.0, "policy-lookup");
+    assert_eq!(judge(&engine, &object)[0].finding.rule.id, "policy-lookup");
     assert!(Ask { labels: Some(r#"{"team":"ml"}"#), ..Ask::about(&object) }.of(&engine).is_empty());
     let other = Ask { labels: Some(r#"{"team":"x"}"#), ..Ask::about(&object) }.of(&engine);
     assert_eq!(other[0].finding.kind, tollgate_document::finding::ErrorType::Forbidden);

@@ -309,7 +309,7 @@ proptest! {
                 let engine = engine(&[Profile::named(profile).expect("a profile")]);
                 // Which versions are served by default, and how long, is the one thing in which they differ.
                 let of_versions = ["soon-removed-version", "version-off-by-default"];
-                let is_shared = |found: &&tollgate_engine::engine::Diagnostic| !of_versions.contains(&found.finding.rule.0);
+                let is_shared = |found: &&tollgate_engine::engine::Diagnostic| !of_versions.contains(&found.finding.rule.id);
                 let verdict = engine.validate(&attributes(doc.root()), Labels::Unknown);
                 verdict.findings().iter().filter(is_shared).map(|diagnostic| {
                     let field = diagnostic.finding.field().replace(".exactly", "");
@@ -366,7 +366,7 @@ fn a_fault_that_was_stored_excuses_no_other_device() {
     let doc = doc::parse(&case).expect("JSON");
     let verdict = engine(&[Profile::named("1.36").expect("a profile")])
         .validate(&attributes(doc.root()), Labels::Unknown);
-    let keys = verdict.findings().iter().filter(|diagnostic| diagnostic.finding.rule.0 == "taint-key");
+    let keys = verdict.findings().iter().filter(|diagnostic| diagnostic.finding.rule.id == "taint-key");
     let places: Vec<String> = keys.map(|diagnostic| diagnostic.finding.field()).collect();
     assert_eq!(places, ["spec.devices[1].taints[0].key"]);
 }

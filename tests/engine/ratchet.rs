@@ -36,7 +36,7 @@ fn told(origins: &str, spec_of_old: &str, spec_of_new: &str) -> Vec<&'static str
         },
         Labels::Unknown,
     );
-    verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.0).collect()
+    verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.id).collect()
 }
 
 fn entry(device: &str, more: &str) -> String {

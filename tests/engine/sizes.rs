@@ -26,7 +26,7 @@ fn broken(profile: &'static Profile, text: &str) -> Vec<&'static str> {
         },
         Labels::Unknown,
     );
-    let rules = verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.0);
+    let rules = verdict.findings().iter().map(|diagnostic| diagnostic.finding.rule.id);
     rules.filter(|rule| ["opaque-parameters", "oversized-taint-data"].contains(rule)).collect()
 }
 

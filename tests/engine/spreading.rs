@@ -207,14 +207,14 @@ fn damage_control_does_not_carry_other_changes_through() {
     assert!(admits(&engine, Some(&old), &with("None", r#","data":1,"description":"broken""#)));
     assert!(admits(&engine, Some(&old), &with("None", r#","data":"right""#)));
     let found = judged(&engine, Some(&old), &with("None", r#","data":2"#));
-    assert_eq!(found.iter().map(|one| one.finding.rule.0).collect::<Vec<_>>(), ["policy-taint-data"]);
+    assert_eq!(found.iter().map(|one| one.finding.rule.id).collect::<Vec<_>>(), ["policy-taint-data"]);
 }
 
 #[test]
 fn limits_of_the_documentation_and_lints_do_not_spread_either() {
     let engine = engine("documented,lint", &policy("TaintPolicy", "{}"));
     let rules = |old: &str, new: &str| -> Vec<&str> {
-        judged(&engine, Some(old), new).iter().map(|one| one.finding.rule.0).collect()
+        judged(&engine, Some(old), new).iter().map(|one| one.finding.rule.id).collect()
     };
     let long = format!(r#","description":"{}""#, "x".repeat(2000));
     let with = |selector: &str, effect: &str, more: &str| {

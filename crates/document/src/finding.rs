@@ -9,26 +9,18 @@
 mod budget;
 mod fix;
 mod message;
+mod rule;
 
-pub use budget::{FindingBudget, Findings, LEFT_OUT};
+pub use budget::{FindingBudget, Findings};
 pub use fix::is_taint;
 pub use fix::{Applicability, Edit, Fix, NewValue};
 pub use message::MessageStyle;
+pub use rule::{DependsOn, Level, Origin, Rule, RuleId, Tag};
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::field::FieldPath;
-
-/// A rule's stable name: `taint-effect`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct RuleId(pub &'static str);
-
-impl fmt::Display for RuleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 /// Kinds of fault, those of the Kubernetes API.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -150,6 +142,13 @@ impl BadValue {
     /// A count of items.
     pub fn count(n: usize) -> BadValue {
         BadValue::Int(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+/// A plain Go string.
+impl From<&str> for BadValue {
+    fn from(text: &str) -> BadValue {
+        BadValue::str(text)
     }
 }
 

@@ -38,12 +38,11 @@ use std::sync::Arc;
 use crate::admission::{AdminAccess, Context, DecodedAttributes};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
-use crate::rules::impact_rule::TAINT_RULE_IMPACT;
 use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
+use crate::rules::table::{ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
 use checked_expressions::CheckedExpressions;
-use diagnostic::origin_and_level;
 use left_out::LeftOut;
 use tollgate_api::conform::DecodeError;
 use tollgate_api::convert::reshaped;
@@ -54,9 +53,6 @@ use tollgate_document::doc::{Change, Doc, Name, apply};
 use tollgate_document::finding::{Finding, FindingBudget, Findings, RuleId};
 
 const KIND: Name = Name::of("kind");
-
-/// The warning that admin access could not be judged.
-const UNCHECKED: RuleId = RuleId("admin-access-unchecked");
 
 /// A compiled engine: which profiles, which rules.
 #[derive(Clone, Debug)]
@@ -277,7 +273,7 @@ impl Engine {
         for ((level, origin), count) in left_out.0 {
             let profiles = self.profiles.iter().map(|profile| profile.name).collect();
             merged.push(Diagnostic {
-                finding: Finding::left_out(count),
+                finding: Finding::left_out(FINDINGS_LEFT_OUT, count),
                 origin,
                 level,
                 profiles,
@@ -427,7 +423,7 @@ impl Engine {
             Labels::Known(_) => AdminAccess::Refused,
             // Somebody must speak: where the warning is not wanted, the server's rule does, as for a namespace
             // without the label.
-            Labels::Unknown if self.exact || !self.rules.has(UNCHECKED) => AdminAccess::Refused,
+            Labels::Unknown if self.exact || !self.rules.has(ADMIN_ACCESS_UNCHECKED) => AdminAccess::Refused,
             Labels::Unknown => AdminAccess::Unknown,
         }
     }
@@ -448,9 +444,9 @@ impl Engine {
                 Some(last) if last.profiles.contains(&profile) => {}
                 Some(last) => fixes::join(last, &finding, profile),
                 None => {
-                    let (origin, level) = origin_and_level(finding.rule);
+                    let origin = finding.rule.origin;
                     let (level, policy) =
-                        ground.map_or((level, None), |(level, policy)| (level, Some(policy)));
+                        ground.map_or((finding.rule.level, None), |(level, policy)| (level, Some(policy)));
                     merged.push(Diagnostic { finding, origin, level, profiles: vec![profile], policy });
                 }
             }
@@ -475,6 +471,6 @@ impl Engine {
 
     /// True if the rule is part of the run, or of origin `decoding`: no rule checks an object that cannot be decoded.
     fn reports(&self, rule: RuleId) -> bool {
-        self.rules.has(rule) || origin_and_level(rule).0 == Origin::Decoding
+        self.rules.has(rule) || rule.origin == Origin::Decoding
     }
 }

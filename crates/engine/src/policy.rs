@@ -43,8 +43,8 @@ use std::cell::RefCell;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::defaults::Edit;
-use crate::rules::policy::POLICY_LOOKUP;
 use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
+use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
@@ -253,13 +253,7 @@ impl PolicySet {
                         policy.describe()
                     );
                     let metadata = Path::ROOT.field("metadata");
-                    report.report(
-                        policy,
-                        POLICY_LOOKUP,
-                        &metadata.field("namespace"),
-                        ErrorType::Internal,
-                        detail,
-                    );
+                    report.report(policy, POLICY_LOOKUP, &metadata.field("namespace")).internal(detail);
                     continue;
                 }
             }

@@ -1,135 +1,45 @@
 //! Rules: what is checked, by whom, and under which name.
 //!
-//! A rule is an id with an origin, a default level and a page. A [`Group`] is one function that speaks for the rules
-//! of one Kubernetes type (upstream) or for one lint of ours. Groups are listed once, below; a run is one walk and a
-//! few function-pointer calls, and a group none of whose rules is wanted is never called.
+//! A rule is an entry in the [`table`]: an id with an origin, a default level and a page. A [`Group`] is one function that
+//! speaks for the rules of one Kubernetes type (upstream) or for one file of ours. A run is one walk and a few
+//! function-pointer calls, and a group none of whose rules is wanted is never called.
 //!
 //! Invariant: [`Cx::report`] is the only way out, and it allocates only when there is something to say.
 
 mod cx;
 pub mod documented;
 mod duplicates;
-pub mod impact_rule;
 pub mod input;
 pub mod lint;
-pub mod policy;
 pub mod ratchet;
+pub(crate) mod report;
 pub mod server_defaults;
-pub mod suppression;
+pub mod table;
 pub mod upstream;
 pub mod widening;
 
 pub use cx::Cx;
+pub use tollgate_document::finding::{DependsOn, Level, Origin, Rule, RuleId, Tag};
+
 use ratchet::{Ratchet, Statement};
+use table::TABLE;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::admission::{Context, DecodedAttributes};
 use crate::site::{DeviceSelection, LocatedTaint, Site, TaintList, walk};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{Finding, FindingBudget, Findings, MessageStyle, RuleId};
+use tollgate_document::finding::{Finding, FindingBudget, Findings};
 use tollgate_formats::gotime;
 
-/// Who says that something is wrong.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Origin {
-    /// The API server of the profile refuses this.
-    Upstream,
-    /// The documentation forbids this; no server enforces it.
-    Documented,
-    /// Legal, and almost surely a mistake.
-    Lint,
-    /// The admin's policy refuses this.
-    Policy,
-    /// The object does not decode.
-    Decoding,
-    /// Only strict decoding refuses this.
-    Strict,
-}
-
-impl Origin {
-    /// Every origin.
-    pub const ALL: [Origin; 6] = [
-        Origin::Upstream,
-        Origin::Documented,
-        Origin::Lint,
-        Origin::Policy,
-        Origin::Decoding,
-        Origin::Strict,
-    ];
-
-    /// `upstream`
-    pub fn name(self) -> &'static str {
-        match self {
-            Origin::Upstream => "upstream",
-            Origin::Documented => "documented",
-            Origin::Lint => "lint",
-            Origin::Policy => "policy",
-            Origin::Decoding => "decoding",
-            Origin::Strict => "strict",
-        }
-    }
-
-    /// Whose words its messages are in.
-    pub fn message_style(self) -> MessageStyle {
-        match self {
-            Origin::Upstream | Origin::Decoding | Origin::Strict => MessageStyle::ApiServer,
-            Origin::Documented => MessageStyle::Documented,
-            Origin::Lint | Origin::Policy => MessageStyle::Plain,
-        }
-    }
-}
-
-/// What a finding does to the verdict.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Level {
-    /// Written down, not told.
-    Audit,
-    /// Told, not refused.
-    Warn,
-    /// Refused.
-    Deny,
-}
-
-impl Level {
-    /// `deny`
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Audit => "audit",
-            Level::Warn => "warn",
-            Level::Deny => "deny",
-        }
-    }
-}
-
-/// A rule as people know it.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// Its name.
-    pub id: RuleId,
-    /// Who says so.
-    pub origin: Origin,
-    /// What it does unless policy says otherwise.
-    pub level: Level,
-}
-
-impl Rule {
-    /// Every rule, by origin.
-    pub fn all() -> impl Iterator<Item = &'static Rule> {
-        all()
-    }
-
-    /// The rule of that id.
-    pub fn named(id: &str) -> Option<&'static Rule> {
-        find(id)
-    }
-}
-
-/// One function and the rules it speaks for.
+/// One function and the rules it speaks for. The functions of the API server's rules call each other across files, so
+/// each of them speaks for all of these, and lists none.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    pub rules: &'static [Rule],
+    pub rules: &'static [RuleId],
     /// The function, by what it looks at.
     pub check: Check,
 }
@@ -137,36 +47,35 @@ pub struct Group {
 impl Group {
     /// True if an update is only judged by what it makes wrong; upstream's own rules know for themselves.
     fn is_ratcheted(&self) -> bool {
-        self.rules.iter().any(|rule| matches!(rule.origin, Origin::Documented | Origin::Lint))
+        self.rules.iter().any(|rule| rule.is_ratcheted())
     }
 }
 
 impl Check {
-    /// Kinds of check, [`Check::Engine`] included.
-    const KINDS: usize = 7;
+    /// Kinds of check.
+    const KINDS: usize = 6;
     /// The whole object.
-    const OBJECT: usize = 1;
+    const OBJECT: usize = 0;
 
     fn kind(&self) -> usize {
         match self {
-            Check::Engine => 0,
             Check::Object(_) => Check::OBJECT,
-            Check::Taints(_) => 2,
-            Check::Taint(_) => 3,
-            Check::Tolerations(_) => 4,
-            Check::Toleration(_) => 5,
-            Check::Selector(_) => 6,
+            Check::Taints(_) => 1,
+            Check::Taint(_) => 2,
+            Check::Tolerations(_) => 3,
+            Check::Toleration(_) => 4,
+            Check::Selector(_) => 5,
         }
     }
 
     /// The kind of check that looks at a site.
     fn kind_of(site: &Site<'_, '_>) -> usize {
         match site {
-            Site::Taints { .. } => 2,
-            Site::Taint { .. } => 3,
-            Site::Tolerations { .. } => 4,
-            Site::Toleration { .. } => 5,
-            Site::Selector { .. } => 6,
+            Site::Taints { .. } => 1,
+            Site::Taint { .. } => 2,
+            Site::Tolerations { .. } => 3,
+            Site::Toleration { .. } => 4,
+            Site::Selector { .. } => 5,
         }
     }
 }
@@ -174,8 +83,6 @@ impl Check {
 /// What a check looks at.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// Reported by decoding or by the engine itself; nothing to call.
-    Engine,
     /// The whole object.
     Object(fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)),
     /// A list of taints.
@@ -193,10 +100,8 @@ pub enum Check {
 /// The rules of a run.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
-    /// Sorted.
-    wanted: Vec<RuleId>,
-    /// Sorted: the rules of ours, by which an update is judged only for what it makes wrong.
-    ratcheted: Vec<RuleId>,
+    /// By the number of the rule.
+    wanted: [bool; TABLE.len()],
     /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
     /// look at taints.
     groups: [Vec<Group>; Check::KINDS],
@@ -221,31 +126,22 @@ impl RuleSet {
 
     /// The rules that `wanted` accepts.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
-        let mut set = RuleSet { wanted: Vec::new(), ratcheted: Vec::new(), groups: Default::default() };
-        // Upstream's functions call each other across files: one wanted rule needs all of them.
-        let upstream = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
-        for group in all_groups() {
-            let ids: Vec<RuleId> =
-                group.rules.iter().filter(|rule| wanted(rule)).map(|rule| rule.id).collect();
-            let called = upstream && group.rules.iter().any(|rule| rule.origin == Origin::Upstream);
-            if (!ids.is_empty() || called)
-                && let Some(groups) = set.groups.get_mut(group.check.kind())
-            {
+        let mut set = RuleSet { wanted: TABLE.each_ref().map(&wanted), groups: Default::default() };
+        let ours = [documented::GROUPS, lint::GROUPS].into_iter().flatten();
+        let ours = ours.filter(|group| group.rules.iter().any(|rule| wanted(rule)));
+        let is_wanted = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
+        let upstream: &[Group] = if is_wanted { upstream::GROUPS } else { &[] };
+        for group in upstream.iter().chain(ours) {
+            if let Some(groups) = set.groups.get_mut(group.check.kind()) {
                 groups.push(*group);
-                if group.is_ratcheted() {
-                    set.ratcheted.extend(group.rules.iter().map(|rule| rule.id));
-                }
             }
-            set.wanted.extend(ids);
         }
-        set.wanted.sort_unstable();
-        set.ratcheted.sort_unstable();
         set
     }
 
     /// True if the rule is part of the run.
-    pub fn has(&self, rule: RuleId) -> bool {
-        self.wanted.binary_search(&rule).is_ok()
+    pub fn has(&self, rule: &Rule) -> bool {
+        self.wanted.get(rule.number).copied().unwrap_or_default()
     }
 
     /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
@@ -256,8 +152,8 @@ impl RuleSet {
         let Some(stored) = admission.for_stored_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
         let is_of_drafts = admission.object.kind().is_of_drafts();
-        let is_ours = |finding: &Finding| is_of_drafts || self.is_ratcheted(finding.rule);
-        let has_lost = findings.has_left_out(|rule| is_of_drafts || self.is_ratcheted(rule));
+        let is_ours = |finding: &Finding| is_of_drafts || finding.rule.is_ratcheted();
+        let has_lost = findings.has_left_out(|rule| is_of_drafts || rule.is_ratcheted());
         if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
@@ -276,7 +172,7 @@ impl RuleSet {
                 let ask = if is_of_drafts {
                     Ratchet::Ask(&known, admission.object)
                 } else {
-                    Ratchet::AskOurs(&known, admission.object, self)
+                    Ratchet::AskOurs(&known, admission.object)
                 };
                 self.check(context, admission, |_| true, Some(ask), findings);
             }
@@ -296,13 +192,8 @@ impl RuleSet {
         context: &Context<'_>,
         findings: &mut Findings,
     ) {
-        RuleSet::compile(|rule| rule.origin == Origin::Lint && self.has(rule.id))
+        RuleSet::compile(|rule| rule.origin == Origin::Lint && self.has(rule))
             .run(admission, context, findings);
-    }
-
-    /// True if what the stored object has wrong excuses the same of the new one.
-    pub fn is_ratcheted(&self, id: RuleId) -> bool {
-        self.ratcheted.binary_search(&id).is_ok()
     }
 
     fn check(
@@ -326,9 +217,7 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            decisions: [cx::RuleDecision::NONE; 8],
             expressions: cx::EXPRESSIONS,
-            is_last_kept: false,
         };
         for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {
@@ -357,61 +246,17 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
     }
 }
 
-/// Every group, in table order.
-pub fn all_groups() -> impl Iterator<Item = &'static Group> {
-    [
-        input::GROUPS,
-        upstream::GROUPS,
-        documented::GROUPS,
-        lint::GROUPS,
-        server_defaults::GROUPS,
-        impact_rule::GROUPS,
-        suppression::GROUPS,
-        policy::GROUPS,
-    ]
-    .into_iter()
-    .flatten()
-}
-
 /// Every rule, in table order.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
-    all_groups().flat_map(|group| group.rules)
+pub fn all() -> impl Iterator<Item = RuleId> {
+    TABLE.iter()
 }
 
 /// The rule of that name.
-pub fn find(id: &str) -> Option<&'static Rule> {
-    all().find(|rule| rule.id.0 == id)
+pub fn find(id: &str) -> Option<RuleId> {
+    static BY_NAME: LazyLock<HashMap<&str, RuleId>> =
+        LazyLock::new(|| all().map(|rule| (rule.id, rule)).collect());
+    BY_NAME.get(id).copied()
 }
-
-/// Declares the rules of a group: `CONST = "id"`.
-macro_rules! rules {
-    ($origin:ident, $level:ident; $($(#[$doc:meta])* $name:ident = $id:literal,)*) => {
-        $($(#[$doc])*
-        #[allow(unreachable_pub, reason = "most are used in this crate only")]
-        pub const $name: tollgate_document::finding::RuleId = tollgate_document::finding::RuleId($id);)*
-        /// The rules of this file.
-        #[allow(unreachable_pub, reason = "most are used in this crate only")]
-        pub static RULES: &[$crate::rules::Rule] = &[$($crate::rules::Rule {
-            id: $name,
-            origin: $crate::rules::Origin::$origin,
-            level: $crate::rules::Level::$level,
-        },)*];
-    };
-}
-pub(crate) use rules;
-
-/// Declares files of rules and lists them as `GROUPS`: one line each, so that `mod` and table cannot drift.
-macro_rules! groups {
-    ($($file:ident: $check:ident,)*) => {
-        $(mod $file;)*
-        /// The groups of this origin.
-        pub(crate) static GROUPS: &[$crate::rules::Group] = &[$($crate::rules::Group {
-            rules: $file::RULES,
-            check: $crate::rules::Check::$check($file::check),
-        },)*];
-    };
-}
-pub(crate) use groups;
 
 fn unknown_word(word: &str) -> String {
     let origins: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();

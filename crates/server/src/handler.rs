@@ -432,10 +432,10 @@ fn record_decision(
     let mut rules = String::new();
     let mut listed: Vec<&str> = Vec::new();
     for diagnostic in findings {
-        if listed.contains(&diagnostic.finding.rule.0) {
+        if listed.contains(&diagnostic.finding.rule.id) {
             continue;
         }
-        listed.push(diagnostic.finding.rule.0);
+        listed.push(diagnostic.finding.rule.id);
         if !rules.is_empty() {
             rules.push(',');
         }
@@ -443,7 +443,7 @@ fn record_decision(
             rules.push('…');
             break;
         }
-        rules.push_str(diagnostic.finding.rule.0);
+        rules.push_str(diagnostic.finding.rule.id);
     }
     tracing::info!(
         uid = review.uid,

@@ -238,7 +238,7 @@ impl Metrics {
             cell.get_or_init(|| self.requests.get_or_create_owned(&labels())).inc();
         }
         for diagnostic in findings {
-            let labels = [("rule", diagnostic.finding.rule.0), ("level", diagnostic.level.name())];
+            let labels = [("rule", diagnostic.finding.rule.id), ("level", diagnostic.level.name())];
             self.findings.get_or_create(&labels).inc();
         }
     }

@@ -172,7 +172,7 @@ impl OpenReports {
             report.results.push(ReportResult {
                 source: SOURCE,
                 policy: policy.to_owned(),
-                rule: finding.rule.0,
+                rule: finding.rule.id,
                 category: origin,
                 severity,
                 timestamp,

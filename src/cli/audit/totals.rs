@@ -40,7 +40,7 @@ impl Totals {
     pub(super) fn add(&mut self, entry: &DocumentResult<'_>) {
         let mut rules: Vec<&'static str> = Vec::new();
         for located in entry.findings {
-            let rule = located.diagnostic.finding.rule.0;
+            let rule = located.diagnostic.finding.rule.id;
             let count = self.by_rule.entry(rule).or_default();
             count.add(located.diagnostic.level);
             count.objects += usize::from(!rules.contains(&rule));

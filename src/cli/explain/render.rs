@@ -324,19 +324,19 @@ mod tests {
             |text: &str| -> String { text.chars().filter(|letter| letter.is_alphanumeric()).collect() };
         let path = regex::Regex::new(r"\]\([^):]*\)").expect("a pattern");
         for rule in rules::all() {
-            let code: Vec<&str> = page(rule.id).lines().filter(|line| line.starts_with("```")).collect();
+            let code: Vec<&str> = page(rule).lines().filter(|line| line.starts_with("```")).collect();
             let without_fences: String =
-                page(rule.id).lines().filter(|line| !code.contains(line)).collect::<Vec<_>>().join("\n");
+                page(rule).lines().filter(|line| !code.contains(line)).collect::<Vec<_>>().join("\n");
             let without_fences = path.replace_all(&without_fences, "");
             let tables = |line: &&str| line.starts_with('|');
             let without_tables: Vec<&str> = without_fences.lines().filter(|line| !tables(line)).collect();
-            let prose: Vec<&str> = page(rule.id).lines().filter(|line| !tables(line)).collect();
+            let prose: Vec<&str> = page(rule).lines().filter(|line| !tables(line)).collect();
             for width in [40, 80, 500] {
                 let style = Style { width, styled: false };
                 let ordered = render(&prose.join("\n"), style);
                 assert_eq!(letters(&ordered), letters(&without_tables.join("\n")), "{} at {width}", rule.id);
                 // The words of a table are in another order, and its header may be repeated.
-                let text = render(page(rule.id), style);
+                let text = render(page(rule), style);
                 let shown: HashSet<String> = text.split_whitespace().map(letters).collect();
                 for word in without_fences.split_whitespace().map(letters) {
                     assert!(shown.contains(&word), "{} at {width}: {word}", rule.id);

@@ -71,7 +71,7 @@ impl JudgedFinding {
         JudgedFinding {
             object,
             document,
-            rule: finding.rule.0,
+            rule: finding.rule.id,
             origin: diagnostic.origin,
             level: diagnostic.level,
             place: without_indexes(&field),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::problems::{Diagnostic, Problem};
 use super::text::{Encoding, PositionRange, Text};
 use tollgate_document::finding::Applicability;
-use tollgate_engine::rules::{self, Origin};
+use tollgate_engine::rules::Origin;
 
 const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll.tollgate";
@@ -130,7 +130,7 @@ impl Target<'_> {
 
     /// Allows a lint on the line that it is about.
     fn allow(&self, problem: &Problem) -> Option<CodeAction> {
-        rules::find(problem.code).filter(|rule| rule.origin == Origin::Lint)?;
+        let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
         let text = self.text.as_str();
         // JSON has no comments.
         if text.trim_start().starts_with('{') {
@@ -141,8 +141,8 @@ impl Target<'_> {
         let rest = text.get(line..)?;
         let indent = rest.get(..rest.len() - rest.trim_start_matches(' ').len())?;
         let line_break = if before.ends_with("\r\n") || text.contains("\r\n") { "\r\n" } else { "\n" };
-        let comment = format!("{indent}# tollgate: allow({}) reason{line_break}", problem.code);
-        let title = format!("Suppress {} with a comment", problem.code);
+        let comment = format!("{indent}# tollgate: allow({}) reason{line_break}", rule.id);
+        let title = format!("Suppress {rule} with a comment");
         Some(self.action(title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
     }
 

@@ -219,11 +219,11 @@ fn lints() -> Vec<Candidate> {
     let lints = rules::all().filter(|rule| rule.origin == Origin::Lint);
     lints
         .map(|rule| Candidate {
-            label: rule.id.0.to_owned(),
+            label: rule.id.to_owned(),
             kind: ItemKind::Value,
             detail: String::new(),
-            meaning: report::about(page(rule.id)),
-            new_text: rule.id.0.to_owned(),
+            meaning: report::about(page(rule)),
+            new_text: rule.id.to_owned(),
         })
         .collect()
 }

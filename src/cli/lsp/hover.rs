@@ -1,5 +1,7 @@
 //! Hover: the page of the rule that a diagnostic is from, else what the field or word under the cursor means.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::cursor::{self, Place, Step};
@@ -8,7 +10,7 @@ use super::text::{Encoding, PositionRange, Text};
 use super::vocabulary::Vocabulary;
 use crate::pages::page;
 use crate::report;
-use tollgate_engine::rules;
+use tollgate_engine::rules::RuleId;
 
 /// The answer to `textDocument/hover`.
 #[derive(Debug, Serialize)]
@@ -46,15 +48,10 @@ pub(super) fn at(
 fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Hover> {
     let here = |problem: &&Problem| problem.bytes.start <= at && at <= problem.bytes.end;
     let first = problems.iter().find(here)?;
-    let mut codes: Vec<&str> = problems.iter().filter(here).map(|problem| problem.code).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    let pages: Vec<String> = codes
-        .iter()
-        .filter_map(|code| rules::find(code))
-        .map(|rule| {
-            format!("{}\n\n[{}]({})", page(rule.id).trim_end(), rule.id.0, report::docs_url(rule.id.0))
-        })
+    let rules: BTreeSet<RuleId> = problems.iter().filter(here).filter_map(|problem| problem.rule).collect();
+    let pages: Vec<String> = rules
+        .into_iter()
+        .map(|rule| format!("{}\n\n[{}]({})", page(rule).trim_end(), rule.id, report::docs_url(rule.id)))
         .collect();
     if pages.is_empty() {
         return None;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::text::{Encoding, PositionRange, Text};
 use crate::report::{self, DocumentResult, LocatedFinding};
 use tollgate_document::source::{InputError, Lines, TextFix};
-use tollgate_engine::rules::{self, Level};
+use tollgate_engine::rules::{Level, RuleId, Tag};
 
 /// Diagnostics of a document at most: more cannot be read, and the editor has to draw them all.
 pub(super) const MAX_PROBLEMS: usize = 1000;
@@ -33,8 +33,8 @@ pub(super) struct Problem {
     /// The bytes that it is about, on one line.
     pub(super) bytes: Range<usize>,
     pub(super) severity: Severity,
-    /// The rule, or `unreadable`.
-    pub(super) code: &'static str,
+    /// The rule, if it can be read at all.
+    pub(super) rule: Option<RuleId>,
     pub(super) message: String,
     /// How to mend it.
     pub(super) fix: Option<TextFix>,
@@ -66,7 +66,7 @@ fn of_finding(located: &LocatedFinding) -> Problem {
             Level::Warn => Severity::Warning,
             Level::Audit => Severity::Information,
         },
-        code: finding.rule.0,
+        rule: Some(finding.rule),
         message: report::printable(&message),
         fix: located.fix.clone(),
         also: located.also.iter().map(|also| also.shown.clone()).collect(),
@@ -80,7 +80,7 @@ fn unreadable(error: &InputError, text: &str) -> Problem {
     Problem {
         bytes: error.at..error.at + line.len(),
         severity: Severity::Error,
-        code: UNREADABLE,
+        rule: None,
         message: report::printable(&error.message),
         fix: None,
         also: Vec::new(),
@@ -121,27 +121,13 @@ struct Location {
     range: PositionRange,
 }
 
-/// Rules about what has no effect where it is: editors show it faded.
-const UNNECESSARY: &[&str] = &[
-    "dropped-field",
-    "duplicate-taint",
-    "duplicate-toleration",
-    "ignored-replacement-field",
-    "rate-without-noexecute",
-    "redundant-taint-option",
-    "rule-without-effect",
-    "seconds-without-noexecute",
-];
-/// Rules about what newer releases do not have: editors strike it through.
-const DEPRECATED: &[&str] = &["classic-pod-claim", "removed-selector-field", "version-off-by-default"];
-
 impl Problem {
     /// A note at the start of a text that is not checked.
     pub(super) fn not_checked(message: String) -> Problem {
         Problem {
             bytes: 0..0,
             severity: Severity::Information,
-            code: UNREADABLE,
+            rule: None,
             message,
             fix: None,
             also: Vec::new(),
@@ -159,7 +145,7 @@ impl Problem {
         Problem {
             bytes: line.start + at..line.start + at + length,
             severity: Severity::Error,
-            code: UNREADABLE,
+            rule: None,
             message: report::printable(&error.message),
             fix: None,
             also: Vec::new(),
@@ -168,13 +154,10 @@ impl Problem {
 
     /// The diagnostic. Related places are in the same document, whose address is `uri`.
     pub(super) fn diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Diagnostic {
-        let mut tags = Vec::new();
-        if UNNECESSARY.contains(&self.code) {
-            tags.push(1);
-        }
-        if DEPRECATED.contains(&self.code) {
-            tags.push(2);
-        }
+        let tag = |tag| match tag {
+            Tag::Unnecessary => 1,
+            Tag::Deprecated => 2,
+        };
         let related = |bytes: &Range<usize>| RelatedInformation {
             location: Location { uri: uri.to_owned(), range: text.range(bytes, encoding) },
             message: "related value",
@@ -182,23 +165,12 @@ impl Problem {
         Diagnostic {
             range: text.range(&self.bytes, encoding),
             severity: self.severity as u8,
-            code: self.code,
-            code_description: rules::find(self.code)
-                .map(|rule| CodeDescription { href: report::docs_url(rule.id.0) }),
+            code: self.rule.map_or(UNREADABLE, |rule| rule.id),
+            code_description: self.rule.map(|rule| CodeDescription { href: report::docs_url(rule.id) }),
             source: "tollgate",
             message: self.message.clone(),
-            tags,
+            tags: self.rule.and_then(|rule| rule.tag).map(tag).into_iter().collect(),
             related_information: self.also.iter().map(related).collect(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn tagged_rules_exist() {
-        for rule in super::UNNECESSARY.iter().chain(super::DEPRECATED) {
-            assert!(tollgate_engine::rules::find(rule).is_some(), "{rule}");
         }
     }
 }

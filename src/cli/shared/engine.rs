@@ -12,7 +12,7 @@ use super::{ProfileArg, ReleaseArgs, no_such_rule};
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::PolicySet;
-use tollgate_engine::rules::impact_rule::TAINT_RULE_IMPACT;
+use tollgate_engine::rules::table::TAINT_RULE_IMPACT;
 use tollgate_engine::rules::{self, Origin, Rule, RuleSet};
 
 /// Everything that an engine is built from.
@@ -131,7 +131,7 @@ impl EngineArgs {
         let usual = |rule: &Rule| match standard {
             DefaultRules::Offline => true,
             DefaultRules::Webhook => rule.origin != Origin::Strict,
-            DefaultRules::Stored => rule.id != TAINT_RULE_IMPACT,
+            DefaultRules::Stored => *rule != *TAINT_RULE_IMPACT,
         };
         let rules = self.rules.clone().unwrap_or_else(|| RuleSet::compile(usual));
         Ok(Engine::new(profiles, rules).with_classes(classes::load(&self.classes)?))

@@ -128,7 +128,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     let findings = decision.verdict.findings();
     let wanted: Vec<&str> = test.get("rules").items().map(Value::str).collect();
     for rule in &wanted {
-        if !findings.iter().any(|diagnostic| diagnostic.finding.rule.0 == *rule) {
+        if !findings.iter().any(|diagnostic| diagnostic.finding.rule.id == *rule) {
             wrong.push(format!("expected a finding from {rule}"));
         }
     }

@@ -25,9 +25,6 @@ const RESPONSE_TEXTS: usize = 160 << 10;
 /// [`MAX_FINDINGS`] for a response of the webhook.
 const RESPONSE_FINDINGS: usize = 800;
 
-/// The name of the finding that counts those that were left out.
-pub const LEFT_OUT: RuleId = RuleId("findings-left-out");
-
 /// What follows a text that was shortened.
 const CUT: &str = "… (shortened)";
 
@@ -99,12 +96,12 @@ impl FindingBudget {
 }
 
 impl Finding {
-    /// How many more findings there were.
-    pub fn left_out(count: usize) -> Finding {
+    /// How many more findings there were, under the name of the rule for that.
+    pub fn left_out(rule: RuleId, count: usize) -> Finding {
         let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
         let detail = format!("… and {count} more {noun} {verb} left out");
         let (at, value) = (crate::field::FieldPath::default(), BadValue::count(count));
-        Finding::new(LEFT_OUT, at, ErrorType::LeftOut, value, detail)
+        Finding::new(rule, at, ErrorType::LeftOut, value, detail)
     }
 
     /// How many findings this one stands for that were left out.
@@ -184,19 +181,13 @@ impl Findings {
         self.left_out.iter().any(|(rule, _)| such(*rule))
     }
 
-    /// Adds one. True if it is kept.
-    pub fn push(&mut self, mut finding: Finding) -> bool {
-        let is_kept = self.budget.take(&mut finding);
-        if is_kept {
-            self.kept.push(finding);
-        } else {
+    /// Adds one, and returns it if it is kept.
+    pub fn push(&mut self, mut finding: Finding) -> Option<&mut Finding> {
+        if !self.budget.take(&mut finding) {
             self.leave_out(finding.rule, 1);
+            return None;
         }
-        is_kept
-    }
-
-    /// The last one that is kept.
-    pub fn last(&mut self) -> Option<&mut Finding> {
+        self.kept.push(finding);
         self.kept.last_mut()
     }
 
@@ -250,15 +241,12 @@ pub struct Mark {
 mod tests {
     use super::{FindingBudget, Findings, TEXT, TEXTS};
     use crate::field::Path;
-    use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+    use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
+
+    static RULE: Rule = Rule::new("a", Origin::Lint, Level::Warn);
 
     fn finding(value: &str) -> Finding {
-        Finding {
-            value: BadValue::str(value),
-            kind: ErrorType::Invalid,
-            rule: RuleId("a"),
-            ..Finding::left_out(0)
-        }
+        Finding { value: BadValue::str(value), kind: ErrorType::Invalid, ..Finding::left_out(&RULE, 0) }
     }
 
     #[test]
@@ -277,7 +265,7 @@ mod tests {
         let count = findings.kept().len();
         assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
         assert!(findings.is_cut() && findings.budget().is_full());
-        assert_eq!(findings.into_parts().1, [(RuleId("a"), 1_000 - count)].into());
+        assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }
 
     #[test]
@@ -292,8 +280,8 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_counted_in_words() {
-        assert_eq!(Finding::left_out(1).body(), "… and 1 more finding was left out");
-        assert_eq!(Finding::left_out(12).body(), "… and 12 more findings were left out");
-        assert_eq!(Finding::left_out(12).counts(), 12);
+        assert_eq!(Finding::left_out(&RULE, 1).body(), "… and 1 more finding was left out");
+        assert_eq!(Finding::left_out(&RULE, 12).body(), "… and 12 more findings were left out");
+        assert_eq!(Finding::left_out(&RULE, 12).counts(), 12);
     }
 }

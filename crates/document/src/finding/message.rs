@@ -81,10 +81,12 @@ impl BadValue {
 mod tests {
     use super::MessageStyle::{ApiServer, Documented, Plain};
     use crate::field::Path;
-    use crate::finding::{BadValue, ErrorType, Finding, RuleId};
+    use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
+
+    static RULE: Rule = Rule::new("a", Origin::Lint, Level::Warn);
 
     fn finding(kind: ErrorType, value: BadValue, detail: &'static str) -> Finding {
-        Finding::new(RuleId("a"), Path::ROOT.field("spec").owned(), kind, value, detail)
+        Finding::new(&RULE, Path::ROOT.field("spec").owned(), kind, value, detail)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::admission::{Context, DecodedAttributes};
 pub(super) use crate::impact::ClusterState;
 use crate::impact::{ImpactQuery, ProposedChange, Snapshot, count};
-use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use crate::rules::table::TAINT_RULE_IMPACT;
 use tollgate_api::view::Body;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding};

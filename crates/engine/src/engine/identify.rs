@@ -6,7 +6,7 @@
 mod mend;
 
 use crate::admission::Attributes;
-use crate::rules::input::{MISSING_TYPE, UNSERVED_VERSION};
+use crate::rules::table::{MISSING_TYPE, UNSERVED_VERSION, WRONG_TYPE};
 use tollgate_api::conform::suggest::{and_list, distance, nearest};
 use tollgate_api::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
 use tollgate_api::review::{Operation, Request};
@@ -306,14 +306,14 @@ fn unreadable(object: Value<'_>) -> Finding {
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field \
                  .{field} of type string"
             );
-            return finding(RuleId("wrong-type"), &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
+            return finding(WRONG_TYPE, &Path::ROOT.field(field), ErrorType::TypeInvalid, detail);
         }
     };
     let detail = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
-    finding(RuleId("wrong-type"), &Path::ROOT, ErrorType::TypeInvalid, detail)
+    finding(WRONG_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
 fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {

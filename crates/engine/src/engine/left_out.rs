@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
-use super::diagnostic::origin_and_level;
-use crate::rules::{self, Level, Origin};
+use crate::rules::table::{UNKNOWN_FIELD, WRONG_TYPE};
+use crate::rules::{Level, Origin};
 use tollgate_document::finding::{Findings, RuleId};
 
 /// Number of omitted findings, by level and by the policy that reports them, if any.
@@ -16,8 +16,7 @@ impl LeftOut {
     pub(super) fn add(&mut self, findings: BTreeMap<RuleId, usize>, violations: BTreeMap<Level, usize>) {
         let mut other = LeftOut::default();
         for (rule, count) in findings {
-            let (origin, level) = origin_and_level(rule);
-            other.count(level, origin, count);
+            other.count(rule.level, rule.origin, count);
         }
         for (level, count) in violations {
             other.count(level, Origin::Policy, count);
@@ -37,7 +36,7 @@ impl LeftOut {
 impl Engine {
     /// What the decoder did not write down: so many errors, and so many that only a strict one has.
     pub(super) fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
-        for (rule, count) in [rules::input::WRONG_TYPE, rules::input::UNKNOWN_FIELD].into_iter().zip(counts) {
+        for (rule, count) in [WRONG_TYPE, UNKNOWN_FIELD].into_iter().zip(counts) {
             if count > 0 && self.reports(rule) {
                 findings.leave_out(rule, count);
             }

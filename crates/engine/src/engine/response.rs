@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{Decision, Diagnostic, Engine, fill};
-use crate::rules::impact_rule::TAINT_RULE_IMPACT;
+use crate::rules::table::{FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::{Level, Origin};
 use tollgate_api::review::{Cause, Details, Request, Response, Status};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
@@ -170,7 +170,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
         }
     }
     if left_out > 0 {
-        let finding = Finding::left_out(left_out);
+        let finding = Finding::left_out(FINDINGS_LEFT_OUT, left_out);
         causes.push(Cause { reason: finding.kind.cause(), message: finding.body(), field: String::new() });
     }
     causes
@@ -293,7 +293,7 @@ fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static st
         let rules: BTreeSet<&str> = findings
             .iter()
             .filter(|diagnostic| diagnostic.level == level)
-            .map(|diagnostic| diagnostic.finding.rule.0)
+            .map(|diagnostic| diagnostic.finding.rule.id)
             .collect();
         if !rules.is_empty() {
             annotations.insert(key, rules.into_iter().collect::<Vec<_>>().join(","));

@@ -11,11 +11,10 @@ use super::json_schema::SoughtNames;
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport};
 use crate::admission::{Context, DecodedAttributes, Labels};
-use crate::rules::policy::{POLICY_LOOKUP, POLICY_VALIDATION};
+use crate::rules::table::{POLICY_LOOKUP, POLICY_VALIDATION};
 use crate::site::{self, Site, walk};
 use tollgate_document::doc::{self, Doc, Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::finding::ErrorType;
 use tollgate_formats::gofmt;
 
 /// The expressions of a policy.
@@ -249,7 +248,7 @@ impl Policy {
         }
         for failure in failures {
             let detail = format!("cannot evaluate {}: {failure}", self.describe());
-            report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
+            report.report(self, POLICY_VALIDATION, &Path::ROOT).internal(detail);
         }
         false
     }
@@ -275,14 +274,16 @@ impl Policy {
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
                     let detail = format!("{message}; see {}", self.describe());
-                    report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Forbidden, detail);
-                    report.shorten_last(self, message);
+                    report
+                        .report(self, POLICY_VALIDATION, &Path::ROOT)
+                        .forbidden(detail)
+                        .warns(self, message, None);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
                 Err(reason) => {
                     let detail =
                         format!("cannot evaluate {}: validations[{index}]: {reason}", self.describe());
-                    report.report(self, POLICY_VALIDATION, &Path::ROOT, ErrorType::Internal, detail);
+                    report.report(self, POLICY_VALIDATION, &Path::ROOT).internal(detail);
                 }
             }
         }
@@ -305,7 +306,7 @@ impl Policy {
                 self.describe()
             );
             let metadata = Path::ROOT.field("metadata");
-            report.report(self, POLICY_LOOKUP, &metadata.field("namespace"), ErrorType::Internal, detail);
+            report.report(self, POLICY_LOOKUP, &metadata.field("namespace")).internal(detail);
         }
         is_unknown
     }

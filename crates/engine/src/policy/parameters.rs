@@ -9,11 +9,10 @@ use super::schema::PolicyFaults;
 use super::{MatchedPolicy, ViolationReport};
 use crate::admission::{Context, DecodedAttributes};
 use crate::rules::Level;
-use crate::rules::policy::POLICY_PARAMETERS;
+use crate::rules::table::POLICY_PARAMETERS;
 use crate::site::{self, DriverParameters};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 
 /// Parameters of an object that are checked: an API server accepts 32. An object with more is denied.
 const MAX_COMPARED: usize = 256;
@@ -112,7 +111,6 @@ impl ParameterPolicy {
         report: &mut ViolationReport<'_>,
     ) {
         let name = type_name(given.api_version, given.kind);
-        let before = report.reported;
         let supported = if self.schemas.is_empty() || !report.explains() {
             String::new()
         } else {
@@ -122,13 +120,13 @@ impl ParameterPolicy {
         let what =
             if name.is_empty() { "parameters without apiVersion and kind" } else { "parameters of type " };
         let named = if name.is_empty() { String::new() } else { format!("{name:?}") };
-        let (policy, value) = (matched.policy.describe(), BadValue::str(&name));
-        let detail = format!("{what}{named} are not allowed by {policy}{supported}");
-        report.report_value(matched.policy, POLICY_PARAMETERS, at, ErrorType::NotSupported, value, detail);
-        if report.reported > before {
-            report.shorten_last(matched.policy, format_args!("{what}{named} are not allowed"));
-            report.lower_last_to(level);
-        }
+        let policy = matched.policy;
+        let detail = || format!("{what}{named} are not allowed by {}{supported}", policy.describe());
+        report.report(policy, POLICY_PARAMETERS, at).at_most(level).not_supported(&*name, detail).warns(
+            policy,
+            format_args!("{what}{named} are not allowed"),
+            None,
+        );
     }
 }
 

@@ -4,12 +4,12 @@
 //!
 //! Invariant: the number of texts that are written, and the steps that JSON takes, do not depend on the object.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::json_schema::{self, Budget, Schema, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
 use crate::rules::ratchet::{At, Ratchet, Statement};
+use crate::rules::report::{Report, Reported, Sink, Text};
 use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -40,8 +40,6 @@ pub(super) struct ViolationReport<'r> {
     pub(super) left_out: BTreeMap<Level, usize>,
     /// How many were reported, kept or not.
     pub(super) reported: usize,
-    /// The level of the last one, if it was not kept.
-    last_omitted: Option<Level>,
     budget: FindingBudget,
     pub(super) ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
@@ -55,7 +53,6 @@ impl<'r> ViolationReport<'r> {
             violations: Vec::new(),
             left_out: BTreeMap::new(),
             reported: 0,
-            last_omitted: None,
             budget,
             ratchet: None,
             rules,
@@ -79,8 +76,8 @@ impl<'r> ViolationReport<'r> {
     ) {
         let short = format!("has {count} {what}, but policies check at most {max} in one object");
         let at = Path::ROOT.field("spec");
-        self.report_lazily(policy, rule, &at, |_| format!("{short}; see {}", policy.describe()));
-        self.shorten_last(policy, short);
+        let detail = || format!("{short}; see {}", policy.describe());
+        self.report(policy, rule, &at).forbidden(detail).warns(policy, &short, None);
     }
 
     /// Checks JSON: its keys, and everything else if there is a schema.
@@ -141,123 +138,98 @@ impl<'r> ViolationReport<'r> {
         at: &Path<'_>,
         fault: SchemaViolation,
     ) {
-        let before = self.violations.len();
-        let detail = format!("{}; see {}", fault.text, policy.describe());
-        let short = fault.text;
-        match fault.value {
-            Some(value) => {
-                self.report_value(policy, rule, at, ErrorType::Invalid, BadValue::Json(value.into()), detail);
-            }
+        let SchemaViolation { text, value, on_key, .. } = fault;
+        let detail = || format!("{text}; see {}", policy.describe());
+        let report = self.report(policy, rule, at);
+        let reported = match value {
+            Some(value) => report.invalid(BadValue::Json(value.into()), detail),
             // An error type without a value: only an identical stored violation excuses it.
-            None => self.report(policy, rule, at, ErrorType::Forbidden, detail),
-        }
-        if let Some(said) = self.violations.get_mut(before) {
-            said.finding.on_key = fault.on_key;
-            said.finding.short = Some(format!("{short} (policy {})", policy.name).into());
-            said.finding.advice = policy.advice(None).map(Into::into);
-        }
-    }
-
-    /// Reports a violation that shows no value. The text is written only if it is kept; `detail` gets whether it is worth
-    /// an explanation.
-    pub(super) fn report_lazily(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        at: &Path<'_>,
-        detail: impl FnOnce(bool) -> String,
-    ) {
-        let kind = ErrorType::Forbidden;
-        let location = policy.location();
-        let statement = Statement {
-            rule,
-            at: At::Walked(at),
-            kind,
-            value: &BadValue::Omitted,
-            detail: "",
-            policy: Some(&location),
+            None => report.forbidden(detail),
         };
-        let is_known = |ratchet: Ratchet<'_>| ratchet.takes(&statement);
-        if self.rules.has(rule) && self.ratchet.is_some_and(is_known) {
-            self.reported += 1;
-            self.last_omitted = Some(Level::Audit);
-            return;
-        }
-        let detail = if self.budget.is_full() { String::new() } else { detail(self.explains()) };
-        let ratchet = self.ratchet.take();
-        self.report(policy, rule, at, kind, detail);
-        self.ratchet = ratchet;
+        reported.with(|finding| finding.on_key = on_key).warns(policy, &text, None);
     }
 
-    /// Reports a violation at the policy's own level.
-    pub(super) fn report(
-        &mut self,
-        policy: &Policy,
+    /// Starts to report a violation, at the policy's own level.
+    pub(super) fn report<'s>(
+        &'s mut self,
+        policy: &'s Policy,
+        rule: RuleId,
+        at: &'s Path<'s>,
+    ) -> Report<'s, ViolationSink<'s, 'r>> {
+        Report { rule, at, sink: ViolationSink { report: self, policy, level: policy.action } }
+    }
+}
+
+/// The violations of a policy.
+pub(super) struct ViolationSink<'s, 'r> {
+    report: &'s mut ViolationReport<'r>,
+    policy: &'s Policy,
+    level: Level,
+}
+
+impl Report<'_, ViolationSink<'_, '_>> {
+    /// Lowers the level of the violation: `unknown: Warn` of a policy that denies.
+    pub(super) fn at_most(mut self, level: Level) -> Self {
+        self.sink.level = self.sink.level.min(level);
+        self
+    }
+}
+
+impl<'s> Sink<'s> for ViolationSink<'s, '_> {
+    fn keep(
+        self,
         rule: RuleId,
         at: &Path<'_>,
         kind: ErrorType,
-        detail: impl Into<Cow<'static, str>>,
-    ) {
-        self.report_value(policy, rule, at, kind, BadValue::Omitted, detail);
-    }
-
-    /// Reports a violation with the offending value.
-    pub(super) fn report_value(
-        &mut self,
-        policy: &Policy,
-        rule: RuleId,
-        at: &Path<'_>,
-        kind: ErrorType,
-        value: BadValue,
-        detail: impl Into<Cow<'static, str>>,
-    ) {
-        if !self.rules.has(rule) {
-            // Not kept: what is said of it next is not about the one before.
-            self.last_omitted = Some(Level::Audit);
-            return;
+        value: impl Into<BadValue>,
+        detail: impl Text,
+    ) -> Reported<'s> {
+        let ViolationSink { report, policy, level } = self;
+        if !report.rules.has(rule) {
+            return Reported::DROPPED;
         }
-        let mut finding = Finding::new(rule, at.owned(), kind, value, detail);
-        self.reported += 1;
-        self.last_omitted = None;
-        let location = policy.location();
-        if self.ratchet.is_some_and(|ratchet| ratchet.takes(&Statement::of(&finding, Some(&location)))) {
-            self.last_omitted = Some(Level::Audit);
-        } else if self.budget.take(&mut finding) {
-            self.violations.push(Violation { finding, level: policy.action, policy: location.into() });
-        } else {
-            self.last_omitted = Some(policy.action);
-            *self.left_out.entry(policy.action).or_default() += 1;
-        }
-    }
-
-    /// Says the last violation in fewer words, for warnings of the webhook.
-    pub(super) fn shorten_last(&mut self, policy: &Policy, short: impl std::fmt::Display) {
-        if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
-            last.finding.short = Some(format!("{short} (policy {})", policy.name).into());
-            last.finding.advice = policy.advice(None).map(Into::into);
-        }
-    }
-
-    /// Adds the reason of the policy's entry to what a second warning says about the last violation.
-    pub(super) fn explain_last(&mut self, policy: &Policy, reason: Option<&str>) {
-        if let (None, Some(last)) = (self.last_omitted, self.violations.last_mut()) {
-            last.finding.advice = policy.advice(reason).map(Into::into);
-        }
-    }
-
-    /// Lowers the level of the last violation: `unknown: Warn` of a policy that denies.
-    pub(super) fn lower_last_to(&mut self, level: Level) {
-        match (self.last_omitted, self.violations.last_mut()) {
-            (None, Some(last)) => last.level = last.level.min(level),
-            (Some(last_omitted), _) if last_omitted > level => {
-                if let Some(count) = self.left_out.get_mut(&last_omitted) {
-                    *count -= 1;
-                    *self.left_out.entry(level).or_default() += 1;
-                }
-                self.left_out.retain(|_, count| *count > 0);
-                self.last_omitted = Some(level);
+        report.reported += 1;
+        let (location, value) = (policy.location(), value.into());
+        let (mut detail, mut text) = (Some(detail), None);
+        if let Some(ratchet) = report.ratchet {
+            // Without a value, whatever a policy says of the same field is the same, and need not be written for that.
+            if kind.shows_value() {
+                text = detail.take().map(Text::compose);
             }
-            _ => {}
+            let said = text.as_deref().unwrap_or_default();
+            let (at, policy) = (At::Walked(at), Some(&*location));
+            if ratchet.takes(&Statement { rule, at, kind, value: &value, detail: said, policy }) {
+                return Reported::DROPPED;
+            }
         }
+        let kept = (!report.budget.is_full()).then(|| {
+            let text = text.or_else(|| detail.map(Text::compose)).unwrap_or_default();
+            Finding::new(rule, at.owned(), kind, value, text)
+        });
+        if let Some(mut finding) = kept
+            && report.budget.take(&mut finding)
+        {
+            report.violations.push(Violation { finding, level, policy: location.into() });
+            Reported::kept(report.violations.last_mut().map(|violation| &mut violation.finding), false)
+        } else {
+            *report.left_out.entry(level).or_default() += 1;
+            Reported::DROPPED
+        }
+    }
+}
+
+impl<'r> Reported<'r> {
+    /// Adds the violation in fewer words, for a warning of the webhook. A second warning says whom to ask, and the reason
+    /// of the policy's entry if there is one.
+    pub(super) fn warns(
+        self,
+        policy: &Policy,
+        short: impl std::fmt::Display,
+        reason: Option<&str>,
+    ) -> Reported<'r> {
+        self.with(|finding| {
+            finding.short = Some(format!("{short} (policy {})", policy.name).into());
+            finding.advice = policy.advice(reason).map(Into::into);
+        })
     }
 }

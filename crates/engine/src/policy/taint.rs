@@ -18,12 +18,12 @@ use std::borrow::Cow;
 
 use crate::admission::DecodedAttributes;
 use crate::rules::Level;
-use crate::rules::policy::{POLICY_TAINT, POLICY_TAINT_DATA};
+use crate::rules::table::{POLICY_TAINT, POLICY_TAINT_DATA};
 use crate::site::{Site, walk};
 use tollgate_api::view::{self, Taint};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 
 /// Taints of an object that are compared with entries: as many as 128 devices with 16 taints each have, or 64 with 32. No
 /// API server accepts more in a slice. An object with more is denied.
@@ -239,9 +239,8 @@ impl<'s> EntryGroup<'s> {
         if length > MAX_KEY {
             let short =
                 format!("a key of {length} bytes is not allowed, because API servers accept {MAX_KEY}");
-            let detail = |_| format!("{short}; see {}", self.speaker.describe());
-            report.report_lazily(self.speaker, POLICY_TAINT, at, detail);
-            report.shorten_last(self.speaker, short);
+            let detail = || format!("{short}; see {}", self.speaker.describe());
+            report.report(self.speaker, POLICY_TAINT, at).forbidden(detail).warns(self.speaker, &short, None);
             return;
         }
         self.check_denied(at, taint, report);
@@ -262,14 +261,15 @@ impl<'s> EntryGroup<'s> {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
         for Grant { policy, entry, .. } in denials.take(MAX_DENIALS) {
-            let detail = |explains: bool| {
+            let explains = report.explains();
+            let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
                 let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
                 format!("taint {} is denied by {location}{entry} in {}", describe(taint), policy.describe())
             };
-            report.report_lazily(policy, POLICY_TAINT, at, detail);
-            report.shorten_last(policy, format_args!("taint {} is not allowed", describe(taint)));
-            report.explain_last(policy, entry.terms.reason.as_deref());
+            let short = format_args!("taint {} is not allowed", describe(taint));
+            let reason = entry.terms.reason.as_deref();
+            report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, reason);
         }
     }
 
@@ -289,7 +289,8 @@ impl<'s> EntryGroup<'s> {
             || self.allowed.iter().find(|grant| grant.matches_key(taint)).or_else(|| self.allowed.first());
         let closest = lapsed.or_else(near);
         let policy = closest.map_or(restricting, |grant| grant.policy);
-        let detail = |explains: bool| match closest {
+        let explains = report.explains();
+        let detail = || match closest {
             _ if !explains => format!("taint {} is not allowed by {}", describe(taint), policy.describe()),
             None => {
                 format!("taint {} is not allowed: {} allows no taints", describe(taint), policy.describe())
@@ -307,8 +308,8 @@ impl<'s> EntryGroup<'s> {
                 format!("taint {} is not allowed: {why}", describe(taint))
             }
         };
-        report.report_lazily(policy, POLICY_TAINT, at, detail);
-        report.shorten_last(policy, format_args!("taint {} is not allowed", describe(taint)));
+        let short = format_args!("taint {} is not allowed", describe(taint));
+        report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, None);
     }
 
     /// What an allow entry lacks, as a phrase about the entry.
@@ -358,10 +359,11 @@ impl TaintPolicy {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
-            let detail = format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
-            let at = at.field("evictionsPerSecond");
-            report.report_value(policy, POLICY_TAINT, &at, ErrorType::Invalid, BadValue::Int(rate), detail);
-            report.shorten_last(policy, format_args!("{rate} exceeds the maximum of {most}"));
+            let detail = || format!("{rate} exceeds the maximum of {most} set by {}", policy.describe());
+            report
+                .report(policy, POLICY_TAINT, &at.field("evictionsPerSecond"))
+                .invalid(BadValue::Int(rate), detail)
+                .warns(policy, format_args!("{rate} exceeds the maximum of {most}"), None);
         }
     }
 }
@@ -377,10 +379,11 @@ impl BindingPolicy<'_> {
             }
             if taint.data().is_null() {
                 if wanted.required {
-                    let (key, policy) = (taint.key(), self.policy.describe());
-                    let detail = format!("data is required for key {key} by {policy}");
-                    report.report(self.policy, POLICY_TAINT_DATA, &data_at, ErrorType::Required, detail);
-                    report.shorten_last(self.policy, "data is required for this key");
+                    let (key, policy) = (taint.key(), self.policy);
+                    report
+                        .report(policy, POLICY_TAINT_DATA, &data_at)
+                        .required(|| format!("data is required for key {key} by {}", policy.describe()))
+                        .warns(policy, "data is required for this key", None);
                 }
                 continue;
             }

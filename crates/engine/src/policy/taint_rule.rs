@@ -9,14 +9,13 @@ use super::kind::PolicySpec;
 use super::{MatchedPolicy, Violation, ViolationReport};
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::impact::EVICTION_IN_PROGRESS;
-use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::rules::ratchet::is_same_taint;
+use crate::rules::table::POLICY_TAINT_RULE;
 use crate::site::{DeviceSelection, Site, walk};
 use limits::{CountCache, Limits};
 use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::ErrorType;
 
 /// What a TaintRulePolicy says.
 #[derive(Debug)]
@@ -111,6 +110,7 @@ impl TaintRulePolicy {
             };
             value.filter(|value| !value.is_empty())
         };
+        let policy = matched.policy;
         for name in &self.require {
             if &**name == "any" {
                 let names = ["driver", "pool", "device", "deviceClassName"];
@@ -118,21 +118,16 @@ impl TaintRulePolicy {
                     selection.selector.is_some_and(|selector| !selector.selectors().is_empty());
                 if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
                     let short = "`driver`, `pool` or `device` is required";
-                    let detail = format!("{short} by {}", matched.policy.describe());
-                    report.report(matched.policy, POLICY_TAINT_RULE, at, ErrorType::Required, detail);
-                    report.shorten_last(matched.policy, short);
+                    let detail = || format!("{short} by {}", policy.describe());
+                    report.report(policy, POLICY_TAINT_RULE, at).required(detail).warns(policy, short, None);
                 }
             } else if criterion(name).is_none() {
                 let short = format!("`{name}` is required");
-                let detail = format!("{short} by {}", matched.policy.describe());
-                report.report(
-                    matched.policy,
-                    POLICY_TAINT_RULE,
-                    &at.field(name),
-                    ErrorType::Required,
-                    detail,
-                );
-                report.shorten_last(matched.policy, short);
+                let detail = || format!("{short} by {}", policy.describe());
+                report
+                    .report(policy, POLICY_TAINT_RULE, &at.field(name))
+                    .required(detail)
+                    .warns(policy, &short, None);
             }
         }
     }
@@ -173,9 +168,10 @@ fn check_two_steps(
     };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
-    let detail = format!("{detail}; required by {}", matched.policy.describe());
-    report.report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"), ErrorType::Forbidden, detail);
-    report.shorten_last(matched.policy, short);
+    report
+        .report(matched.policy, POLICY_TAINT_RULE, &taint.field("effect"))
+        .forbidden(|| format!("{detail}; required by {}", matched.policy.describe()))
+        .warns(matched.policy, short, None);
 }
 
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {

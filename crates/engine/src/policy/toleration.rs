@@ -13,7 +13,7 @@ use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
 use crate::admission::DecodedAttributes;
 use crate::defaults::Edit;
 use crate::rules::Level;
-use crate::rules::policy::POLICY_TOLERATION;
+use crate::rules::table::POLICY_TOLERATION;
 use crate::site::{self, Site, walk};
 use crate::tolerance::coverage::{
     Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest, uncovered,
@@ -289,7 +289,8 @@ impl<'s> EntryGroup<'s> {
     fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let tolerated = taints_of(checked.toleration, checked.profile);
         for (matched, grant) in self.denials(&tolerated) {
-            let detail = |explains: bool| {
+            let explains = report.explains();
+            let detail = || {
                 let (location, policy) = (&grant.terms.location, matched.policy.describe());
                 let (entry, offered) = if explains {
                     (format!(" {}{}", grant.describe(), grant.terms.reason_suffix()), self.offer(checked))
@@ -301,22 +302,24 @@ impl<'s> EntryGroup<'s> {
                     "{toleration} is denied: it matches taints denied by {location}{entry} in {policy}{offered}"
                 )
             };
-            report.report_lazily(matched.policy, POLICY_TOLERATION, checked.at, detail);
             let short = format_args!("toleration of {} is not allowed", checked.subject());
-            report.shorten_last(matched.policy, short);
-            report.explain_last(matched.policy, grant.terms.reason.as_deref());
+            report.report(matched.policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(
+                matched.policy,
+                short,
+                grant.terms.reason.as_deref(),
+            );
         }
         if let Some(policy) = self.requires_key.filter(|_| tolerated.key.is_none()) {
             let short = "toleration without a key matches every taint: set `key`";
-            let detail = |explains: bool| {
+            let explains = report.explains();
+            let detail = || {
                 let offered = if explains { self.offer(checked) } else { String::new() };
                 let (toleration, policy) = (checked.describe(), policy.describe());
                 format!(
                     "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
                 )
             };
-            report.report_lazily(policy, POLICY_TOLERATION, checked.at, detail);
-            report.shorten_last(policy, short);
+            report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
         }
         let Some(restricting) = self.restricting else { return };
         let missing = self.uncovered(&tolerated);
@@ -327,10 +330,11 @@ impl<'s> EntryGroup<'s> {
             |grant: &&Grant<'s>| !covered_by(&grant.1.entry, &tolerated).and(missing).is_empty();
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
-        let near = if report.explains() { self.nearest(&tolerated) } else { None };
+        let explains = report.explains();
+        let near = if explains { self.nearest(&tolerated) } else { None };
         let policy =
             lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;
-        let detail = |explains: bool| {
+        let detail = || {
             let why = match (lapsed, near) {
                 _ if !explains => {
                     return format!("{} is not allowed by {}", checked.describe(), policy.describe());
@@ -349,8 +353,8 @@ impl<'s> EntryGroup<'s> {
             };
             format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
         };
-        report.report_lazily(policy, POLICY_TOLERATION, checked.at, detail);
-        report.shorten_last(policy, format_args!("toleration of {} is not allowed", checked.subject()));
+        let short = format_args!("toleration of {} is not allowed", checked.subject());
+        report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
     }
 
     /// Something to paste, taken from the entries that come nearest.

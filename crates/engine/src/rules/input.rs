@@ -1,43 +1,11 @@
 //! Rules about objects that cannot be decoded, or only by dropping something: origins `decoding` and `strict`.
 //!
-//! Nothing is checked here; `api::conform` and the engine find these, this file gives them names.
+//! Nothing is checked here: `api::conform` and the engine find these, and this file turns them into findings.
 
-use super::{Check, Group, Level, Origin, Rule};
+use super::table::{BAD_QUANTITY, BAD_TIME, DUPLICATE_KEY, UNKNOWN_FIELD, WRONG_TYPE};
 use tollgate_api::conform::{DecodeError, DecodeErrorKind};
 use tollgate_document::field::{FieldPath, PathStyle};
-use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
-
-macro_rules! rule {
-    ($origin:ident, $id:literal) => {
-        Rule { id: RuleId($id), origin: Origin::$origin, level: Level::Deny }
-    };
-}
-
-/// The groups of this file.
-pub static GROUPS: &[Group] = &[Group {
-    rules: &[
-        rule!(Decoding, "missing-type"),
-        rule!(Decoding, "unserved-version"),
-        rule!(Decoding, "wrong-type"),
-        rule!(Decoding, "bad-time"),
-        rule!(Decoding, "bad-quantity"),
-        rule!(Decoding, "findings-left-out"),
-        rule!(Strict, "unknown-field"),
-        rule!(Strict, "duplicate-key"),
-    ],
-    check: Check::Engine,
-}];
-
-/// No apiVersion or no kind.
-pub const MISSING_TYPE: RuleId = RuleId("missing-type");
-/// A value of another JSON type.
-pub const WRONG_TYPE: RuleId = RuleId("wrong-type");
-/// A field that the schema does not have.
-pub const UNKNOWN_FIELD: RuleId = RuleId("unknown-field");
-/// A key that is given twice.
-pub const DUPLICATE_KEY: RuleId = RuleId("duplicate-key");
-/// A version or kind that the profile does not serve.
-pub const UNSERVED_VERSION: RuleId = RuleId("unserved-version");
+use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
 /// The finding for a key of a list that is given twice: no server ever sees the list.
 pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
@@ -52,25 +20,17 @@ pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
 /// The finding for an error of decoding.
 pub fn finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
-        DecodeErrorKind::WrongType => ("wrong-type", ErrorType::TypeInvalid),
-        DecodeErrorKind::BadTime => ("bad-time", ErrorType::TypeInvalid),
-        DecodeErrorKind::BadQuantity => ("bad-quantity", ErrorType::TypeInvalid),
-        DecodeErrorKind::UnknownField => ("unknown-field", ErrorType::Forbidden),
-        DecodeErrorKind::DuplicateKey => ("duplicate-key", ErrorType::Duplicate),
+        DecodeErrorKind::WrongType => (WRONG_TYPE, ErrorType::TypeInvalid),
+        DecodeErrorKind::BadTime => (BAD_TIME, ErrorType::TypeInvalid),
+        DecodeErrorKind::BadQuantity => (BAD_QUANTITY, ErrorType::TypeInvalid),
+        DecodeErrorKind::UnknownField => (UNKNOWN_FIELD, ErrorType::Forbidden),
+        DecodeErrorKind::DuplicateKey => (DUPLICATE_KEY, ErrorType::Duplicate),
     };
     let on_key = matches!(error.kind, DecodeErrorKind::UnknownField | DecodeErrorKind::DuplicateKey);
     Finding {
-        at: error.at,
-        rule: RuleId(rule),
-        kind,
-        server_at: None,
-        value: BadValue::Omitted,
-        detail: error.detail.into(),
-        also: Vec::new(),
         on_key,
         help: error.help.map(Into::into),
-        short: None,
-        advice: None,
         fix: error.fix,
+        ..Finding::new(rule, error.at, kind, BadValue::Omitted, error.detail)
     }
 }

@@ -24,7 +24,6 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
 use foldhash::quality::RandomState;
 
-use super::RuleSet;
 use tollgate_api::view::{Object, SliceTaint, Taint, View as _};
 use tollgate_document::doc::{self, Index, Value};
 use tollgate_document::field::{FieldPath, Path, StepName};
@@ -125,8 +124,8 @@ pub enum Ratchet<'c> {
     Learn(&'c RefCell<KnownFaults>, Object<'c>),
     /// It is dropped, if the stored object had it too.
     Ask(&'c RefCell<KnownFaults>, Object<'c>),
-    /// It is dropped if its rule is ratcheted ([`RuleSet::is_ratcheted`]) and the stored object had it too.
-    AskOurs(&'c RefCell<KnownFaults>, Object<'c>, &'c RuleSet),
+    /// It is dropped if its rule is ratcheted ([`Rule::is_ratcheted`]) and the stored object had it too.
+    AskOurs(&'c RefCell<KnownFaults>, Object<'c>),
 }
 
 impl Ratchet<'_> {
@@ -134,7 +133,7 @@ impl Ratchet<'_> {
     pub fn is_about(self, rule: RuleId) -> bool {
         match self {
             Ratchet::Learn(..) | Ratchet::Ask(..) => true,
-            Ratchet::AskOurs(_, _, rules) => rules.is_ratcheted(rule),
+            Ratchet::AskOurs(..) => rule.is_ratcheted(),
         }
     }
 
@@ -145,7 +144,7 @@ impl Ratchet<'_> {
                 known.borrow_mut().learn(statement, object);
                 true
             }
-            Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object, _) => {
+            Ratchet::Ask(known, object) | Ratchet::AskOurs(known, object) => {
                 known.borrow_mut().excuses(statement, object)
             }
         }

@@ -6,7 +6,10 @@
 
 use std::collections::HashSet;
 
-use super::{Check, Group, rules};
+use crate::rules::table::{
+    DRAFT_ONLY_FIELD, DROPPED_FIELD, RULE_TAKES_EFFECT, RULE_WITHOUT_EFFECT, SOON_REMOVED_VERSION,
+    VERSION_OFF_BY_DEFAULT,
+};
 use tollgate_api::drafts::{DraftOnly, DraftPart, draft_only};
 use tollgate_api::gated::DroppedField;
 use tollgate_api::profile::{ApiKind, Profile, Version};
@@ -14,24 +17,6 @@ use tollgate_api::view::{Body, Object};
 use tollgate_document::field::{Name, Path};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::names;
-
-rules! { Lint, Warn;
-    /// A field that the server drops because a feature gate is off.
-    DROPPED_FIELD = "dropped-field",
-    /// A version that is not served by default.
-    VERSION_OFF_BY_DEFAULT = "version-off-by-default",
-    /// A version that the next release does not serve.
-    SOON_REMOVED_VERSION = "soon-removed-version",
-    /// A field, version or kind that no release serves.
-    DRAFT_ONLY_FIELD = "draft-only-field",
-    /// A DeviceTaintRule on a server where nothing acts on it.
-    RULE_WITHOUT_EFFECT = "rule-without-effect",
-    /// A stored DeviceTaintRule that nothing acts on yet.
-    RULE_TAKES_EFFECT = "rule-takes-effect",
-}
-
-/// The groups of this file.
-pub static GROUPS: &[Group] = &[Group { rules: RULES, check: Check::Engine }];
 
 /// That the server drops a field.
 pub fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding {

@@ -53,43 +53,22 @@ pub mod network_data;
 pub mod reserved_for;
 pub mod status;
 
-use super::{Check, Group};
+use super::{Check, Cx, Group};
+use crate::admission::DecodedAttributes;
 
-/// The groups of this origin. Files that are only called by others have no check of their own.
+/// The groups of this origin. What they find has many names, so they are called if one of these is wanted.
 pub static GROUPS: &[Group] = &[
-    Group { rules: meta::RULES, check: Check::Object(meta::check) },
-    Group { rules: meta_update::RULES, check: Check::Engine },
-    Group { rules: owner_references::RULES, check: Check::Engine },
-    Group { rules: finalizers::RULES, check: Check::Engine },
-    Group { rules: managed_fields::RULES, check: Check::Engine },
-    Group { rules: template_meta::RULES, check: Check::Engine },
-    Group { rules: taint::RULES, check: Check::Engine },
-    Group { rules: toleration::RULES, check: Check::Engine },
-    Group { rules: slice::RULES, check: Check::Object(slice::check) },
-    Group { rules: device::RULES, check: Check::Engine },
-    Group { rules: attributes::RULES, check: Check::Engine },
-    Group { rules: capacity::RULES, check: Check::Engine },
-    Group { rules: request_policy::RULES, check: Check::Engine },
-    Group { rules: counters::RULES, check: Check::Engine },
-    Group { rules: binding::RULES, check: Check::Engine },
-    Group { rules: node_resources::RULES, check: Check::Engine },
-    Group { rules: partition::RULES, check: Check::Engine },
-    Group { rules: skip_operations::RULES, check: Check::Engine },
-    Group { rules: claim::RULES, check: Check::Object(claim::check) },
-    Group { rules: request::RULES, check: Check::Engine },
-    Group { rules: selectors::RULES, check: Check::Engine },
-    Group { rules: selectors::unchecked::RULES, check: Check::Engine },
-    Group { rules: derived::RULES, check: Check::Engine },
-    Group { rules: constraints::RULES, check: Check::Engine },
-    Group { rules: config::RULES, check: Check::Engine },
-    Group { rules: class::RULES, check: Check::Object(class::check) },
-    Group { rules: pod_claims::RULES, check: Check::Object(pod_claims::check) },
-    Group { rules: taint_rule::RULES, check: Check::Object(taint_rule::check) },
-    Group { rules: allocation::RULES, check: Check::Object(status::check) },
-    Group { rules: reserved_for::RULES, check: Check::Engine },
-    Group { rules: device_status::RULES, check: Check::Engine },
-    Group { rules: conditions::RULES, check: Check::Engine },
-    Group { rules: network_data::RULES, check: Check::Engine },
+    group(meta::check),
+    group(slice::check),
+    group(claim::check),
+    group(class::check),
+    group(pod_claims::check),
+    group(taint_rule::check),
+    group(status::check),
     // Last: it looks at whether the others found anything.
-    Group { rules: object_name::RULES, check: Check::Object(object_name::check_last) },
+    group(object_name::check_last),
 ];
+
+const fn group(check: fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)) -> Group {
+    Group { rules: &[], check: Check::Object(check) }
+}

@@ -14,11 +14,11 @@ pub(super) fn rules() -> String {
         let rows: Vec<Vec<String>> = rules::all()
             .filter(|rule| rule.origin == origin)
             .map(|rule| {
-                let id = rule.id.0;
+                let id = rule.id;
                 vec![
                     format!("[`{id}`](../rules/{id}.md)"),
                     rule.level.name().to_owned(),
-                    cell(&about(page(rule.id))),
+                    cell(&about(page(rule))),
                 ]
             })
             .collect();
@@ -32,7 +32,7 @@ pub(super) fn rules() -> String {
 
 /// The entries of the rules: their table, and below it their pages by name.
 pub(super) fn pages() -> String {
-    let mut ids: Vec<&str> = rules::all().map(|rule| rule.id.0).collect();
+    let mut ids: Vec<&str> = rules::all().map(|rule| rule.id).collect();
     ids.sort_unstable();
     let pages = ids.iter().map(|id| format!("    - [{id}](rules/{id}.md)\n"));
     std::iter::once("- [Rules](reference/rules.md)\n".to_owned()).chain(pages).collect()

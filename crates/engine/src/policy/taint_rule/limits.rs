@@ -8,15 +8,15 @@
 
 use std::cell::OnceCell;
 
-use super::{DeviceSelection, ErrorType, MatchedPolicy};
+use super::{DeviceSelection, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
 use crate::policy::ViolationReport;
 use crate::policy::glob::Glob;
 use crate::policy::matching::globs;
 use crate::rules::Level;
-use crate::rules::policy::POLICY_TAINT_RULE;
 use crate::rules::ratchet::{Extent, extent};
+use crate::rules::table::POLICY_TAINT_RULE;
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::view;
 use tollgate_document::doc::Value;
@@ -128,10 +128,11 @@ impl Limits {
             return self.report_unknown(matched, report, detail, short);
         }
         let Err(hint) = self.acknowledged(admission, context, numbers.numbers.pods) else { return };
-        let detail = format!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{}", state.caveat());
-        let spec = Path::ROOT.field("spec");
-        report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
-        report.shorten_last(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"));
+        let caveat = state.caveat();
+        report
+            .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+            .forbidden(format_args!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{caveat}"))
+            .warns(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"), None);
     }
 
     fn report_unknown(
@@ -142,13 +143,11 @@ impl Limits {
         short: &str,
     ) {
         let Some(level) = self.on_unknown else { return };
-        let before = report.reported;
-        let spec = Path::ROOT.field("spec");
-        report.report(matched.policy, POLICY_TAINT_RULE, &spec, ErrorType::Forbidden, detail);
-        if report.reported > before {
-            report.shorten_last(matched.policy, short);
-            report.lower_last_to(level);
-        }
+        report
+            .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+            .at_most(level)
+            .forbidden(detail)
+            .warns(matched.policy, short, None);
     }
 
     /// The limits that are exceeded, and were not exceeded as far before: `20 pods and 3 namespaces`.

@@ -8,40 +8,11 @@ mod pod;
 mod status;
 
 use crate::admission::DecodedAttributes;
+use crate::rules::Cx;
+use crate::rules::table::CLASSIC_DRIVER;
 use crate::rules::upstream::naming;
-use crate::rules::{Cx, rules};
 use tollgate_api::view::{Body, ClassicClass};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Documented, Deny;
-    /// The driver of a class, or of an allocated claim, is missing or malformed, or another one than before.
-    DRIVER = "classic-driver",
-    /// The class of a claim is missing or malformed.
-    CLASS_NAME = "classic-class-name",
-    /// The class of a claim is none of those that are known to exist.
-    UNKNOWN_CLASS = "unknown-resource-class",
-    /// The mode is neither Immediate nor Delayed.
-    MODE = "classic-allocation-mode",
-    /// The spec of a stored claim is changed.
-    IMMUTABLE = "immutable-classic-claim",
-    /// The phase is not one of the three.
-    PHASE = "claim-phase",
-    /// The phase does not follow the stored one.
-    TRANSITION = "claim-phase-transition",
-    /// The number of users is neither positive nor -1.
-    USER_LIMIT = "claim-user-limit",
-    /// More users than the limit allows, or users of what is not allocated.
-    RESERVED = "claim-reserved-for",
-    /// A node, or a selector of nodes, is malformed.
-    SCHEDULING = "claim-scheduling",
-    /// The name that a claim will get is not one.
-    GENERATED = "generated-claim-name",
-    /// A template gives its claim metadata other than labels and annotations.
-    TEMPLATE_META = "claim-template-metadata",
-    /// A template has a spec and fields of an inlined one.
-    TEMPLATE_TWICE = "nested-and-inlined-template",
-}
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     match admission.object.body {
@@ -56,8 +27,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 fn check_class(cx: &mut Cx<'_, '_>, class: ClassicClass<'_>) {
     let at = Path::ROOT.field("driverName");
     if class.driver_name().is_empty() {
-        cx.report(DRIVER, &at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(CLASSIC_DRIVER, &at).required("");
     } else {
-        naming::driver(cx, DRIVER, &at, class.driver_name());
+        naming::driver(cx, CLASSIC_DRIVER, &at, class.driver_name());
     }
 }

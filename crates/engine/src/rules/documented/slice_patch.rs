@@ -4,32 +4,21 @@
 //! (kubernetes/kubernetes#130120) and of KEP-5055 r1; where both are silent, those of ResourceSlice.
 
 use crate::admission::DecodedAttributes;
+use crate::rules::Cx;
+use crate::rules::table::{
+    PATCH_ATTRIBUTE_NAME, PATCH_ATTRIBUTE_VALUE, PATCH_FILTER, PATCH_TAINT_EFFECT, TOO_MANY_PATCH_ATTRIBUTES,
+    TOO_MANY_PATCH_TAINTS,
+};
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::naming::{self, NAME_LIMIT, bad_key_at, too_long};
 use crate::rules::upstream::taint::supported;
 use crate::rules::upstream::{fqn, selectors, taint};
-use crate::rules::{Cx, rules};
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::DEVICE_PATCH_FILTER;
 use tollgate_api::view::{Attribute, Body, DevicePatch, TaintSelector, View};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
-
-rules! { Documented, Deny;
-    /// A criterion of the filter is malformed.
-    FILTER = "patch-filter",
-    /// The name of an attribute or capacity has no domain, or is malformed.
-    NAME = "patch-attribute-name",
-    /// Not exactly one value, or one that is too long or no version.
-    VALUE = "patch-attribute-value",
-    /// More attributes and capacities than a patch may have.
-    TOO_MANY_ATTRIBUTES = "too-many-patch-attributes",
-    /// More taints than a patch may have.
-    TOO_MANY_TAINTS = "too-many-patch-taints",
-    /// An effect that the draft does not know.
-    EFFECT = "patch-taint-effect",
-}
 
 /// Most attributes and capacities, together.
 const ATTRIBUTES_LIMIT: usize = 32;
@@ -61,16 +50,16 @@ fn check_filter(
     old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = filter.device_class_name() {
-        naming::subdomain(cx, FILTER, &at.field("deviceClassName"), class);
+        naming::subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
     }
     if let Some(driver) = filter.driver() {
-        naming::driver(cx, FILTER, &at.field("driver"), driver);
+        naming::driver(cx, PATCH_FILTER, &at.field("driver"), driver);
     }
     if let Some(pool) = filter.pool() {
-        naming::pool(cx, FILTER, &at.field("pool"), pool);
+        naming::pool(cx, PATCH_FILTER, &at.field("pool"), pool);
     }
     if let Some(device) = filter.device() {
-        naming::label(cx, FILTER, &at.field("device"), device);
+        naming::label(cx, PATCH_FILTER, &at.field("device"), device);
     }
     let is_same =
         |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
@@ -84,7 +73,7 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
         let detail =
             format!("the total number of attributes and capacities must not exceed {ATTRIBUTES_LIMIT}");
         let value = BadValue::Excess { count: entries, limit: ATTRIBUTES_LIMIT };
-        cx.report(TOO_MANY_ATTRIBUTES, at, ErrorType::Invalid, value, detail);
+        cx.report(TOO_MANY_PATCH_ATTRIBUTES, at).invalid(value, detail);
     }
     let attributes_at = at.field("attributes");
     for (name, attribute) in attributes.iter() {
@@ -98,31 +87,29 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
 
 fn check_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
     let at = bad_key_at(cx.profile, map_at, name, NAME_LIMIT);
-    cx.about_key(|cx| fqn::check(cx, NAME, &at, name));
+    cx.about_key(|cx| fqn::check(cx, PATCH_ATTRIBUTE_NAME, &at, name));
 }
 
 /// Exactly one value, where `null` is one: it takes the attribute away.
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
-        cx.report(VALUE, &at.field("string"), ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));
     }
     if let Some(version) = attribute.version() {
         let at = at.field("version");
         if !names::is_semver(version) {
-            cx.report(VALUE, &at, ErrorType::Invalid, BadValue::str(version), names::SEMVER);
+            cx.report(PATCH_ATTRIBUTE_VALUE, &at).invalid(version, names::SEMVER);
         }
         if version.len() > VALUE_LIMIT {
-            cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+            cx.report(PATCH_ATTRIBUTE_VALUE, &at).too_long(too_long(VALUE_LIMIT));
         }
     }
     let values = attribute.json().members().filter(|(_, value)| !value.is_null()).count();
     if values != 1 {
         let value = BadValue::Json(attribute.json().json_within(cx.max_text_bytes()).into());
-        cx.report(VALUE, at, ErrorType::Invalid, value, "exactly one value must be specified");
-        cx.help(
-            VALUE,
-            "set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`",
-        );
+        cx.report(PATCH_ATTRIBUTE_VALUE, at)
+            .invalid(value, "exactly one value must be specified")
+            .help("set one of `int`, `bool`, `string` or `version`; to remove the attribute, set `null: {}`");
     }
 }
 
@@ -130,7 +117,7 @@ fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (taints, count) = (patch.taints(), patch.taints().len());
     if let Some(limit) = cx.profile.documented.patch_taints.filter(|limit| count > *limit) {
         let value = BadValue::Excess { count, limit };
-        cx.report(TOO_MANY_TAINTS, at, ErrorType::TooMany, value, at_most(limit));
+        cx.report(TOO_MANY_PATCH_TAINTS, at).too_many(value, at_most(limit));
     }
     for (index, new) in taints.iter().enumerate() {
         let at = at.index(index);
@@ -138,7 +125,7 @@ fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
             let value = BadValue::named(new.effect());
-            cx.report(EFFECT, &at.field("effect"), ErrorType::NotSupported, value, supported(&EFFECTS));
+            cx.report(PATCH_TAINT_EFFECT, &at.field("effect")).not_supported(value, || supported(&EFFECTS));
         }
     }
 }

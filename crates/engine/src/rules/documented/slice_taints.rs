@@ -3,22 +3,14 @@
 //! The taints themselves are judged where every taint is.
 
 use crate::admission::DecodedAttributes;
+use crate::rules::Cx;
+use crate::rules::table::{
+    DEVICES_AND_TAINTS, NESTED_AND_INLINED_TAINT, SLICE_TAINT_DEVICE, TOO_MANY_SLICE_TAINTS,
+};
 use crate::rules::upstream::naming;
-use crate::rules::{Cx, rules};
 use tollgate_api::view::{Body, SliceTaint, View};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Documented, Deny;
-    /// More entries than the draft allows.
-    TOO_MANY = "too-many-slice-taints",
-    /// A slice publishes devices or taints, never both.
-    BOTH = "devices-and-taints",
-    /// The entry's device is missing or malformed.
-    DEVICE = "slice-taint-device",
-    /// The entry has a nested taint and fields of an inlined one.
-    TWICE = "nested-and-inlined-taint",
-}
+use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::Slice(slice) = admission.object.body else { return };
@@ -26,15 +18,15 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let (spec, spec_at) = (slice.spec(), Path::ROOT.field("spec"));
     let (taints, taints_at) = (spec.taints(), spec_at.field("taints"));
     if !taints.is_empty() && !spec.devices().is_empty() {
-        let detail = "only one of `devices` or `taints` is allowed";
-        cx.report(BOTH, &spec_at, ErrorType::Invalid, BadValue::str(""), detail);
-        cx.also(BOTH, &spec_at.field("devices"));
-        cx.also(BOTH, &taints_at);
+        cx.report(DEVICES_AND_TAINTS, &spec_at)
+            .invalid("", "only one of `devices` or `taints` is allowed")
+            .also(&spec_at.field("devices"))
+            .also(&taints_at);
     }
     let count = taints.len();
     if count > limit {
-        let detail = format!("KEP-5055 allows at most {limit}");
-        cx.report(TOO_MANY, &taints_at, ErrorType::TooMany, BadValue::Excess { count, limit }, detail);
+        cx.report(TOO_MANY_SLICE_TAINTS, &taints_at)
+            .too_many(BadValue::Excess { count, limit }, format_args!("KEP-5055 allows at most {limit}"));
     }
     for (index, entry) in taints.iter().enumerate() {
         check_entry(cx, &taints_at.index(index), entry);
@@ -44,9 +36,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     let device_at = at.field("device");
     if entry.device().is_empty() {
-        cx.report(DEVICE, &device_at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(SLICE_TAINT_DEVICE, &device_at).required("");
     } else {
-        naming::label(cx, DEVICE, &device_at, entry.device());
+        naming::label(cx, SLICE_TAINT_DEVICE, &device_at, entry.device());
     }
     if entry.json().get("taint").is_null() {
         return;
@@ -56,8 +48,8 @@ fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
         .members()
         .find(|(key, value)| !matches!(key.text(), "device" | "taint") && !value.is_null());
     if let Some((key, _)) = inlined {
-        let detail = "may not be specified when `taint` is set";
-        cx.report(TWICE, &at.field(key.text()), ErrorType::Forbidden, BadValue::Omitted, detail);
-        cx.also(TWICE, &at.field("taint"));
+        cx.report(NESTED_AND_INLINED_TAINT, &at.field(key.text()))
+            .forbidden("may not be specified when `taint` is set")
+            .also(&at.field("taint"));
     }
 }

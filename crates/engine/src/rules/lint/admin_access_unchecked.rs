@@ -1,15 +1,10 @@
 //! Admin access where nothing is known of the namespace that must allow it.
 
 use crate::admission::{AdminAccess, DecodedAttributes};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::ADMIN_ACCESS_UNCHECKED;
 use tollgate_api::view::{Body, Request};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Admin access, and no labels to check it against.
-    UNCHECKED = "admin-access-unchecked",
-}
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
@@ -28,21 +23,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             let detail = "not checked, because the labels of the namespace are not available";
             let request_at = requests_at.index(index);
             let exactly_at = Request::exactly_at(&request_at, cx.version);
-            cx.report(
-                UNCHECKED,
-                &exactly_at.field("adminAccess"),
-                ErrorType::Forbidden,
-                BadValue::Omitted,
-                detail,
-            );
             let label = cx.profile.admin_access_label;
-            cx.help(
-                UNCHECKED,
-                format!(
-                    "the API server rejects this request unless the namespace has the label `{label}: \"true\"`; to \
-                     check the label, pass the Namespace object with `--namespaces FILE`"
-                ),
-            );
+            cx.report(ADMIN_ACCESS_UNCHECKED, &exactly_at.field("adminAccess")).forbidden(detail).help(format_args!(
+                "the API server rejects this request unless the namespace has the label `{label}: \"true\"`; to \
+                 check the label, pass the Namespace object with `--namespaces FILE`"
+            ));
         }
     }
 }

@@ -5,15 +5,10 @@
 //! stored phase is what counts.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::ALLOCATED_WITHOUT_FINALIZER;
 use tollgate_api::view::{Body, ClassicClaim};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Allocated, and no finalizer.
-    MISSING = "allocated-without-finalizer",
-}
 
 const DETAIL: &str = "if an allocated claim without finalizers is deleted, its resource leaks";
 
@@ -22,14 +17,13 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let metadata_at = Path::ROOT.field("metadata");
     let at = metadata_at.field("finalizers");
     if loses_last_finalizer(admission) {
-        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, DETAIL);
-        cx.help(
-            MISSING,
+        cx.report(ALLOCATED_WITHOUT_FINALIZER, &at).required(DETAIL).help(
             "the driver must free the resource and reset `status.phase` before it removes its finalizer",
         );
     } else if admission.is_status() && is_held(claim) && claim.metadata().finalizers().is_empty() {
-        cx.report(MISSING, &at, ErrorType::Required, BadValue::Omitted, DETAIL);
-        cx.help(MISSING, "the driver must add its finalizer before it allocates the resource");
+        cx.report(ALLOCATED_WITHOUT_FINALIZER, &at)
+            .required(DETAIL)
+            .help("the driver must add its finalizer before it allocates the resource");
     }
 }
 

@@ -1,15 +1,11 @@
 //! A classic claim with delayed allocation that is allocated before a node was selected: the driver did not wait.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::ALLOCATED_WITHOUT_NODE;
 use tollgate_api::view::{Body, ClassicClaim};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Allocated, and no node was selected.
-    MISSING = "allocated-without-node",
-}
+use tollgate_document::finding::BadValue;
 
 const DETAIL: &str = "the claim uses delayed allocation, but the scheduler has not selected a node";
 
@@ -33,16 +29,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         && ![claim, old].map(is_selected).contains(&true)
     {
         let status_at = Path::ROOT.field("status");
-        cx.report(
-            MISSING,
-            &status_at.field("phase"),
-            ErrorType::Invalid,
-            BadValue::named("Allocated"),
-            DETAIL,
-        );
-        cx.help(
-            MISSING,
-            "the driver must wait for `status.scheduling.scheduler.selectedNode` before it sets `phase: Allocated`",
-        );
+        cx.report(ALLOCATED_WITHOUT_NODE, &status_at.field("phase"))
+            .invalid(BadValue::named("Allocated"), DETAIL)
+            .help("the driver must wait for `status.scheduling.scheduler.selectedNode` before it sets `phase: Allocated`");
     }
 }

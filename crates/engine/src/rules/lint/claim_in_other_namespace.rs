@@ -1,16 +1,11 @@
 //! A pod whose claim, or the template of it, is in another namespace: the pod waits for it forever.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::CLAIM_IN_OTHER_NAMESPACE;
 use crate::site;
 use tollgate_api::profile::ApiKind;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::names;
-
-rules! { Lint, Warn;
-    /// A pod names a claim that the input has only in another namespace.
-    OTHER_NAMESPACE = "claim-in-other-namespace",
-}
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Some(claims) = cx.context.claims else { return };
@@ -35,24 +30,16 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 let Some(found) = claims.elsewhere(kind, name, namespace) else { continue };
                 let (kind, own) = (kind.name(), admission.object.kind().name());
                 let (other, file, line) = (&found.namespace, &found.file, found.line);
-                let detail = format!(
+                let detail = format_args!(
                     "the {kind} `{name}` is in the namespace `{other}` ({file}:{line}), but this {own} is in the \
                      namespace `{namespace}`; pods can use only claims and templates in their own namespace"
                 );
-                cx.report(
-                    OTHER_NAMESPACE,
-                    &claim_at.field(field),
-                    ErrorType::NotFound,
-                    BadValue::str(name),
-                    detail,
-                );
-                cx.short(OTHER_NAMESPACE, "is in another namespace than the pod");
-                cx.help(
-                    OTHER_NAMESPACE,
-                    format!(
+                cx.report(CLAIM_IN_OTHER_NAMESPACE, &claim_at.field(field))
+                    .not_found(name, detail)
+                    .short("is in another namespace than the pod")
+                    .help(format_args!(
                         "set `namespace: {other}` in the {own}, or create the {kind} with `namespace: {namespace}`"
-                    ),
-                );
+                    ));
             }
         }
     });

@@ -1,15 +1,10 @@
 //! A DeviceTaintRule or a ResourceSlicePatch that selects a driver and nothing else: all of its devices in the cluster.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::DRIVER_WIDE_TAINT;
 use crate::site::DeviceSelection;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::names;
-
-rules! { Lint, Warn;
-    /// A driver without a pool or a device, and an effect that affects pods.
-    DRIVER_WIDE = "driver-wide-taint",
-}
 
 const SHORT: &str = "selects every device of the driver; set `pool` or `device`";
 const HELP: &str = "set `pool` or `device`; if you mean all devices, create the rule with `effect: None` first and check its \
@@ -28,8 +23,6 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
         _ => "pods that need one stay pending",
     };
     let detail =
-        format!("without `pool` or `device`, this selects every device of {driver}, so {consequence}");
-    cx.report(DRIVER_WIDE, &at.field("driver"), ErrorType::Invalid, BadValue::str(driver), detail);
-    cx.short(DRIVER_WIDE, SHORT);
-    cx.help(DRIVER_WIDE, HELP);
+        format_args!("without `pool` or `device`, this selects every device of {driver}, so {consequence}");
+    cx.report(DRIVER_WIDE_TAINT, &at.field("driver")).invalid(driver, detail).short(SHORT).help(HELP);
 }

@@ -1,14 +1,10 @@
 //! A toleration that occurs twice in one request.
 
-use crate::rules::{Cx, duplicates, rules};
+use crate::rules::table::DUPLICATE_TOLERATION;
+use crate::rules::{Cx, duplicates};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, Edit, ErrorType, Fix};
-
-rules! { Lint, Warn;
-    /// Key, operator, value and effect occurred before.
-    DUPLICATE = "duplicate-toleration",
-}
+use tollgate_document::finding::{Edit, Fix};
 
 const SAME: &str = "an earlier toleration has the same key, operator, value and effect";
 const OTHER_PERIOD: &str = "an earlier toleration differs from this one only in `tolerationSeconds`";
@@ -19,14 +15,16 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     duplicates::each(list.iter(), identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
         let detail = if same_time { SAME } else { OTHER_PERIOD };
-        cx.report(DUPLICATE, &at.index(later), ErrorType::Duplicate, BadValue::str(other.key()), detail);
-        cx.also(DUPLICATE, &at.index(first));
+        let later_at = at.index(later);
+        let reported =
+            cx.report(DUPLICATE_TOLERATION, &later_at).duplicate(other.key(), detail).also(&at.index(first));
         if same_time {
-            let edit = || Edit::Remove { at: at.index(later).owned() };
-            cx.help(DUPLICATE, "remove one of the two tolerations");
-            cx.fix(DUPLICATE, || Fix::safe("Remove the repeated toleration", edit()));
+            let edit = || Edit::Remove { at: later_at.owned() };
+            reported
+                .help("remove one of the two tolerations")
+                .fix(|| Fix::safe("Remove the repeated toleration", edit()));
         } else {
-            cx.help(DUPLICATE, HELP);
+            reported.help(HELP);
         }
     });
 }

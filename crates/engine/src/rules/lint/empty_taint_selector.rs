@@ -1,14 +1,10 @@
 //! A DeviceTaintRule or a ResourceSlicePatch that selects every device of the cluster.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::EMPTY_TAINT_SELECTOR;
 use crate::site::{DeviceSelection, SelectorOwner};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// A selector without criteria, and an effect that affects pods.
-    EMPTY = "empty-taint-selector",
-}
+use tollgate_document::finding::BadValue;
 
 const NO_EXECUTE: &str = "an empty selector matches all devices, so pods that use devices are evicted";
 const NO_SCHEDULE: &str = "an empty selector matches all devices, so pods that need devices stay pending";
@@ -21,7 +17,6 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
         return;
     }
     let detail = if selection.taint.effect() == "NoExecute" { NO_EXECUTE } else { NO_SCHEDULE };
-    cx.report(EMPTY, at, ErrorType::Invalid, BadValue::Json("{}".into()), detail);
     let help = match selection.by {
         SelectorOwner::Rule => {
             "set `driver`, `pool` or `device`; to preview the impact, create the rule with `effect: None` first"
@@ -30,5 +25,5 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
             "set `driver`, `pool` or `device` in `filter`; a patch without criteria applies to every device"
         }
     };
-    cx.help(EMPTY, help);
+    cx.report(EMPTY_TAINT_SELECTOR, at).invalid(BadValue::Json("{}".into()), detail).help(help);
 }

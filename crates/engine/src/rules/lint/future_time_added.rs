@@ -1,15 +1,11 @@
 //! A taint that was added tomorrow.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::FUTURE_TIME_ADDED;
 use crate::site::LocatedTaint;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
-
-rules! { Lint, Warn;
-    /// `timeAdded` lies after now.
-    FUTURE = "future-time-added",
-}
 
 /// Clocks differ; a minute is no mistake.
 const CLOCK_DIFFERENCE: i64 = 60;
@@ -25,7 +21,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         let written = gotime::rfc3339(time);
         let detail = format!("{written} is in the future, so no pods are evicted before then");
         let value = BadValue::str(&written);
-        cx.report(FUTURE, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
-        cx.help(FUTURE, "remove `timeAdded`, so that the API server sets it to the current time");
+        cx.report(FUTURE_TIME_ADDED, &at.field("timeAdded"))
+            .invalid(value, detail)
+            .help("remove `timeAdded`, so that the API server sets it to the current time");
     }
 }

@@ -1,14 +1,9 @@
 //! A DeviceTaintRule without a selector: no device by the documentation, every device by the scheduler.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::MISSING_TAINT_SELECTOR;
 use crate::site::DeviceSelection;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// No selector, and an effect that affects pods.
-    MISSING = "missing-taint-selector",
-}
 
 const DETAIL: &str = "if the selector is missing, the scheduler treats every device as tainted";
 const HELP: &str = "the API documentation says that a rule without a selector selects no devices; set `driver`, `pool` or \
@@ -16,7 +11,6 @@ const HELP: &str = "the API documentation says that a rule without a selector se
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelection<'_>) {
     if selection.selector.is_none() && selection.affects_pods() {
-        cx.report(MISSING, at, ErrorType::Required, BadValue::Omitted, DETAIL);
-        cx.help(MISSING, HELP);
+        cx.report(MISSING_TAINT_SELECTOR, at).required(DETAIL).help(HELP);
     }
 }

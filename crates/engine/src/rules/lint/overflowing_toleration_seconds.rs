@@ -1,14 +1,10 @@
 //! `tolerationSeconds` that do not fit the eviction controller's nanoseconds.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::OVERFLOWING_TOLERATION_SECONDS;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// More seconds than 63 bits of nanoseconds hold.
-    OVERFLOW = "overflowing-toleration-seconds",
-}
+use tollgate_document::finding::BadValue;
 
 /// The last whole second that Go's `time.Duration` holds: 292 years.
 const LONGEST: i64 = i64::MAX / 1_000_000_000;
@@ -21,14 +17,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         && toleration.effect() == "NoExecute"
         && seconds > LONGEST
     {
-        let detail = format!("{seconds} overflows; the maximum is {LONGEST}");
-        cx.report(
-            OVERFLOW,
-            &at.field("tolerationSeconds"),
-            ErrorType::Invalid,
-            BadValue::Int(seconds),
-            detail,
-        );
-        cx.help(OVERFLOW, HELP);
+        cx.report(OVERFLOWING_TOLERATION_SECONDS, &at.field("tolerationSeconds"))
+            .invalid(BadValue::Int(seconds), format_args!("{seconds} overflows; the maximum is {LONGEST}"))
+            .help(HELP);
     }
 }

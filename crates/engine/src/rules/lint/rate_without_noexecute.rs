@@ -1,14 +1,10 @@
 //! `evictionsPerSecond` (draft r2) of a taint that evicts nothing.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::RATE_WITHOUT_NOEXECUTE;
 use crate::site::LocatedTaint;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// A rate with another effect than NoExecute.
-    IGNORED = "rate-without-noexecute",
-}
+use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {
     let taint = placed.taint;
@@ -18,8 +14,10 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
         && taint.effect() != "NoExecute"
         && cx.profile.effects.contains(&taint.effect())
     {
-        let detail = format!("ignored with `effect: {}`, because only NoExecute evicts pods", taint.effect());
-        cx.report(IGNORED, &at.field("evictionsPerSecond"), ErrorType::Invalid, BadValue::Int(rate), detail);
-        cx.help(IGNORED, "remove the field, or set `effect: NoExecute`");
+        let detail =
+            format_args!("ignored with `effect: {}`, because only NoExecute evicts pods", taint.effect());
+        cx.report(RATE_WITHOUT_NOEXECUTE, &at.field("evictionsPerSecond"))
+            .invalid(BadValue::Int(rate), detail)
+            .help("remove the field, or set `effect: NoExecute`");
     }
 }

@@ -2,15 +2,10 @@
 //!
 //! Where the field is not known any more it was dropped before the rules run, so this looks at what was written.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::REMOVED_SELECTOR_FIELD;
 use crate::site::DeviceSelection;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// `deviceClassName` or `selectors` of a rule.
-    REMOVED = "removed-selector-field",
-}
 
 const TO_ALL: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects every device";
 const TO_MORE: &str = "Kubernetes 1.35 and later ignore this field, so the rule selects more devices";
@@ -23,13 +18,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, selection: &DeviceSelect
     let kept = written.driver().or(written.pool()).or(written.device());
     let (detail, short) = if kept.is_none() { (TO_ALL, SHORT_ALL) } else { (TO_MORE, SHORT_MORE) };
     if written.device_class_name().is_some() {
-        cx.report(REMOVED, &at.field("deviceClassName"), ErrorType::Forbidden, BadValue::Omitted, detail);
-        cx.short(REMOVED, short);
-        cx.help(REMOVED, HELP);
+        cx.report(REMOVED_SELECTOR_FIELD, &at.field("deviceClassName"))
+            .forbidden(detail)
+            .short(short)
+            .help(HELP);
     }
     if !written.selectors().is_empty() {
-        cx.report(REMOVED, &at.field("selectors"), ErrorType::Forbidden, BadValue::Omitted, detail);
-        cx.short(REMOVED, short);
-        cx.help(REMOVED, HELP);
+        cx.report(REMOVED_SELECTOR_FIELD, &at.field("selectors")).forbidden(detail).short(short).help(HELP);
     }
 }

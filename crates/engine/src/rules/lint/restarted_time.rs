@@ -4,17 +4,13 @@
 //! sees the object. A time that is seconds old is therefore taken for one that was filled in.
 
 use crate::admission::Operation;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::RESTARTED_TIME;
 use crate::site::LocatedTaint;
 use tollgate_api::view::Taint;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
-
-rules! { Lint, Warn;
-    /// An update sends a stored taint with a new time.
-    RESTARTED = "restarted-time",
-}
 
 /// How long a request may have been on its way since the server filled in its time.
 const ON_ITS_WAY: i64 = 10;
@@ -33,12 +29,10 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_
     if stored.seconds < time.seconds {
         let value = BadValue::str(&gotime::rfc3339(time));
         let detail =
-            format!("restarts all toleration periods: the stored time is {}", gotime::rfc3339(stored));
-        cx.report(RESTARTED, &at.field("timeAdded"), ErrorType::Invalid, value, detail);
-        cx.help(
-            RESTARTED,
-            "send the stored `timeAdded`, or use a patch; if an update omits `timeAdded`, the API server sets it to \
-             the current time",
-        );
+            format_args!("restarts all toleration periods: the stored time is {}", gotime::rfc3339(stored));
+        cx.report(RESTARTED_TIME, &at.field("timeAdded"))
+            .invalid(value, detail)
+            .help("send the stored `timeAdded`, or use a patch; if an update omits `timeAdded`, the API server sets it to \
+             the current time");
     }
 }

@@ -1,14 +1,10 @@
 //! `tolerationSeconds` where nothing reads it.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::SECONDS_WITHOUT_NOEXECUTE;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Seconds with another effect than NoExecute, or with none.
-    IGNORED = "seconds-without-noexecute",
-}
+use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if let Some(seconds) = toleration.toleration_seconds()
@@ -20,14 +16,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'
         } else {
             "it applies only to `effect: NoExecute`"
         };
-        let detail = format!("{seconds} is ignored: {why}");
-        cx.report(
-            IGNORED,
-            &at.field("tolerationSeconds"),
-            ErrorType::Invalid,
-            BadValue::Int(seconds),
-            detail,
-        );
-        cx.help(IGNORED, "remove the field, or set `effect: NoExecute`");
+        cx.report(SECONDS_WITHOUT_NOEXECUTE, &at.field("tolerationSeconds"))
+            .invalid(BadValue::Int(seconds), format_args!("{seconds} is ignored: {why}"))
+            .help("remove the field, or set `effect: NoExecute`");
     }
 }

@@ -1,15 +1,10 @@
 //! What scheduler and driver tell each other while they look for a node, left in a claim that is allocated.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::STALE_SCHEDULING;
 use tollgate_api::view::Body;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Allocated, and nodes are still being looked for.
-    STALE = "stale-scheduling",
-}
 
 const DETAIL: &str = "the claim is allocated, so the driver should have removed this field";
 
@@ -32,7 +27,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         (driver_at.field("unsuitableNodes"), !driver.unsuitable_nodes().is_empty()),
     ] {
         if is_left {
-            cx.report(STALE, &field_at, ErrorType::Forbidden, BadValue::Omitted, DETAIL);
+            cx.report(STALE_SCHEDULING, &field_at).forbidden(DETAIL);
         }
     }
 }

@@ -1,21 +1,13 @@
 //! FoundationDBCluster: options for tainted nodes that will not do what they seem to say.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    IGNORED_REPLACEMENT_FIELD, REDUNDANT_TAINT_OPTION, TAINT_REPLACEMENT_OFF, ZERO_CONCURRENT_REPLACEMENTS,
+};
 use tollgate_api::view::{Body, FoundationDbCluster, Replacements, TaintOption};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Options, and the feature is off.
-    OFF = "taint-replacement-off",
-    /// A field that the operator does not read.
-    IGNORED = "ignored-replacement-field",
-    /// A key with the wildcard's duration.
-    REDUNDANT = "redundant-taint-option",
-    /// Nothing may be replaced at any time.
-    ZERO = "zero-concurrent-replacements",
-}
+use tollgate_document::finding::BadValue;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let Body::FoundationDb(cluster) = admission.object.body else { return };
@@ -28,8 +20,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             if index > 0 {
                 let detail =
                     "the operator ignores this field and reads `spec.automationOptions.replacements` instead";
-                cx.report(IGNORED, at, ErrorType::Forbidden, BadValue::Omitted, detail);
-                cx.short(IGNORED, "ignored; use `spec.automationOptions.replacements`");
+                cx.report(IGNORED_REPLACEMENT_FIELD, at)
+                    .forbidden(detail)
+                    .short("ignored; use `spec.automationOptions.replacements`");
             }
             check_replacements(cx, at, replacements);
         });
@@ -38,17 +31,14 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacements<'_>) {
     if !replacements.taints_of_prose().is_empty() {
-        let detail = "the operator ignores this field and reads `taintReplacementOptions` instead";
-        cx.report(IGNORED, &at.field("taints"), ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.report(IGNORED_REPLACEMENT_FIELD, &at.field("taints"))
+            .forbidden("the operator ignores this field and reads `taintReplacementOptions` instead");
     }
     if let Some(count) = replacements.max_concurrent_replacements().filter(|count| *count <= 0) {
         let at = at.field("maxConcurrentReplacements");
-        let detail = format!("{count} stops all automatic replacements");
-        cx.report(ZERO, &at, ErrorType::Invalid, BadValue::Int(count), detail);
-        cx.help(
-            ZERO,
-            "set the field to 1 or more (default: 1); to turn automatic replacements off, set `enabled: false`",
-        );
+        cx.report(ZERO_CONCURRENT_REPLACEMENTS, &at)
+            .invalid(BadValue::Int(count), format_args!("{count} stops all automatic replacements"))
+            .help("set the field to 1 or more (default: 1); to turn automatic replacements off, set `enabled: false`");
     }
     let (options, options_at) =
         (replacements.taint_replacement_options(), at.field("taintReplacementOptions"));
@@ -56,18 +46,18 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
         _ if options.is_empty() => {
             if let Some(seconds) = replacements.taint_replacement_time_seconds() {
                 let at = at.field("taintReplacementTimeSeconds");
-                let detail = "has no effect without `taintReplacementOptions`";
-                cx.report(OFF, &at, ErrorType::Invalid, BadValue::Int(seconds), detail);
+                cx.report(TAINT_REPLACEMENT_OFF, &at)
+                    .invalid(BadValue::Int(seconds), "has no effect without `taintReplacementOptions`");
             }
         }
         Some(true) => {}
         Some(false) => {
-            let detail = "has no effect: `enabled: false` turns automatic replacements off";
-            cx.report(OFF, &options_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.report(TAINT_REPLACEMENT_OFF, &options_at)
+                .forbidden("has no effect: `enabled: false` turns automatic replacements off");
         }
         None => {
-            let detail = "has no effect unless `enabled: true` turns automatic replacements on";
-            cx.report(OFF, &options_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.report(TAINT_REPLACEMENT_OFF, &options_at)
+                .forbidden("has no effect unless `enabled: true` turns automatic replacements on");
         }
     }
     let is_wildcard = |option: &TaintOption<'_>| option.key() == Some("*");
@@ -77,14 +67,9 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
     for (index, option) in options.iter().enumerate().filter(|(_, option)| !is_wildcard(option)) {
         if let Some(seconds) = option.duration_in_seconds().filter(|seconds| *seconds == wildcard) {
             let (at, detail) = (options_at.index(index), "has no effect: `*` has the same duration");
-            cx.report(
-                REDUNDANT,
-                &at.field("durationInSeconds"),
-                ErrorType::Invalid,
-                BadValue::Int(seconds),
-                detail,
-            );
-            cx.help(REDUNDANT, "remove this entry");
+            cx.report(REDUNDANT_TAINT_OPTION, &at.field("durationInSeconds"))
+                .invalid(BadValue::Int(seconds), detail)
+                .help("remove this entry");
         }
     }
 }

@@ -1,15 +1,10 @@
 //! A toleration without an effect: the scheduler takes it for every effect, the eviction controller for none. By the words
 //! of the drafts it is every effect for both.
 
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::TOLERATION_WITHOUT_EFFECT;
 use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// No effect.
-    NO_EFFECT = "toleration-without-effect",
-}
 
 const DETAIL: &str =
     "without an effect, pods can be scheduled onto devices tainted NoExecute and are then evicted";
@@ -19,8 +14,6 @@ const HELP: &str = "set `effect` to `NoSchedule` or `NoExecute`, or add one tole
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
     if toleration.effect().is_empty() && !cx.profile.empty_effect_stops_eviction {
-        cx.report(NO_EFFECT, &at.field("effect"), ErrorType::Required, BadValue::Omitted, DETAIL);
-        cx.short(NO_EFFECT, SHORT);
-        cx.help(NO_EFFECT, HELP);
+        cx.report(TOLERATION_WITHOUT_EFFECT, &at.field("effect")).required(DETAIL).short(SHORT).help(HELP);
     }
 }

@@ -1,15 +1,10 @@
 //! A constraint with both matchAttribute and distinctAttribute: only the first is looked at.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::TWO_ATTRIBUTE_CONSTRAINT;
 use tollgate_api::view::Body;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Lint, Warn;
-    /// Two attributes in one constraint.
-    TWO = "two-attribute-constraint",
-}
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let spec_at = Path::ROOT.field("spec");
@@ -26,8 +21,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         if constraint.match_attribute().is_some() && constraint.distinct_attribute().is_some() {
             let detail = "ignored, because `matchAttribute` is also set";
             let at = constraints_at.index(index);
-            cx.report(TWO, &at.field("distinctAttribute"), ErrorType::Forbidden, BadValue::Omitted, detail);
-            cx.help(TWO, "set `matchAttribute` and `distinctAttribute` in separate constraints");
+            cx.report(TWO_ATTRIBUTE_CONSTRAINT, &at.field("distinctAttribute"))
+                .forbidden(detail)
+                .help("set `matchAttribute` and `distinctAttribute` in separate constraints");
         }
     }
 }

@@ -1,16 +1,11 @@
 //! Names of attributes and capacities with two slashes or more: every release lets them through unread.
 
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
 use tollgate_api::view::{Body, ClaimSpec, Device, SliceSpec};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::names;
-
-rules! { Lint, Warn;
-    /// More than one slash in a name.
-    UNCHECKED = "unchecked-attribute-name",
-}
 
 const DETAIL: &str = "API servers do not validate names with more than one slash";
 const HELP: &str =
@@ -64,7 +59,6 @@ fn is_checked(name: &str) -> bool {
 
 fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if !is_checked(name) {
-        cx.report(UNCHECKED, at, ErrorType::Invalid, BadValue::str(name), DETAIL);
-        cx.help(UNCHECKED, HELP);
+        cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }
 }

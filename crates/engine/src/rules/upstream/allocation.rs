@@ -7,31 +7,20 @@ use super::naming::{self, POOL_LIMIT, too_long};
 use super::taint::supported;
 use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
 use crate::admission::AdminAccess;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    ADMIN_ACCESS, ALLOCATION_CHANGED, ALLOCATION_CONFIG_SOURCE, ALLOCATION_NODE_SELECTOR, RESULT_DEVICE,
+    RESULT_SHARE_ID, TOO_MANY_RESULTS,
+};
 use tollgate_api::equal;
 use tollgate_api::fields::{ALLOCATION, CLAIM_STATUS};
 use tollgate_api::schema::Ty;
 use tollgate_api::view::{Allocation, AllocationConfig, AllocationResult, ClaimStatus, Strings, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
 use tollgate_formats::names::{self, Unit};
-
-rules! { Upstream, Deny;
-    /// The allocation of a claim was changed.
-    IMMUTABLE = "allocation-changed",
-    /// More results or configurations than the release allows.
-    TOO_MANY = "too-many-results",
-    /// Driver, pool or device of a result are malformed.
-    DEVICE = "result-device",
-    /// The share id is not a UUID in lower case.
-    SHARE = "result-share-id",
-    /// The nodes that can reach the devices are selected in a way no node selector allows.
-    NODES = "allocation-node-selector",
-    /// The source of a configuration is neither the claim nor the class.
-    SOURCE = "allocation-config-source",
-}
 
 /// Most results of one allocation.
 const RESULTS_LIMIT: usize = 32;
@@ -58,11 +47,12 @@ pub fn check(
         return;
     }
     if cx.is_declarative() {
-        let detail = "field cannot be modified once set";
-        cx.report_native(IMMUTABLE, at, ErrorType::Invalid, BadValue::Null, detail);
+        cx.report(ALLOCATION_CHANGED, at)
+            .native()
+            .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
         let json = hub::value(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text_bytes());
-        cx.report(IMMUTABLE, at, ErrorType::Invalid, BadValue::Json(json.into()), "field is immutable");
+        cx.report(ALLOCATION_CHANGED, at).invalid(BadValue::Json(json.into()), "field is immutable");
     }
 }
 
@@ -71,33 +61,33 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
     let devices_at = at.field("devices");
     let (results_at, config_at) = (devices_at.field("results"), devices_at.field("config"));
     let (results, configs) = (allocation.devices().results(), allocation.devices().config());
-    if lists::check_max_items(cx, TOO_MANY, &results_at, results.len(), RESULTS_LIMIT) {
+    if lists::check_max_items(cx, TOO_MANY_RESULTS, &results_at, results.len(), RESULTS_LIMIT) {
         for (index, result) in results.iter().enumerate() {
             check_result(cx, &results_at.index(index), result, names);
         }
     }
-    if lists::check_max_items(cx, TOO_MANY, &config_at, configs.len(), CONFIGS_LIMIT) {
+    if lists::check_max_items(cx, TOO_MANY_RESULTS, &config_at, configs.len(), CONFIGS_LIMIT) {
         for (index, config) in configs.iter().enumerate() {
             check_config(cx, &config_at.index(index), config, names);
         }
     }
     if let Some(selector) = allocation.node_selector() {
-        node_selector::check(cx, NODES, &at.field("nodeSelector"), selector);
+        node_selector::check(cx, ALLOCATION_NODE_SELECTOR, &at.field("nodeSelector"), selector);
     }
 }
 
 // upstream v1.36 validateDeviceRequestAllocationResult
 fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>, names: &Names<'_>) {
     constraints::check_reference(cx, &at.field("request"), result.request(), names);
-    config::check_driver(cx, DEVICE, &at.field("driver"), result.driver());
+    config::check_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
     check_pool(cx, &at.field("pool"), result.pool());
-    naming::label(cx, DEVICE, &at.field("device"), result.device());
+    naming::label(cx, RESULT_DEVICE, &at.field("device"), result.device());
     binding::check(cx, at, result.binding_conditions(), result.binding_failure_conditions());
     if cx.profile.judges_result_tolerations {
         toleration::check_list(cx, &at.field("tolerations"), result.tolerations());
     }
     if let Some(share) = result.share_id() {
-        check_share_id(cx, SHARE, &at.field("shareID"), share);
+        check_share_id(cx, RESULT_SHARE_ID, &at.field("shareID"), share);
     }
     let nothing_stored = Strings(Value::absent());
     skip_operations::check(
@@ -112,24 +102,26 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
 // upstream v1.37 validate.ResourcePoolName
 fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     if !cx.is_declarative() {
-        return naming::pool(cx, DEVICE, at, pool);
+        return naming::pool(cx, RESULT_DEVICE, at, pool);
     }
     if pool.is_empty() {
-        return cx.report_native(DEVICE, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(RESULT_DEVICE, at).native().required("");
+        return;
     }
     if pool.len() > POOL_LIMIT {
-        cx.report_native(DEVICE, at, ErrorType::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
+        cx.report(RESULT_DEVICE, at).native().too_long(too_long(POOL_LIMIT));
     }
     for (number, segment) in pool.split('/').enumerate() {
         if segment.is_empty() {
             let detail = format!("segment {number}: must not be empty");
             let value = BadValue::str(gofmt::head(pool, cx.max_text_bytes().saturating_add(8)));
-            cx.report_native(DEVICE, at, ErrorType::Invalid, value, detail);
+            cx.report(RESULT_DEVICE, at).native().invalid(value, detail);
             continue;
         }
         names::dns_subdomain(segment, Unit::Bytes, &mut |detail| {
-            let detail = format!("segment {number}: {detail}");
-            cx.report_native(DEVICE, at, ErrorType::Invalid, BadValue::str(segment), detail);
+            cx.report(RESULT_DEVICE, at)
+                .native()
+                .invalid(segment, format_args!("segment {number}: {detail}"));
         });
     }
 }
@@ -139,10 +131,10 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
 pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
     if cx.is_declarative() {
         if !names::is_lowercase_uuid(share) {
-            cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(share), names::LOWERCASE_UUID);
+            cx.report(rule, at).native().invalid(share, names::LOWERCASE_UUID);
         }
     } else if let Some(detail) = names::uid_problem(share) {
-        cx.report(rule, at, ErrorType::Invalid, BadValue::str(share), detail);
+        cx.report(rule, at).invalid(share, detail);
     }
 }
 
@@ -150,11 +142,13 @@ pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &
 fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
     let (source, source_at) = (config.source(), at.field("source"));
     if source.is_empty() {
-        cx.report_covered(SOURCE, &source_at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered().required("");
     } else if !SOURCES.contains(&source) {
         let value = lists::named(cx, source);
-        cx.report_covered(SOURCE, &source_at, ErrorType::NotSupported, value, supported(SOURCES));
-        cx.did_you_mean(SOURCE, &source_at, source, SOURCES);
+        cx.report(ALLOCATION_CONFIG_SOURCE, &source_at)
+            .covered()
+            .not_supported(value, || supported(SOURCES))
+            .did_you_mean(&source_at, source, SOURCES);
     }
     constraints::check_references(cx, &at.field("requests"), config.requests(), names);
     config::check_opaque(cx, at, config.opaque(), false);
@@ -170,8 +164,8 @@ pub fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'
         let devices_at = at.field("devices");
         let results_at = devices_at.field("results");
         let at = results_at.index(index);
-        let (rule, detail) = (claim::ADMIN_ACCESS, claim::admin_access_needed(cx));
-        cx.report(rule, &at.field("adminAccess"), ErrorType::Forbidden, BadValue::Omitted, detail);
+        let (rule, detail) = (ADMIN_ACCESS, claim::admin_access_needed(cx));
+        cx.report(rule, &at.field("adminAccess")).forbidden(detail);
     }
 }
 

@@ -2,21 +2,13 @@
 
 use super::naming::{NAME_LIMIT, bad_key_at, too_long};
 use super::{go_json, qualified};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{ATTRIBUTE_NAME, ATTRIBUTE_VALUE, TOO_MANY_ATTRIBUTES};
 use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
-
-rules! { Upstream, Deny;
-    /// The name is not an identifier with an optional domain.
-    NAME = "attribute-name",
-    /// Not exactly one value, or one that is too long, no version, or an empty list.
-    VALUE = "attribute-value",
-    /// A device has more attributes, capacities or attribute values than it may.
-    TOO_MANY = "too-many-attributes",
-}
 
 /// Most attributes and capacities of a device, together.
 const LIMIT: usize = 32;
@@ -35,13 +27,13 @@ pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     }
     let entries = attributes + body.capacity().len();
     if entries > LIMIT {
-        let detail = format!("the total number of attributes and capacities must not exceed {LIMIT}");
-        cx.report(TOO_MANY, at, ErrorType::Invalid, BadValue::count(entries), detail);
+        let detail = format_args!("the total number of attributes and capacities must not exceed {LIMIT}");
+        cx.report(TOO_MANY_ATTRIBUTES, at).invalid(BadValue::count(entries), detail);
     }
     let limit = cx.profile.limits.attribute_values;
     if values > limit {
-        let detail = format!("the total number of attribute values must not exceed {limit}");
-        cx.report(TOO_MANY, at, ErrorType::Invalid, BadValue::count(values), detail);
+        let detail = format_args!("the total number of attribute values must not exceed {limit}");
+        cx.report(TOO_MANY_ATTRIBUTES, at).invalid(BadValue::count(values), detail);
     }
 }
 
@@ -75,7 +67,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'
     for (name, attribute) in attributes.iter() {
         if !qualified::is_plain(name) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+            cx.about_key(|cx| qualified::name(cx, ATTRIBUTE_NAME, &name_at, name));
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
@@ -91,7 +83,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
         let at = at.field("string");
-        cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        cx.report(ATTRIBUTE_VALUE, &at).too_long(too_long(VALUE_LIMIT));
     }
     if let Some(version) = attribute.version() {
         check_version(cx, &at.field("version"), version);
@@ -105,13 +97,13 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     for (field, _) in lists(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
         let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
-        cx.report(VALUE, &at.field(field), ErrorType::Invalid, value, detail);
+        cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
     }
     let (strings_at, versions_at) = (at.field("strings"), at.field("versions"));
     for (index, string) in attribute.strings().iter().enumerate() {
         if string.len() > VALUE_LIMIT {
             let at = strings_at.index(index);
-            cx.report(VALUE, &at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+            cx.report(ATTRIBUTE_VALUE, &at).too_long(too_long(VALUE_LIMIT));
         }
     }
     for (index, version) in attribute.versions().iter().enumerate() {
@@ -121,10 +113,10 @@ fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 
 fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     if !names::is_semver(version) {
-        cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(version), names::SEMVER);
+        cx.report(ATTRIBUTE_VALUE, at).invalid(version, names::SEMVER);
     }
     if version.len() > VALUE_LIMIT {
-        cx.report(VALUE, at, ErrorType::TooLong, BadValue::Omitted, too_long(VALUE_LIMIT));
+        cx.report(ATTRIBUTE_VALUE, at).too_long(too_long(VALUE_LIMIT));
     }
 }
 
@@ -145,19 +137,21 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
         } else {
             (format!("{{{}}}", names.join(", ")), format!("must specify exactly one of: {all}"))
         };
-        cx.report_native(VALUE, at, ErrorType::Invalid, BadValue::str(&value), detail);
+        cx.report(ATTRIBUTE_VALUE, at).native().invalid(BadValue::str(&value), detail);
         return;
     }
     let detail = "exactly one value must be specified";
     match values().count() {
         1 => {}
         0 if cx.profile.missing_value_is_required => {
-            cx.report(VALUE, at, ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(ATTRIBUTE_VALUE, at).required(detail);
         }
-        0 => cx.report(VALUE, at, ErrorType::Invalid, BadValue::str(""), detail),
+        0 => {
+            cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
+        }
         _ => {
             let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
-            cx.report(VALUE, at, ErrorType::Invalid, value, detail);
+            cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }
 }

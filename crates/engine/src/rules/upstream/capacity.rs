@@ -2,23 +2,18 @@
 
 use super::naming::{NAME_LIMIT, bad_key_at};
 use super::{qualified, request_policy};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{CAPACITY_NAME, CAPACITY_REQUEST_POLICY};
 use tollgate_api::view::DeviceBody;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::quantity::Quantity;
-
-rules! { Upstream, Deny;
-    /// The name is not an identifier with an optional domain.
-    NAME = "capacity-name",
-}
 
 /// The capacities at `at` of a device that may or may not be allocated more than once.
 // upstream v1.36 validateSingleAllocatableDeviceCapacity, validateMultiAllocatableDeviceCapacity
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     for (name, capacity) in body.capacity().iter() {
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-        cx.about_key(|cx| qualified::name(cx, NAME, &name_at, name));
+        cx.about_key(|cx| qualified::name(cx, CAPACITY_NAME, &name_at, name));
         let Some(policy) = capacity.request_policy() else { continue };
         let capacity_at = at.short_key(name, NAME_LIMIT);
         let policy_at = capacity_at.field("requestPolicy");
@@ -26,8 +21,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
             let amount = capacity.quantity().unwrap_or(Quantity::ZERO);
             request_policy::check(cx, &policy_at, policy, &amount);
         } else {
-            let detail = "allowMultipleAllocations must be true";
-            cx.report(request_policy::POLICY, &policy_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.report(CAPACITY_REQUEST_POLICY, &policy_at).forbidden("allowMultipleAllocations must be true");
         }
     }
 }

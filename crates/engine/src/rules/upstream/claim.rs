@@ -4,20 +4,14 @@ use super::constraints::{self, Names};
 use super::derived::ConstraintAttributes;
 use super::{config, hub, request};
 use crate::admission::{AdminAccess, DecodedAttributes, Operation};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{ADMIN_ACCESS, IMMUTABLE_CLAIM_SPEC};
 use tollgate_api::equal::{same, same_member};
 use tollgate_api::fields;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// The spec of a stored claim or template was changed.
-    IMMUTABLE = "immutable-claim-spec",
-    /// A request for admin access in a namespace that does not allow it.
-    ADMIN_ACCESS = "admin-access",
-}
+use tollgate_document::finding::BadValue;
 
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -42,12 +36,12 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
     // The immutability of a template is hand-written in every release, and so is that of the shape of a request.
     if is_claim && !is_same && cx.is_declarative() {
-        cx.report_native(IMMUTABLE, &spec_at, ErrorType::Invalid, BadValue::Null, "field is immutable");
+        cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).native().invalid(BadValue::Null, "field is immutable");
     } else {
         let value = BadValue::Json(
             hub::member(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
         );
-        cx.report(IMMUTABLE, &spec_at, ErrorType::Invalid, value, "field is immutable");
+        cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).invalid(value, "field is immutable");
     }
 }
 
@@ -116,7 +110,7 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
         let detail = admin_access_needed(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
         let at = exactly_at.field("adminAccess");
-        cx.report_as(ADMIN_ACCESS, &at, server_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.report(ADMIN_ACCESS, &at).forbidden(detail).printed_at(server_at);
     }
 }
 

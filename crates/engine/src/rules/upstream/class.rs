@@ -2,18 +2,13 @@
 
 use super::{config, selectors};
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::EXTENDED_RESOURCE_NAME;
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::CLASS_SPEC;
 use tollgate_api::view::{Body, ClassSpec, View};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::names;
-
-rules! { Upstream, Deny;
-    /// The extended resource that the class stands for is malformed or reserved.
-    EXTENDED_RESOURCE = "extended-resource-name",
-}
 
 // upstream v1.36 ValidateDeviceClass, ValidateDeviceClassUpdate
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -43,10 +38,10 @@ fn check_extended_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if cx.is_declarative() {
         names::extended_resource_name(name, &mut |detail| {
             is_covered = true;
-            cx.report_native(EXTENDED_RESOURCE, at, ErrorType::Invalid, BadValue::str(name), detail);
+            cx.report(EXTENDED_RESOURCE_NAME, at).native().invalid(name, detail);
         });
     }
     if !is_covered && !names::is_extended_resource_name(name) {
-        cx.report(EXTENDED_RESOURCE, at, ErrorType::Invalid, BadValue::str(name), names::EXTENDED_RESOURCE);
+        cx.report(EXTENDED_RESOURCE_NAME, at).invalid(name, names::EXTENDED_RESOURCE);
     }
 }

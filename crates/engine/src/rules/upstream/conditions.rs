@@ -3,19 +3,13 @@
 use super::lists;
 use super::naming::too_long;
 use super::taint::supported;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{STATUS_CONDITION, TOO_MANY_CONDITIONS};
 use tollgate_api::view::{Condition, List};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::names;
-
-rules! { Upstream, Deny;
-    /// A condition is malformed, incomplete or given twice.
-    CONDITION = "status-condition",
-    /// There are more conditions than the release allows.
-    TOO_MANY = "too-many-conditions",
-}
 
 /// Most conditions of one device, and of one rule.
 const LIMIT: usize = 8;
@@ -26,7 +20,7 @@ const STATUSES: &[&str] = &["False", "True", "Unknown"];
 /// Their number. Too many are looked at all the same.
 pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     if list.len() > LIMIT {
-        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(list.len()), lists::at_most(LIMIT));
+        cx.report(TOO_MANY_CONDITIONS, at).too_many(BadValue::count(list.len()), lists::at_most(LIMIT));
     }
 }
 
@@ -37,9 +31,9 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) 
         let at = at.index(index);
         let value = BadValue::str(kind);
         if cx.profile.keys_conditions {
-            cx.report(CONDITION, &at, ErrorType::Duplicate, value, "");
+            cx.report(STATUS_CONDITION, &at).duplicate(value, "");
         } else {
-            cx.report(CONDITION, &at.field("type"), ErrorType::Duplicate, value, "");
+            cx.report(STATUS_CONDITION, &at.field("type")).duplicate(value, "");
         }
     });
     for (index, condition) in list.iter().enumerate() {
@@ -53,45 +47,48 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, condition: Condition<'_>) {
     check_status(cx, &at.field("status"), condition.status());
     if condition.observed_generation() < 0 {
         let (at, value) = (at.field("observedGeneration"), BadValue::Int(condition.observed_generation()));
-        cx.report(CONDITION, &at, ErrorType::Invalid, value, "must be greater than or equal to zero");
+        cx.report(STATUS_CONDITION, &at).invalid(value, "must be greater than or equal to zero");
     }
     if condition.last_transition_time().is_none_or(Timestamp::is_zero) {
-        cx.report(CONDITION, &at.field("lastTransitionTime"), ErrorType::Required, BadValue::Omitted, "");
+        cx.report(STATUS_CONDITION, &at.field("lastTransitionTime")).required("");
     }
     check_reason(cx, &at.field("reason"), condition.reason());
     if condition.message().len() > MESSAGE_LIMIT {
         let at = at.field("message");
-        cx.report(CONDITION, &at, ErrorType::TooLong, BadValue::Omitted, too_long(MESSAGE_LIMIT));
+        cx.report(STATUS_CONDITION, &at).too_long(too_long(MESSAGE_LIMIT));
     }
 }
 
 fn check_type(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: &str) {
     if kind.is_empty() && cx.profile.keys_conditions {
-        return cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "is required");
+        cx.report(STATUS_CONDITION, at).required("is required");
+        return;
     }
     names::label_key(kind, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
-        cx.report(CONDITION, at, ErrorType::Invalid, BadValue::str(kind), detail);
+        cx.report(STATUS_CONDITION, at).invalid(kind, detail);
     });
 }
 
 fn check_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: &str) {
     if status.is_empty() && cx.profile.keys_conditions {
-        cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(STATUS_CONDITION, at).required("");
     } else if !STATUSES.contains(&status) {
         let value = lists::named(cx, status);
-        cx.report(CONDITION, at, ErrorType::NotSupported, value, supported(STATUSES));
-        cx.did_you_mean(CONDITION, at, status, STATUSES);
+        cx.report(STATUS_CONDITION, at)
+            .not_supported(value, || supported(STATUSES))
+            .did_you_mean(at, status, STATUSES);
     }
 }
 
 fn check_reason(cx: &mut Cx<'_, '_>, at: &Path<'_>, reason: &str) {
     if reason.is_empty() {
-        return cx.report(CONDITION, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(STATUS_CONDITION, at).required("");
+        return;
     }
     if !names::is_condition_reason(reason) {
-        cx.report(CONDITION, at, ErrorType::Invalid, BadValue::str(reason), names::CONDITION_REASON);
+        cx.report(STATUS_CONDITION, at).invalid(reason, names::CONDITION_REASON);
     }
     if reason.len() > REASON_LIMIT {
-        cx.report(CONDITION, at, ErrorType::TooLong, BadValue::Omitted, too_long(REASON_LIMIT));
+        cx.report(STATUS_CONDITION, at).too_long(too_long(REASON_LIMIT));
     }
 }

@@ -3,23 +3,13 @@
 use super::constraints::{self, Names};
 use super::lists;
 use super::naming::{self, DRIVER_LIMIT, too_long};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{EMPTY_CONFIG, OPAQUE_DRIVER, OPAQUE_PARAMETERS, TOO_MANY_CONFIGS};
 use tollgate_api::view::{ClaimConfig, ClassConfig, List, Opaque};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
-
-rules! { Upstream, Deny;
-    /// More configurations than the release allows.
-    TOO_MANY = "too-many-configs",
-    /// A configuration without `opaque`.
-    EMPTY = "empty-config",
-    /// The driver to configure is missing or malformed.
-    DRIVER = "opaque-driver",
-    /// The parameters are missing, too large or no JSON object.
-    PARAMETERS = "opaque-parameters",
-}
 
 /// Configurations of one claim or class.
 const CONFIGS_LIMIT: usize = 32;
@@ -29,7 +19,7 @@ const RAW_LIMIT: usize = 10 * 1024;
 /// The configurations of a claim.
 // upstream v1.36 validateDeviceClaim, validateDeviceClaimConfiguration
 pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfig<'_>>, names: &Names<'_>) {
-    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONFIGS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
     for (index, config) in list.iter().enumerate() {
@@ -42,7 +32,7 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfi
 /// The configurations of a class. `stored` ones are what an update left as it was.
 // upstream v1.36 validateDeviceClassSpec
 pub fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfig<'_>>, stored: bool) {
-    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONFIGS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
         return;
     }
     for (index, config) in list.iter().enumerate() {
@@ -55,10 +45,12 @@ pub fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfi
 pub fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Opaque<'_>>, stored: bool) {
     let at = at.field("opaque");
     match opaque {
-        None => cx.report(EMPTY, &at, ErrorType::Required, BadValue::Omitted, ""),
+        None => {
+            cx.report(EMPTY_CONFIG, &at).required("");
+        }
         Some(opaque) => {
-            check_driver(cx, DRIVER, &at.field("driver"), opaque.driver());
-            check_raw(cx, PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
+            check_driver(cx, OPAQUE_DRIVER, &at.field("driver"), opaque.driver());
+            check_raw(cx, OPAQUE_PARAMETERS, &at.field("parameters"), opaque.parameters(), stored);
         }
     }
 }
@@ -71,24 +63,23 @@ pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str
         return;
     }
     if name.is_empty() {
-        cx.report_native(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(rule, at).native().required("");
         return;
     }
     if name.chars().count() > DRIVER_LIMIT {
-        let detail = format!("may not be more than {DRIVER_LIMIT} characters");
-        cx.report_native(rule, at, ErrorType::TooLong, BadValue::Omitted, detail);
+        cx.report(rule, at).native().too_long(format_args!("may not be more than {DRIVER_LIMIT} characters"));
     } else if name.len() > DRIVER_LIMIT {
-        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
+        cx.report(rule, at).too_long(too_long(DRIVER_LIMIT));
     }
     let mut is_covered = false;
     names::dns_subdomain_caseless(name, Unit::Bytes, &mut |detail| {
         is_covered = true;
-        cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at).native().invalid(name, detail);
     });
     // Hand-written validation lowers the name first and so refuses a few that the other accepts.
     if !is_covered {
         names::dns_subdomain(&names::lower(name), Unit::Characters, &mut |detail| {
-            cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+            cx.report(rule, at).invalid(name, detail);
         });
     }
 }
@@ -97,21 +88,21 @@ pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str
 // upstream v1.36 validateRawExtension
 pub fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
     if raw.is_null() {
-        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(rule, at).required("");
     } else if !stored && cx.is_oversized(raw, RAW_LIMIT) {
-        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(RAW_LIMIT));
+        cx.report(rule, at).too_long(too_long(RAW_LIMIT));
     } else if let Some(number) = first_overflow(raw) {
-        let detail = format!(
+        let detail = format_args!(
             "error parsing data as JSON: json: cannot unmarshal number {number} into Go value of type float64"
         );
-        cx.report(rule, at, ErrorType::Invalid, BadValue::Omitted, detail);
+        cx.report(rule, at).invalid(BadValue::Omitted, detail);
     } else if raw.kind() != ValueKind::Object {
         let detail = if cx.profile.names_parameters {
             "parameters must be a valid JSON object"
         } else {
             "must be a valid JSON object"
         };
-        cx.report(rule, at, ErrorType::Invalid, BadValue::Omitted, detail);
+        cx.report(rule, at).invalid(BadValue::Omitted, detail);
     }
 }
 

@@ -3,19 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{fqn, lists, naming};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{CONSTRAINT_ATTRIBUTE, REQUEST_REFERENCE, TOO_MANY_CONSTRAINTS};
 use tollgate_api::view::{Constraint, List, Request, Strings};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// More constraints than the release allows.
-    TOO_MANY = "too-many-constraints",
-    /// The attribute to compare is missing or malformed.
-    ATTRIBUTE = "constraint-attribute",
-    /// Something names a request that is not there, or names one twice.
-    REFERENCE = "request-reference",
-}
 
 /// Constraints of one claim.
 const CONSTRAINTS_LIMIT: usize = 32;
@@ -69,7 +60,7 @@ impl<'d> Names<'d> {
 
 // upstream v1.36 validateDeviceClaim
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Constraint<'_>>, names: &Names<'_>) {
-    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), CONSTRAINTS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
         return;
     }
     for (index, constraint) in list.iter().enumerate() {
@@ -82,20 +73,20 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
     check_references(cx, &at.field("requests"), constraint.requests(), names);
     let (same, distinct) = (constraint.match_attribute(), constraint.distinct_attribute());
     if let Some(name) = same {
-        fqn::check(cx, ATTRIBUTE, &at.field("matchAttribute"), name);
+        fqn::check(cx, CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute"), name);
     }
     match distinct {
         // Where both are given, hand-written validation looks at the first only.
         Some(name) if same.is_none() || cx.is_declarative() => {
-            fqn::check(cx, ATTRIBUTE, &at.field("distinctAttribute"), name);
+            fqn::check(cx, CONSTRAINT_ATTRIBUTE, &at.field("distinctAttribute"), name);
         }
         None if same.is_none() && cx.profile.consumable_capacity => {
             let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple \
                           fields are set";
-            cx.report(ATTRIBUTE, at, ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(CONSTRAINT_ATTRIBUTE, at).required(detail);
         }
         None if same.is_none() => {
-            cx.report(ATTRIBUTE, &at.field("matchAttribute"), ErrorType::Required, BadValue::Omitted, "");
+            cx.report(CONSTRAINT_ATTRIBUTE, &at.field("matchAttribute")).required("");
         }
         _ => {}
     }
@@ -103,14 +94,14 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
 
 /// The requests that a constraint or a configuration is about.
 pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Names<'_>) {
-    if !lists::check_max_items(cx, REFERENCE, at, list.len(), REFERENCES_LIMIT) {
+    if !lists::check_max_items(cx, REQUEST_REFERENCE, at, list.len(), REFERENCES_LIMIT) {
         return;
     }
     for (index, reference) in list.iter().enumerate() {
         check_reference(cx, &at.index(index), reference, names);
     }
     lists::duplicates(list.iter(), |index, reference| {
-        cx.report_covered(REFERENCE, &at.index(index), ErrorType::Duplicate, BadValue::str(reference), "");
+        cx.report(REQUEST_REFERENCE, &at.index(index)).covered().duplicate(reference, "");
     });
 }
 
@@ -123,12 +114,12 @@ pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, name
     };
     let has_more = sub.is_some_and(|sub| sub.contains('/'));
     if !has_more {
-        naming::label(cx, REFERENCE, at, request);
+        naming::label(cx, REQUEST_REFERENCE, at, request);
         if let Some(sub) = sub {
-            naming::label(cx, REFERENCE, at, sub);
+            naming::label(cx, REQUEST_REFERENCE, at, sub);
         }
     }
     if has_more || !names.has(request, sub) {
-        cx.report(REFERENCE, at, ErrorType::Invalid, BadValue::str(reference), NO_REQUEST);
+        cx.report(REQUEST_REFERENCE, at).invalid(reference, NO_REQUEST);
     }
 }

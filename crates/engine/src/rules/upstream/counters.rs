@@ -7,7 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::lists::{self, at_most};
 use super::naming::bad_key_at;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    COMPATIBILITY_GROUPS, CONSUMED_COUNTERS, SHARED_COUNTERS, TOO_MANY_COUNTERS, UNKNOWN_COUNTER,
+};
 use tollgate_api::fields::{CONSUMPTION, COUNTER_SET};
 use tollgate_api::profile::CounterRules;
 use tollgate_api::schema::StructTy;
@@ -15,21 +18,8 @@ use tollgate_api::view::{Consumption, Counter, CounterSet, List, Map, SliceSpec,
 use tollgate_api::{equal, print};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
-
-rules! { Upstream, Deny;
-    /// A counter set of a slice is malformed, repeated or one too many.
-    SHARED = "shared-counters",
-    /// What a device consumes is malformed, repeated or too much.
-    CONSUMED = "consumed-counters",
-    /// The counters of a device or a slice are too many in total (1.33, 1.34).
-    TOTAL = "too-many-counters",
-    /// A device consumes counters that its slice does not have (1.33, 1.34).
-    UNKNOWN = "unknown-counter",
-    /// The compatibility groups of a consumption are malformed, repeated or too many.
-    GROUPS = "compatibility-groups",
-}
 
 /// Longest counter name, and what longer ones are shortened to in paths.
 const NAME_LIMIT: usize = 63;
@@ -50,7 +40,7 @@ pub fn check_shared(
 ) {
     let unchanged = old.is_some_and(|old| equal::same_structs(new.value(), old.value(), &COUNTER_SET));
     cx.part(unchanged, |cx| {
-        if !lists::check_max_items(cx, SHARED, at, new.len(), cx.profile.limits.counter_sets) {
+        if !lists::check_max_items(cx, SHARED_COUNTERS, at, new.len(), cx.profile.limits.counter_sets) {
             return;
         }
         let asked = old.filter(|_| cx.is_declarative()).unwrap_or(List::absent());
@@ -58,47 +48,53 @@ pub fn check_shared(
         for (index, set) in new.iter().enumerate() {
             check_set(cx, &at.index(index), set, asked.get(&set.name()));
         }
-        check_duplicates(cx, at, SHARED, "name", new.value(), &COUNTER_SET);
+        check_duplicates(cx, at, SHARED_COUNTERS, "name", new.value(), &COUNTER_SET);
     });
 }
 
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
-    cx.part(stored.is_some(), |cx| check_name(cx, SHARED, &at.field("name"), set.name()));
+    cx.part(stored.is_some(), |cx| check_name(cx, SHARED_COUNTERS, &at.field("name"), set.name()));
     let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
     let stored = stored.map_or(Map::of(Value::absent()), CounterSet::counters);
-    cx.part(same, |cx| check_counters(cx, SHARED, &at.field("counters"), set.counters(), stored));
+    cx.part(same, |cx| check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored));
 }
 
 /// What a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
 pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
-    if !lists::check_max_items(cx, CONSUMED, at, list.len(), cx.profile.limits.consumed_sets) {
+    if !lists::check_max_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
         return;
     }
     for (index, consumption) in list.iter().enumerate() {
         let at = at.index(index);
         let set_at = at.field("counterSet");
         match cx.profile.counters {
-            CounterRules::PerSet => check_name(cx, CONSUMED, &set_at, consumption.counter_set()),
+            CounterRules::PerSet => check_name(cx, CONSUMED_COUNTERS, &set_at, consumption.counter_set()),
             CounterRules::Totals if consumption.counter_set().is_empty() => {
-                cx.report(CONSUMED, &set_at, ErrorType::Required, BadValue::Omitted, "");
+                cx.report(CONSUMED_COUNTERS, &set_at).required("");
             }
             CounterRules::Totals => {}
         }
         // The stored device is never looked up.
-        check_counters(cx, CONSUMED, &at.field("counters"), consumption.counters(), Map::of(Value::absent()));
+        check_counters(
+            cx,
+            CONSUMED_COUNTERS,
+            &at.field("counters"),
+            consumption.counters(),
+            Map::of(Value::absent()),
+        );
         check_groups(cx, &at.field("compatibilityGroups"), consumption);
     }
-    check_duplicates(cx, at, CONSUMED, "counterSet", list.value(), &CONSUMPTION);
+    check_duplicates(cx, at, CONSUMED_COUNTERS, "counterSet", list.value(), &CONSUMPTION);
 }
 
 fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(rule, at).covered().required("");
         return;
     }
     names::dns_label(name, unit(cx), &mut |detail| {
-        cx.report_covered(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at).covered().invalid(name, detail);
     });
 }
 
@@ -116,13 +112,13 @@ fn check_counters<'d>(
     stored: Map<'d, Counter<'d>>,
 ) {
     if counters.is_empty() {
-        cx.report_covered(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(rule, at).covered().required("");
         return;
     }
     let limit = cx.profile.limits.counters_per_set;
     let over = counters.len() > limit;
     if over {
-        cx.report(rule, at, ErrorType::TooMany, BadValue::count(counters.len()), at_most(limit));
+        cx.report(rule, at).too_many(BadValue::count(counters.len()), at_most(limit));
     }
     let is_declarative = cx.is_declarative();
     let judge = |cx: &mut Cx<'_, '_>| {
@@ -137,7 +133,7 @@ fn check_counters<'d>(
             cx.part(is_stored(name), |cx| {
                 names::dns_label(name, unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
-                    cx.about_key(|cx| cx.report_covered(rule, &name_at, ErrorType::Invalid, value, detail));
+                    cx.report(rule, &name_at).covered().invalid(value, detail).on_key();
                 });
             });
         }
@@ -165,16 +161,16 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
     let groups = consumption.compatibility_groups();
     if groups.len() > GROUPS_LIMIT {
         let (count, detail) = (BadValue::count(groups.len()), at_most(GROUPS_LIMIT));
-        cx.report_native(GROUPS, at, ErrorType::TooMany, count, detail);
+        cx.report(COMPATIBILITY_GROUPS, at).native().too_many(count, detail);
         return;
     }
     for (index, group) in groups.iter().enumerate() {
         names::dns_label(group, Unit::Bytes, &mut |detail| {
-            cx.report_native(GROUPS, &at.index(index), ErrorType::Invalid, BadValue::str(group), detail);
+            cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().invalid(group, detail);
         });
     }
     lists::duplicates(groups.iter(), |index, group| {
-        cx.report_native(GROUPS, &at.index(index), ErrorType::Duplicate, BadValue::str(group), "");
+        cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().duplicate(group, "");
     });
 }
 
@@ -185,13 +181,13 @@ pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let consumed: usize =
         spec.devices().iter().map(|device| total(device.body(version).consumes_counters())).sum();
     if consumed > SLICE_TOTAL {
-        let detail = format!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
-        cx.report(TOTAL, &at.field("devices"), ErrorType::Invalid, BadValue::count(consumed), detail);
+        let detail = format_args!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
+        cx.report(TOO_MANY_COUNTERS, &at.field("devices")).invalid(BadValue::count(consumed), detail);
     }
     let shared: usize = spec.shared_counters().iter().map(|set| set.counters().len()).sum();
     if shared > SHARED_TOTAL {
-        let detail = format!("the total number of shared counters must not exceed {SHARED_TOTAL}");
-        cx.report(TOTAL, &at.field("sharedCounters"), ErrorType::Invalid, BadValue::count(shared), detail);
+        let detail = format_args!("the total number of shared counters must not exceed {SHARED_TOTAL}");
+        cx.report(TOO_MANY_COUNTERS, &at.field("sharedCounters")).invalid(BadValue::count(shared), detail);
     }
 }
 
@@ -252,24 +248,21 @@ pub fn check_references(
 ) {
     let consumed = total(list);
     if consumed > DEVICE_TOTAL {
-        let detail = format!("the total number of counters must not exceed {DEVICE_TOTAL}");
-        cx.report(TOTAL, device_at, ErrorType::Invalid, BadValue::count(consumed), detail);
+        let detail = format_args!("the total number of counters must not exceed {DEVICE_TOTAL}");
+        cx.report(TOO_MANY_COUNTERS, device_at).invalid(BadValue::count(consumed), detail);
     }
     for (index, consumption) in list.iter().enumerate() {
         let (at, set) = (at.index(index), consumption.counter_set());
         if !shared.has_set(set) {
-            let detail = "must reference a counterSet defined in the ResourceSlice sharedCounters";
-            cx.report(UNKNOWN, &at.field("counterSet"), ErrorType::Invalid, BadValue::str(set), detail);
+            cx.report(UNKNOWN_COUNTER, &at.field("counterSet"))
+                .invalid(set, "must reference a counterSet defined in the ResourceSlice sharedCounters");
             continue;
         }
         let counters_at = at.field("counters");
         for (counter, _) in consumption.counters().iter() {
             if !shared.has_counter(set, counter) {
                 let detail = "must reference a counter defined in the ResourceSlice sharedCounters";
-                let at = counters_at.own_key(counter);
-                cx.about_key(|cx| {
-                    cx.report(UNKNOWN, &at, ErrorType::Invalid, BadValue::str(counter), detail)
-                });
+                cx.report(UNKNOWN_COUNTER, &counters_at.own_key(counter)).invalid(counter, detail).on_key();
             }
         }
     }

@@ -6,24 +6,15 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::{fqn, lists, selectors};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    DERIVED_ATTRIBUTE_COST, DERIVED_ATTRIBUTE_EXPRESSION, DERIVED_ATTRIBUTE_NAME,
+    DUPLICATE_DERIVED_ATTRIBUTE, TOO_MANY_DERIVED_ATTRIBUTES,
+};
 use tollgate_api::view::{Constraint, Derived, List};
 use tollgate_cel::Target;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// More derived attributes than the release allows.
-    TOO_MANY = "too-many-derived-attributes",
-    /// A name that is missing, malformed, or referenced by no constraint.
-    NAME = "derived-attribute-name",
-    /// A derived attribute given twice.
-    DUPLICATE = "duplicate-derived-attribute",
-    /// A derived attribute without an expression.
-    EXPRESSION = "derived-attribute-expression",
-    /// All expressions of the claim together may cost too much.
-    COST = "derived-attribute-cost",
-}
+use tollgate_document::finding::BadValue;
 
 /// Derived attributes of one request.
 const DERIVED_LIMIT: usize = 32;
@@ -77,7 +68,7 @@ impl<'d> ConstraintAttributes<'d> {
             self.check_one(cx, &at.index(index), attribute, owner);
         }
         lists::duplicates(list.iter().map(Derived::name), |index, name| {
-            cx.report(DUPLICATE, &at.index(index), ErrorType::Duplicate, BadValue::str(name), "");
+            cx.report(DUPLICATE_DERIVED_ATTRIBUTE, &at.index(index)).duplicate(name, "");
         });
         declaratively(cx, at, list);
     }
@@ -87,7 +78,7 @@ impl<'d> ConstraintAttributes<'d> {
         if !name.is_empty() && !self.is_referenced(name, owner) {
             let detail = "must be referenced by at least one matchAttribute or distinctAttribute constraint \
                           targeting this request";
-            cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::named(name), detail);
+            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).invalid(BadValue::named(name), detail);
         }
         if !text.is_empty() && cx.is_hand_written() {
             let at = at.field("expression");
@@ -123,7 +114,7 @@ impl<'d> ConstraintAttributes<'d> {
         if self.cost > TOTAL_COST {
             let detail = "too complex, total cost of derived attribute CEL expressions in the claim exceeds \
                           cost limit";
-            cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.report(DERIVED_ATTRIBUTE_COST, at).forbidden(detail);
         }
     }
 }
@@ -135,18 +126,18 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
     }
     if list.len() > DERIVED_LIMIT {
         let detail = lists::at_most(DERIVED_LIMIT);
-        cx.report_native(TOO_MANY, at, ErrorType::TooMany, BadValue::count(list.len()), detail);
+        cx.report(TOO_MANY_DERIVED_ATTRIBUTES, at).native().too_many(BadValue::count(list.len()), detail);
         return;
     }
     for (index, attribute) in list.iter().enumerate() {
         let at = at.index(index);
         if attribute.name().is_empty() {
-            cx.report_native(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, "");
+            cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).native().required("");
         } else {
-            fqn::declarative(cx, NAME, &at.field("name"), attribute.name());
+            fqn::declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
         }
         if attribute.expression().is_empty() {
-            cx.report_native(EXPRESSION, &at.field("expression"), ErrorType::Required, BadValue::Omitted, "");
+            cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression")).native().required("");
         }
     }
 }

@@ -3,18 +3,11 @@
 use super::counters::{self, Shared};
 use super::taint::{self, DeviceTaints};
 use super::{attributes, binding, capacity, lists, naming, node_resources, node_selector};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{DEVICE_NAME, DEVICE_NODE_SELECTION};
 use tollgate_api::view::{Device, DeviceBody, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// The name is not a DNS label.
-    NAME = "device-name",
-    /// Not exactly one of nodeName, nodeSelector and allNodes, or any of them where the slice says.
-    NODES = "device-node-selection",
-}
 
 /// What a device is judged by besides itself.
 pub struct Around<'a, 'd> {
@@ -31,7 +24,7 @@ pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around:
     let body = device.body(cx.version);
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
-    naming::label(cx, NAME, &at.field("name"), device.name());
+    naming::label(cx, DEVICE_NAME, &at.field("name"), device.name());
     attributes::check_count(cx, at, body);
     attributes::check(cx, &body_at.field("attributes"), body.attributes());
     if !(cx.profile.skips_unchanged_capacity && is_kept(cx, body, around.old, "capacity")) {
@@ -72,23 +65,24 @@ fn check_nodes(
         if name.is_some() || selector.is_some() || all.is_some() {
             let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
                           `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-            cx.report(NODES, at, ErrorType::Invalid, lists::nil(cx), detail);
+            let value = lists::nil(cx);
+            cx.report(DEVICE_NODE_SELECTION, at).invalid(value, detail);
         }
         return;
     }
     match name {
         Some("") => {
             let at = body_at.field("nodeName");
-            cx.report(NODES, &at, ErrorType::Invalid, BadValue::str(""), "must not be empty");
+            cx.report(DEVICE_NODE_SELECTION, &at).invalid("", "must not be empty");
         }
-        Some(name) => naming::subdomain(cx, NODES, &body_at.field("nodeName"), name),
+        Some(name) => naming::subdomain(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeName"), name),
         None => {}
     }
     if let Some(selector) = selector {
-        node_selector::check(cx, NODES, &body_at.field("nodeSelector"), selector);
+        node_selector::check(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeSelector"), selector);
     }
     if all == Some(false) {
-        naming::not_true(cx, NODES, &body_at.field("allNodes"));
+        naming::not_true(cx, DEVICE_NODE_SELECTION, &body_at.field("allNodes"));
     }
     let set = [
         ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
@@ -98,8 +92,12 @@ fn check_nodes(
     let detail = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                   `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     match set.iter().filter(|(_, set)| *set).count() {
-        0 => cx.report(NODES, at, ErrorType::Required, BadValue::Omitted, detail),
+        0 => {
+            cx.report(DEVICE_NODE_SELECTION, at).required(detail);
+        }
         1 => {}
-        _ => cx.report(NODES, at, ErrorType::Invalid, naming::fields_set(&set), detail),
+        _ => {
+            cx.report(DEVICE_NODE_SELECTION, at).invalid(naming::fields_set(&set), detail);
+        }
     }
 }

@@ -6,26 +6,18 @@
 use std::collections::HashSet;
 
 use super::{allocation, conditions, config, lists, naming, network_data};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    DEVICE_STATUS_DATA, DEVICE_STATUS_NAME, DEVICE_STATUS_UNALLOCATED, DUPLICATE_DEVICE_STATUS,
+};
 use tollgate_api::equal;
 use tollgate_api::fields::DEVICE_STATUS;
 use tollgate_api::print;
 use tollgate_api::profile::DeviceIdFormat;
 use tollgate_api::view::{AllocationResult, ClaimStatus, DeviceStatus, List, View as _};
 use tollgate_document::field::{Path, Segment};
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
-
-rules! { Upstream, Deny;
-    /// Driver, pool, device or share id of an entry are malformed.
-    NAME = "device-status-name",
-    /// An entry speaks of a device that is not allocated.
-    UNALLOCATED = "device-status-unallocated",
-    /// Two entries speak of one device.
-    DUPLICATE = "duplicate-device-status",
-    /// The driver's data is too large or no JSON object.
-    DATA = "device-status-data",
-}
 
 /// Which device an entry or a result speaks of: driver, pool, device and share. Case counts.
 type Identity<'d> = (&'d str, &'d str, &'d str, &'d str);
@@ -97,7 +89,9 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: Clai
                         cx.max_text_bytes(),
                     );
                     let value = BadValue::Json(whole.into());
-                    cx.report_native(DUPLICATE, &entry_at(index, position), ErrorType::Duplicate, value, "");
+                    cx.report(DUPLICATE_DEVICE_STATUS, &entry_at(index, position))
+                        .native()
+                        .duplicate(value, "");
                 },
             );
         }
@@ -121,22 +115,24 @@ fn check_one(
     allocated: &Allocated<'_>,
     is_stored: bool,
 ) {
-    naming::driver(cx, NAME, &at.field("driver"), device.driver());
-    naming::pool(cx, NAME, &at.field("pool"), device.pool());
-    naming::label(cx, NAME, &at.field("device"), device.device());
+    naming::driver(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
+    naming::pool(cx, DEVICE_STATUS_NAME, &at.field("pool"), device.pool());
+    naming::label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
         let unchanged = cx.is_declarative() && is_stored;
-        cx.part(unchanged, |cx| allocation::check_share_id(cx, NAME, &at.field("shareID"), share));
+        cx.part(unchanged, |cx| {
+            allocation::check_share_id(cx, DEVICE_STATUS_NAME, &at.field("shareID"), share)
+        });
     }
     if !allocated.has(identity(device)) {
-        let detail = "must be an allocated device in the claim";
-        cx.report(UNALLOCATED, at, ErrorType::Invalid, printed(cx, device), detail);
+        let value = printed(cx, device);
+        cx.report(DEVICE_STATUS_UNALLOCATED, at).invalid(value, "must be an allocated device in the claim");
     }
     let conditions_at = at.field("conditions");
     conditions::check_count(cx, &conditions_at, device.conditions());
     conditions::check(cx, &conditions_at, device.conditions());
     if !device.data().is_null() {
-        config::check_raw(cx, DATA, &at.field("data"), device.data(), false);
+        config::check_raw(cx, DEVICE_STATUS_DATA, &at.field("data"), device.data(), false);
     }
     if let Some(data) = device.network_data() {
         network_data::check(cx, &at.field("networkData"), data);
@@ -147,7 +143,8 @@ fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
     let key_at = at.then(Segment::HubField("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };
-    cx.report(DUPLICATE, at, ErrorType::Duplicate, printed(cx, device), "");
+    let value = printed(cx, device);
+    cx.report(DUPLICATE_DEVICE_STATUS, at).duplicate(value, "");
 }
 
 /// The identity of a device as the release's Go prints it.

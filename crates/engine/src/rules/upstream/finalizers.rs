@@ -1,17 +1,13 @@
 //! Finalizers: label keys, fully qualified, and none added to what is being deleted.
 
-use super::{go_json, lists, meta_update};
-use crate::rules::{Cx, rules};
+use super::{go_json, lists};
+use crate::rules::Cx;
+use crate::rules::table::{FINALIZER_NAME, METADATA_CHANGED};
 use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 use tollgate_formats::names;
-
-rules! { Upstream, Deny;
-    /// A finalizer is malformed, not qualified, or contradicts another.
-    NAME = "finalizer-name",
-}
 
 /// The finalizers that need no domain.
 const STANDARD: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
@@ -24,12 +20,13 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, finalizer) in finalizers.iter().enumerate() {
         names::label_key(finalizer, unit, word, &mut |detail| {
-            cx.report(NAME, &at.own_index(index), ErrorType::Invalid, BadValue::str(finalizer), detail);
+            cx.report(FINALIZER_NAME, &at.own_index(index)).invalid(finalizer, detail);
         });
     }
     if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
-        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        cx.report(NAME, at, ErrorType::Invalid, list(cx, finalizers), detail);
+        let value = list(cx, finalizers);
+        cx.report(FINALIZER_NAME, at)
+            .invalid(value, "finalizer orphan and foregroundDeletion cannot be both set");
     }
 }
 
@@ -39,8 +36,8 @@ pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'
     let at = at.field("finalizers");
     for (index, finalizer) in finalizers.iter().enumerate() {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            cx.report(NAME, &at.index(index), ErrorType::Invalid, BadValue::str(finalizer), detail);
+            cx.report(FINALIZER_NAME, &at.index(index))
+                .invalid(finalizer, "name is neither a standard finalizer name nor is it fully qualified");
         }
     }
 }
@@ -60,7 +57,7 @@ pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: St
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         gofmt::quote_list_within(&added, cx.max_text_bytes())
     );
-    cx.report(meta_update::IMMUTABLE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+    cx.report(METADATA_CHANGED, at).forbidden(detail);
 }
 
 fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {

@@ -7,7 +7,7 @@ use super::naming::{DRIVER_LIMIT, ID_LIMIT, too_long};
 use super::{lists, qualified};
 use crate::rules::Cx;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::RuleId;
 use tollgate_formats::names::{self, Unit};
 
 const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name separated by a slash";
@@ -26,9 +26,9 @@ fn hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     }
     let value = lists::named(cx, name);
     if !cx.profile.old_qualified_names {
-        cx.report(rule, at, ErrorType::Invalid, value, NO_DOMAIN);
+        cx.report(rule, at).invalid(value, NO_DOMAIN);
     } else if !name.is_empty() {
-        cx.report(rule, at, ErrorType::Invalid, value, "must include a domain");
+        cx.report(rule, at).invalid(value, "must include a domain");
     }
 }
 
@@ -38,16 +38,16 @@ pub fn declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str)
     match (parts.next(), parts.next(), parts.next()) {
         (Some(id), None, None) => {
             identifier(cx, rule, at, id);
-            cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(id), NO_DOMAIN);
+            cx.report(rule, at).native().invalid(id, NO_DOMAIN);
         }
         (Some(domain), Some(id), None) => {
             if domain.is_empty() {
-                cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(""), "prefix must not be empty");
+                cx.report(rule, at).native().invalid("", "prefix must not be empty");
             } else {
                 prefix(cx, rule, at, domain);
             }
             if id.is_empty() {
-                cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(""), "name must not be empty");
+                cx.report(rule, at).native().invalid("", "name must not be empty");
             } else {
                 identifier(cx, rule, at, id);
             }
@@ -58,18 +58,18 @@ pub fn declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str)
 
 fn prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
     if domain.len() > DRIVER_LIMIT {
-        cx.report_native(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
+        cx.report(rule, at).native().too_long(too_long(DRIVER_LIMIT));
     }
     names::dns_subdomain(domain, Unit::Bytes, &mut |detail| {
-        cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(domain), format!("prefix: {detail}"));
+        cx.report(rule, at).native().invalid(domain, format_args!("prefix: {detail}"));
     });
 }
 
 fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
-        cx.report_native(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
+        cx.report(rule, at).native().too_long(too_long(ID_LIMIT));
     }
     if !names::is_c_identifier(id) {
-        cx.report_native(rule, at, ErrorType::Invalid, BadValue::str(id), names::CIDENT);
+        cx.report(rule, at).native().invalid(id, names::CIDENT);
     }
 }

@@ -7,7 +7,7 @@ use std::hash::Hash;
 
 use crate::rules::{Cx, duplicates};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 
 /// Up to here elements are compared pairwise; longer lists get a set.
 pub const SHORT: usize = 64;
@@ -18,7 +18,7 @@ pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: us
     if len <= limit {
         return true;
     }
-    cx.report_covered(rule, at, ErrorType::TooMany, BadValue::count(len), at_most(limit));
+    cx.report(rule, at).covered().too_many(BadValue::count(len), at_most(limit));
     !cx.profile.stops_at_list_limit
 }
 
@@ -120,17 +120,12 @@ pub fn duplicate(
     whole: impl FnOnce(usize) -> String,
 ) {
     if cx.is_declarative() {
-        cx.report_native(
-            rule,
-            at,
-            ErrorType::Duplicate,
-            BadValue::Json(whole(cx.max_text_bytes()).into()),
-            "",
-        );
+        let value = BadValue::Json(whole(cx.max_text_bytes()).into());
+        cx.report(rule, at).native().duplicate(value, "");
     } else if cx.profile.duplicates_at_key_field {
-        cx.report(rule, &at.field(key), ErrorType::Duplicate, BadValue::str(name), "");
+        cx.report(rule, &at.field(key)).duplicate(name, "");
     } else {
-        cx.report(rule, at, ErrorType::Duplicate, BadValue::str(name), "");
+        cx.report(rule, at).duplicate(name, "");
     }
 }
 

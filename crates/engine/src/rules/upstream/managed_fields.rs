@@ -4,18 +4,14 @@
 //! operation or a type of fields is never refused.
 
 use super::naming::too_long;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::MANAGED_FIELDS;
 use tollgate_api::profile::ApiKind;
 use tollgate_api::view::{List, ManagedFields};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
-
-rules! { Upstream, Deny;
-    /// An entry of managedFields is malformed.
-    ENTRY = "managed-fields",
-}
 
 /// Longest name of a manager, in bytes.
 const MANAGER_LIMIT: usize = 128;
@@ -33,7 +29,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields
         check_manager(cx, &at.field("manager"), entry.manager());
         if entry.subresource().len() > SUBRESOURCE_LIMIT {
             let at = at.field("subresource");
-            cx.report(ENTRY, &at, ErrorType::TooLong, BadValue::Omitted, too_long(SUBRESOURCE_LIMIT));
+            cx.report(MANAGED_FIELDS, &at).too_long(too_long(SUBRESOURCE_LIMIT));
         }
     }
 }
@@ -75,12 +71,12 @@ fn is_kept(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
 // upstream v1.36 ValidateFieldManager
 fn check_manager(cx: &mut Cx<'_, '_>, at: &Path<'_>, manager: &str) {
     if manager.len() > MANAGER_LIMIT {
-        cx.report(ENTRY, at, ErrorType::TooLong, BadValue::Omitted, too_long(MANAGER_LIMIT));
+        cx.report(MANAGED_FIELDS, at).too_long(too_long(MANAGER_LIMIT));
     }
     for (position, letter) in manager.char_indices().filter(|(_, letter)| !gofmt::is_printable(*letter)) {
         let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
         // One finding for each letter: not with all of it each time.
         let value = BadValue::str(gofmt::head(manager, cx.max_text_bytes().saturating_add(8)));
-        cx.report(ENTRY, at, ErrorType::Invalid, value, detail);
+        cx.report(MANAGED_FIELDS, at).invalid(value, detail);
     }
 }

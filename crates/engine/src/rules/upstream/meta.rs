@@ -8,24 +8,14 @@ use super::naming::too_long;
 use super::prepared::Meta;
 use super::{finalizers, managed_fields, meta_update, object_name, owner_references, template_meta};
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{OBJECT_ANNOTATIONS, OBJECT_GENERATION, OBJECT_LABELS, OBJECT_NAMESPACE};
 use tollgate_api::profile::ApiKind;
 use tollgate_api::view::Body;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
-
-rules! { Upstream, Deny;
-    /// The namespace is not a DNS label.
-    NAMESPACE = "object-namespace",
-    /// The generation is negative.
-    GENERATION = "object-generation",
-    /// A label has a malformed key or value.
-    LABELS = "object-labels",
-    /// An annotation has a malformed key, or all of them are too large.
-    ANNOTATIONS = "object-annotations",
-}
 
 /// Most bytes of all annotations, keys and values.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -82,7 +72,7 @@ fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_
     }
     if meta.generation < 0 {
         let (at, value) = (at.field("generation"), BadValue::Int(meta.generation));
-        cx.report(GENERATION, &at, ErrorType::Invalid, value, "must be greater than or equal to 0");
+        cx.report(OBJECT_GENERATION, &at).invalid(value, "must be greater than or equal to 0");
     }
     check_labels(cx, &at.field("labels"), meta.labels);
     check_annotations(cx, &at.field("annotations"), meta.annotations);
@@ -93,10 +83,11 @@ fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_
 
 fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {
     if namespace.is_empty() {
-        return cx.report(NAMESPACE, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(OBJECT_NAMESPACE, at).required("");
+        return;
     }
     names::dns_label(namespace, Unit::Characters, &mut |detail| {
-        cx.report(NAMESPACE, at, ErrorType::Invalid, BadValue::str(namespace), detail);
+        cx.report(OBJECT_NAMESPACE, at).invalid(namespace, detail);
     });
 }
 
@@ -108,10 +99,10 @@ pub fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
         let (key, value) = (key.text(), value.str());
         let at = at.own_key(key);
         names::label_key(key, unit, word, &mut |detail| {
-            cx.about_key(|cx| cx.report(LABELS, &at, ErrorType::Invalid, BadValue::str(key), detail));
+            cx.report(OBJECT_LABELS, &at).invalid(key, detail).on_key();
         });
         names::label_value(value, unit, &mut |detail| {
-            cx.report(LABELS, &at, ErrorType::Invalid, BadValue::str(value), detail);
+            cx.report(OBJECT_LABELS, &at).invalid(value, detail);
         });
     }
 }
@@ -125,11 +116,10 @@ pub fn check_annotations(cx: &mut Cx<'_, '_>, at: &Path<'_>, annotations: Value<
         let key = key.text();
         size += key.len() + value.str().len();
         names::label_key(&names::lower(key), unit, word, &mut |detail| {
-            let at = at.own_key(key);
-            cx.about_key(|cx| cx.report(ANNOTATIONS, &at, ErrorType::Invalid, BadValue::str(key), detail));
+            cx.report(OBJECT_ANNOTATIONS, &at.own_key(key)).invalid(key, detail).on_key();
         });
     }
     if size > ANNOTATIONS_LIMIT {
-        cx.report(ANNOTATIONS, at, ErrorType::TooLong, BadValue::Omitted, too_long(ANNOTATIONS_LIMIT));
+        cx.report(OBJECT_ANNOTATIONS, at).too_long(too_long(ANNOTATIONS_LIMIT));
     }
 }

@@ -6,19 +6,13 @@
 use super::prepared::Meta;
 use super::{finalizers, lists};
 use crate::admission::{Attributes, Operation};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{METADATA_CHANGED, RESOURCE_VERSION};
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gotime::{self, Timestamp};
-
-rules! { Upstream, Deny;
-    /// Name, namespace, uid or a time of deletion differ from the stored ones, or a finalizer is added too late.
-    IMMUTABLE = "metadata-changed",
-    /// An update that does not say which version of the object it was made from.
-    RESOURCE_VERSION = "resource-version",
-}
 
 /// Why the server does not even look at an update, if it does not.
 // upstream v1.37 deviceTaintRuleStrategy.AllowUnconditionalUpdate
@@ -53,7 +47,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>)
     }
     if new.generation < old.generation {
         let value = BadValue::Int(new.generation);
-        cx.report(IMMUTABLE, &at.field("generation"), ErrorType::Invalid, value, "must not be decremented");
+        cx.report(METADATA_CHANGED, &at.field("generation")).invalid(value, "must not be decremented");
     }
     if new.name != old.name {
         changed(cx, &at.field("name"), BadValue::str(new.name));
@@ -75,7 +69,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>)
 }
 
 fn changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
-    cx.report(IMMUTABLE, at, ErrorType::Invalid, value, "field is immutable");
+    cx.report(METADATA_CHANGED, at).invalid(value, "field is immutable");
 }
 
 /// A time as the release's Go prints it.

@@ -6,7 +6,7 @@
 use crate::rules::Cx;
 use tollgate_api::profile::Profile;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
 /// Longest driver name and attribute domain, in bytes.
@@ -31,27 +31,27 @@ pub fn bad_key_at<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, lim
 // upstream v1.36 validateDriverName
 pub fn driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(rule, at).required("");
         if !cx.profile.empty_driver_is_malformed {
             return;
         }
     }
     if name.len() > DRIVER_LIMIT {
-        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(DRIVER_LIMIT));
+        cx.report(rule, at).too_long(too_long(DRIVER_LIMIT));
     }
     names::dns_subdomain(&names::lower(name), Unit::Characters, &mut |detail| {
-        cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at).invalid(name, detail);
     });
 }
 
 // upstream v1.36 validatePoolName
 pub fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
-        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(rule, at).required("");
         return;
     }
     if name.len() > POOL_LIMIT {
-        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(POOL_LIMIT));
+        cx.report(rule, at).too_long(too_long(POOL_LIMIT));
     }
     for segment in name.split('/') {
         subdomain(cx, rule, at, segment);
@@ -61,7 +61,7 @@ pub fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
 /// A DNS subdomain: node names, class names, pool segments.
 pub fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_subdomain(name, Unit::Characters, &mut |detail| {
-        cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at).invalid(name, detail);
     });
 }
 
@@ -69,13 +69,13 @@ pub fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
 // upstream v1.36 validateDeviceName, validateRequestName
 pub fn label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_label(name, Unit::Characters, &mut |detail| {
-        cx.report(rule, at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.report(rule, at).invalid(name, detail);
     });
 }
 
 /// A bool that is either not there or true.
 pub fn not_true(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
-    cx.report(rule, at, ErrorType::Invalid, BadValue::Bool(false), "must be either unset or set to true");
+    cx.report(rule, at).invalid(BadValue::Bool(false), "must be either unset or set to true");
 }
 
 /// ``{`nodeName`, `allNodes`}``: which of several fields are set.

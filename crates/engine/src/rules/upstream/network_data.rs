@@ -2,17 +2,12 @@
 
 use super::lists;
 use super::naming::too_long;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::NETWORK_DATA;
 use tollgate_api::view::NetworkData;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::names;
 use tollgate_formats::netaddr::{InvalidCidr, canonical_cidr};
-
-rules! { Upstream, Deny;
-    /// Interface name, hardware address or addresses of a device are malformed or too many.
-    NETWORK = "network-data",
-}
 
 const INTERFACE_LIMIT: usize = 256;
 const HARDWARE_LIMIT: usize = 128;
@@ -25,24 +20,18 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
         ("hardwareAddress", data.hardware_address(), HARDWARE_LIMIT),
     ] {
         if text.len() > limit {
-            cx.report_covered(
-                NETWORK,
-                &at.field(field),
-                ErrorType::TooLong,
-                BadValue::Omitted,
-                too_long(limit),
-            );
+            cx.report(NETWORK_DATA, &at.field(field)).covered().too_long(too_long(limit));
         }
     }
     let (at, addresses) = (at.field("ips"), data.ips());
-    if !lists::check_max_items(cx, NETWORK, &at, addresses.len(), ADDRESSES_LIMIT) {
+    if !lists::check_max_items(cx, NETWORK_DATA, &at, addresses.len(), ADDRESSES_LIMIT) {
         return;
     }
     for (index, address) in addresses.iter().enumerate() {
         check_address(cx, &at.index(index), address);
     }
     lists::duplicates(addresses.iter(), |index, address| {
-        cx.report_covered(NETWORK, &at.index(index), ErrorType::Duplicate, BadValue::str(address), "");
+        cx.report(NETWORK_DATA, &at.index(index)).covered().duplicate(address, "");
     });
 }
 
@@ -51,9 +40,11 @@ fn check_address(cx: &mut Cx<'_, '_>, at: &Path<'_>, address: &str) {
     match canonical_cidr(address) {
         Ok(None) => {}
         Ok(Some(canonical)) => {
-            let detail = format!("must be in canonical form (\"{canonical}\")");
-            cx.report(NETWORK, at, ErrorType::Invalid, BadValue::str(address), detail);
+            cx.report(NETWORK_DATA, at)
+                .invalid(address, format_args!("must be in canonical form (\"{canonical}\")"));
         }
-        Err(InvalidCidr) => cx.report(NETWORK, at, ErrorType::Invalid, BadValue::str(address), names::CIDR),
+        Err(InvalidCidr) => {
+            cx.report(NETWORK_DATA, at).invalid(address, names::CIDR);
+        }
     }
 }

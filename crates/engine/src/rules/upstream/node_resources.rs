@@ -1,16 +1,12 @@
 //! Node resources that a device uses up: the flat mapping of 1.36, mapping and overhead of 1.37.
 
 use super::lists::KeySet;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::NODE_ALLOCATABLE_RESOURCES;
 use tollgate_api::view::{DeviceBody, NodeResource, NodeResourceMapping, NodeResourceOverhead};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
-
-rules! { Upstream, Deny;
-    /// Not a resource of nodes, or a mapping that says nothing or too much.
-    RESOURCES = "node-allocatable-resources",
-}
 
 /// Both forms; a release knows at most one of them. `at` is the device's body.
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
@@ -59,8 +55,7 @@ fn check_nested(
         foreign(cx, at, name);
     }
     if resource.mapping().is_none() && resource.overhead().is_none() {
-        let detail = "at least one of mapping or overhead must be set";
-        cx.report(RESOURCES, at, ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(NODE_ALLOCATABLE_RESOURCES, at).required("at least one of mapping or overhead must be set");
     }
     if let Some(mapping) = resource.mapping() {
         check_mapping(cx, &at.field("mapping"), mapping, is_capacity);
@@ -80,13 +75,13 @@ fn check_mapping(
     let multiplier_at = at.field("capacityMultiplier");
     match (mapping.capacity_key(), mapping.capacity_multiplier()) {
         (Some(_), None) => {
-            let detail = "capacityMultiplier is required when capacityKey is set";
-            cx.report(RESOURCES, &multiplier_at, ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &multiplier_at)
+                .required("capacityMultiplier is required when capacityKey is set");
         }
         (Some(_), Some(multiplier)) => positive(cx, &multiplier_at, &multiplier),
         (None, Some(_)) => {
-            let detail = "capacityKey is required when capacityMultiplier is set";
-            cx.report(RESOURCES, &at.field("capacityKey"), ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &at.field("capacityKey"))
+                .required("capacityKey is required when capacityMultiplier is set");
         }
         (None, None) => {}
     }
@@ -97,13 +92,13 @@ fn check_mapping(
 
 fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOverhead<'_>) {
     if overhead.per_pod().is_none() && overhead.per_container().is_none() {
-        let detail = "at least one of perPod or perContainer must be set";
-        cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::str(""), detail);
+        cx.report(NODE_ALLOCATABLE_RESOURCES, at)
+            .invalid("", "at least one of perPod or perContainer must be set");
     }
     for (field, amount) in [("perPod", overhead.per_pod()), ("perContainer", overhead.per_container())] {
         if let Some(amount) = amount.filter(|amount| amount.sign() < 0) {
             let value = BadValue::str(&amount.text());
-            cx.report(RESOURCES, &at.field(field), ErrorType::Invalid, value, "must be non-negative");
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &at.field(field)).invalid(value, "must be non-negative");
         }
     }
 }
@@ -112,13 +107,14 @@ fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOver
 fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<'_>) {
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
-            let detail = "must specify one of: `capacityKey`, `deviceMultiplier`";
-            cx.report_native(RESOURCES, at, ErrorType::Invalid, BadValue::str(""), detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, at)
+                .native()
+                .invalid("", "must specify one of: `capacityKey`, `deviceMultiplier`");
         }
         (true, true) => {
             let detail = "must specify exactly one of: `capacityKey`, `deviceMultiplier`";
             let value = BadValue::str("{capacityKey, deviceMultiplier}");
-            cx.report_native(RESOURCES, at, ErrorType::Invalid, value, detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, at).native().invalid(value, detail);
         }
         _ => {}
     }
@@ -134,23 +130,23 @@ fn check_key(
     let key_at = at.field("capacityKey");
     match mapping.capacity_key() {
         Some("") => {
-            let detail = "capacityKey must not be an empty string";
-            cx.report(RESOURCES, &key_at, ErrorType::Invalid, BadValue::str(""), detail);
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &key_at)
+                .invalid("", "capacityKey must not be an empty string");
         }
         Some(key) if !is_capacity(key) => {
-            cx.report(RESOURCES, &key_at, ErrorType::NotFound, BadValue::named(key), "");
+            cx.report(NODE_ALLOCATABLE_RESOURCES, &key_at).not_found(BadValue::named(key), "");
         }
         _ => {}
     }
 }
 
 fn foreign(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
-    let detail = "must be a node allocatable resource name";
-    cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::named(name), detail);
+    cx.report(NODE_ALLOCATABLE_RESOURCES, at)
+        .invalid(BadValue::named(name), "must be a node allocatable resource name");
 }
 
 fn positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
     if amount.sign() <= 0 {
-        cx.report(RESOURCES, at, ErrorType::Invalid, BadValue::str(&amount.text()), "must be positive");
+        cx.report(NODE_ALLOCATABLE_RESOURCES, at).invalid(BadValue::str(&amount.text()), "must be positive");
     }
 }

@@ -6,7 +6,7 @@ use super::lists;
 use crate::rules::Cx;
 use tollgate_api::view::{NodeRequirement, NodeSelector};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
 // upstream v1.36 core ValidateNodeSelector, ValidateNodeSelectorTerm
@@ -14,8 +14,7 @@ pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSel
     let terms_at = at.field("nodeSelectorTerms");
     let terms = selector.terms();
     if terms.is_empty() {
-        let detail = "must have at least one node selector term";
-        cx.report(rule, &terms_at, ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(rule, &terms_at).required("must have at least one node selector term");
     }
     for (index, term) in terms.iter().enumerate() {
         let term_at = terms_at.index(index);
@@ -35,27 +34,26 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
     let (values, values_at) = (requirement.values(), at.field("values"));
     match requirement.operator() {
         "In" | "NotIn" if values.is_empty() => {
-            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-            cx.report(rule, &values_at, ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(rule, &values_at).required("must be specified when `operator` is 'In' or 'NotIn'");
         }
         "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            cx.report(rule, &values_at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.report(rule, &values_at)
+                .forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
         }
         "Gt" | "Lt" if values.len() != 1 => {
-            let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-            cx.report(rule, &values_at, ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(rule, &values_at)
+                .required("must be specified single value when `operator` is 'Lt' or 'Gt'");
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
         other => unknown_operator(cx, rule, at, other),
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     names::label_key(requirement.key(), unit, word, &mut |detail| {
-        cx.report(rule, &at.field("key"), ErrorType::Invalid, BadValue::str(requirement.key()), detail);
+        cx.report(rule, &at.field("key")).invalid(requirement.key(), detail);
     });
     for (index, value) in values.iter().enumerate() {
         names::label_value(value, unit, &mut |detail| {
-            cx.report(rule, &values_at.index(index), ErrorType::Invalid, BadValue::str(value), detail);
+            cx.report(rule, &values_at.index(index)).invalid(value, detail);
         });
     }
 }
@@ -66,24 +64,24 @@ fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: No
     match requirement.operator() {
         "In" | "NotIn" if values.len() != 1 => {
             let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-            cx.report(rule, &values_at, ErrorType::Required, BadValue::Omitted, detail);
+            cx.report(rule, &values_at).required(detail);
         }
         "In" | "NotIn" => {}
         other => unknown_operator(cx, rule, at, other),
     }
     if requirement.key() != "metadata.name" {
         let value = BadValue::str(requirement.key());
-        cx.report(rule, &at.field("key"), ErrorType::Invalid, value, "not a valid field selector key");
+        cx.report(rule, &at.field("key")).invalid(value, "not a valid field selector key");
         return;
     }
     for (index, value) in values.iter().enumerate() {
         names::dns_subdomain(value, Unit::Characters, &mut |detail| {
-            cx.report(rule, &values_at.index(index), ErrorType::Invalid, BadValue::str(value), detail);
+            cx.report(rule, &values_at.index(index)).invalid(value, detail);
         });
     }
 }
 
 fn unknown_operator(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
     let value = lists::named(cx, operator);
-    cx.report(rule, &at.field("operator"), ErrorType::Invalid, value, "not a valid selector operator");
+    cx.report(rule, &at.field("operator")).invalid(value, "not a valid selector operator");
 }

@@ -7,17 +7,13 @@ use std::borrow::Cow;
 
 use super::prepared::Meta;
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, Origin, rules};
+use crate::rules::table::OBJECT_NAME;
+use crate::rules::{Cx, Origin};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 use tollgate_formats::names::{self, Unit};
-
-rules! { Upstream, Deny;
-    /// The name, or the prefix to make one from, is not a DNS subdomain.
-    NAME = "object-name",
-}
 
 /// Bytes of `generateName` that are kept in front of the random end.
 const GENERATED_PREFIX: usize = 58;
@@ -42,11 +38,9 @@ pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
         return required(cx, at);
     }
     names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
-        cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
         let meant = names::lower(meta.name).replace(['_', ' '], "-");
-        if names::is_subdomain(&meant) {
-            cx.help(NAME, format!("did you mean `{meant}`?"));
-        }
+        let hint = names::is_subdomain(&meant).then(|| format!("did you mean `{meant}`?"));
+        cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail).help_if(hint);
     });
 }
 
@@ -58,7 +52,7 @@ pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
         return required(cx, at);
     }
     names::path_segment(meta.name, &mut |detail| {
-        cx.report(NAME, &at.field("name"), ErrorType::Invalid, BadValue::str(meta.name), detail);
+        cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail);
     });
 }
 
@@ -76,14 +70,14 @@ pub fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
     names::path_segment_prefix(prefix, &mut |detail| {
-        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
+        cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
 }
 
 fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
-    let detail = "name or generateName is required";
-    cx.report(NAME, &at.field("name"), ErrorType::Required, BadValue::Omitted, detail);
-    cx.help(NAME, "set `metadata.name`, or `metadata.generateName` for a generated name");
+    cx.report(OBJECT_NAME, &at.field("name"))
+        .required("name or generateName is required")
+        .help("set `metadata.name`, or `metadata.generateName` for a generated name");
 }
 
 fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
@@ -99,7 +93,7 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
     let mut buffer = [0; BUFFER_BYTES];
     let masked = masked(prefix, &mut buffer);
     names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
-        cx.report(NAME, &at.field("generateName"), ErrorType::Invalid, BadValue::str(prefix), detail);
+        cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
 }
 
@@ -108,8 +102,8 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
 fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
         let prefix = gofmt::quote(prefix);
-        let detail = format!("generateName was specified ({prefix}), but no name was generated");
-        cx.report(NAME, &at.field("name"), ErrorType::Internal, BadValue::Omitted, detail);
+        cx.report(OBJECT_NAME, &at.field("name"))
+            .internal(format_args!("generateName was specified ({prefix}), but no name was generated"));
     }
 }
 
@@ -121,7 +115,7 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
     names::dns_subdomain(&name, unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         let at = at.field("generateName");
-        cx.report_as(NAME, &at, "metadata.name".to_owned(), ErrorType::Invalid, value, detail);
+        cx.report(OBJECT_NAME, &at).invalid(value, detail).printed_at("metadata.name".to_owned());
     });
 }
 

@@ -1,17 +1,13 @@
 //! Owner references: complete, at most one controller, never an Event.
 
-use crate::rules::{Cx, duplicates, rules};
-use tollgate_api::fields::OWNER_REFERENCE;
+use crate::rules::table::OWNER_REFERENCE;
+use crate::rules::{Cx, duplicates};
+use tollgate_api::fields;
 use tollgate_api::print;
 use tollgate_api::view::{List, OwnerReference, View as _};
 use tollgate_document::field::{Path, Segment};
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
-
-rules! { Upstream, Deny;
-    /// An owner reference is incomplete, or names something that cannot own.
-    OWNER = "owner-reference",
-}
 
 // upstream v1.36 ValidateOwnerReferences
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference<'_>>) {
@@ -37,7 +33,8 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference
             owner.kind(),
             owner.name()
         );
-        cx.report(OWNER, &own_at, ErrorType::Invalid, list_json(cx, kept().map(|(_, owner)| owner)), detail);
+        let value = list_json(cx, kept().map(|(_, owner)| owner));
+        cx.report(OWNER_REFERENCE, &own_at).invalid(value, detail);
     }
 }
 
@@ -50,9 +47,10 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
-        let json = print::versioned(owner.json(), &OWNER_REFERENCE, cx.profile.fields, cx.max_text_bytes());
-        let detail = "/v1, Kind=Event is disallowed from being an owner";
-        cx.report(OWNER, at, ErrorType::Invalid, BadValue::Json(json.into()), detail);
+        let json =
+            print::versioned(owner.json(), &fields::OWNER_REFERENCE, cx.profile.fields, cx.max_text_bytes());
+        cx.report(OWNER_REFERENCE, at)
+            .invalid(BadValue::Json(json.into()), "/v1, Kind=Event is disallowed from being an owner");
     }
 }
 
@@ -68,15 +66,15 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
         } else {
             "version must not be empty"
         };
-        cx.report(OWNER, at, ErrorType::Invalid, BadValue::str(version), detail);
+        cx.report(OWNER_REFERENCE, at).invalid(version, detail);
     }
 }
 
 fn missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     if cx.profile.indexes_owner_references {
-        cx.report(OWNER, at, ErrorType::Required, BadValue::Omitted, "must not be empty");
+        cx.report(OWNER_REFERENCE, at).required("must not be empty");
     } else {
-        cx.report(OWNER, at, ErrorType::Invalid, BadValue::str(""), old_detail);
+        cx.report(OWNER_REFERENCE, at).invalid("", old_detail);
     }
 }
 
@@ -108,7 +106,7 @@ fn list_json<'d>(cx: &Cx<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d
         }
         out.push_str(&print::versioned(
             owner.json(),
-            &OWNER_REFERENCE,
+            &fields::OWNER_REFERENCE,
             cx.profile.fields,
             cx.max_text_bytes(),
         ));

@@ -1,16 +1,11 @@
 //! The attribute that names the partition type of a slice's devices.
 
 use super::{fqn, go_json, qualified};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::PARTITION_TYPE_ATTRIBUTE;
 use tollgate_api::profile::Gate;
 use tollgate_api::view::{Device, SliceSpec};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// The name is malformed, nothing consumes counters, or a device lacks the attribute.
-    ATTRIBUTE = "partition-type-attribute",
-}
 
 // upstream v1.37 validatePartitionTypeAttribute
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
@@ -19,17 +14,17 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Optio
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
     cx.part(unchanged, |cx| {
         if cx.profile.gates.on.has(Gate::DRAPartitionableDevicesType) {
-            fqn::declarative(cx, ATTRIBUTE, &name_at, name);
+            fqn::declarative(cx, PARTITION_TYPE_ATTRIBUTE, &name_at, name);
         } else {
             // A stored one stays, and may not become another one.
-            cx.report_native(ATTRIBUTE, &name_at, ErrorType::Forbidden, BadValue::Omitted, "");
+            cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at).native().forbidden("");
         }
     });
     let version = cx.version;
     let consumes = |device: &Device<'_>| !device.body(version).consumes_counters().is_empty();
     if !spec.devices().iter().any(|device| consumes(&device)) {
-        let detail = "may only be set on a slice which declares devices that consume counters";
-        cx.report(ATTRIBUTE, &name_at, ErrorType::Invalid, BadValue::str(name), detail);
+        cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at)
+            .invalid(name, "may only be set on a slice which declares devices that consume counters");
         return;
     }
     if !qualified::is_full_name(name) {
@@ -51,13 +46,15 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Optio
             None => {
                 let detail = "device consumes counters and `partitionTypeAttribute` names this attribute, \
                               so it must be set";
-                cx.report(ATTRIBUTE, &attribute_at, ErrorType::Required, BadValue::Omitted, detail);
+                cx.report(PARTITION_TYPE_ATTRIBUTE, &attribute_at).required(detail);
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
                 let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
-                cx.report_as(ATTRIBUTE, &attribute_at, server_at, ErrorType::Invalid, value, detail);
+                cx.report(PARTITION_TYPE_ATTRIBUTE, &attribute_at)
+                    .invalid(value, detail)
+                    .printed_at(server_at);
             }
             Some(_) => {}
         }

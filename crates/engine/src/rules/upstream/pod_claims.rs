@@ -8,20 +8,12 @@ use std::collections::HashSet;
 use super::lists::{self, KeySet};
 use super::{go_json, naming};
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{CONTAINER_CLAIM, POD_CLAIM_NAME, POD_CLAIM_SOURCE};
 use crate::site;
 use tollgate_api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, View as _};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, Edit, ErrorType, Fix};
-
-rules! { Upstream, Deny;
-    /// The name of a pod's claim is missing, malformed or not unique.
-    NAME = "pod-claim-name",
-    /// Not exactly one way to say which claim is meant, or a malformed one.
-    SOURCE = "pod-claim-source",
-    /// A container uses a claim that the pod does not have, or twice.
-    CONTAINER = "container-claim",
-}
+use tollgate_document::finding::{BadValue, Edit, Fix};
 
 // upstream v1.36 ValidatePodSpec
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -46,21 +38,21 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
     let (name, name_at) = (claim.name(), at.field("name"));
     if name.is_empty() {
-        cx.report(NAME, &name_at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(POD_CLAIM_NAME, &name_at).required("");
     } else if is_repeated {
-        cx.report(NAME, &name_at, ErrorType::Duplicate, BadValue::str(name), "");
+        cx.report(POD_CLAIM_NAME, &name_at).duplicate(name, "");
     } else {
-        naming::label(cx, NAME, &name_at, name);
+        naming::label(cx, POD_CLAIM_NAME, &name_at, name);
     }
 }
 
 fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     check_source(cx, at, claim);
     if let Some(name) = claim.resource_claim_name() {
-        naming::subdomain(cx, SOURCE, &at.field("resourceClaimName"), name);
+        naming::subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
     }
     if let Some(name) = claim.resource_claim_template_name() {
-        naming::subdomain(cx, SOURCE, &at.field("resourceClaimTemplateName"), name);
+        naming::subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
     }
 }
 
@@ -78,10 +70,10 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         _ => return,
     };
-    cx.report(SOURCE, at, ErrorType::Invalid, go_json::pod_claim(claim, cx.max_text_bytes()), detail);
+    let value = go_json::pod_claim(claim, cx.max_text_bytes());
+    let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
     if !claim.json().get("source").is_null() {
-        cx.help(SOURCE, "Kubernetes 1.31 removed `source`: move its fields one level up");
-        cx.fix(SOURCE, || {
+        reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {
             let edit = Edit::Unnest { at: at.field("source").owned() };
             Fix::safe("Move the fields of `source` one level up", edit)
         });
@@ -117,7 +109,7 @@ fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: L
     for (index, claim) in claims.iter().enumerate() {
         let (name, at) = (claim.name(), at.index(index));
         if name.is_empty() {
-            cx.report(CONTAINER, &at, ErrorType::Required, BadValue::Omitted, "");
+            cx.report(CONTAINER_CLAIM, &at).required("");
             continue;
         }
         check_overlap(cx, &at, claim, &mut used);
@@ -144,17 +136,18 @@ fn check_overlap<'d>(
     let (name, request) = (claim.name(), claim.request());
     let is_used = !used.names.insert(name);
     if used.requests.contains(&(name, "")) {
-        return cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
+        cx.report(CONTAINER_CLAIM, at).duplicate(name, "");
+        return;
     }
     if request.is_empty() && is_used {
-        cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(name), "");
+        cx.report(CONTAINER_CLAIM, at).duplicate(name, "");
     }
     if !request.is_empty() {
-        naming::label(cx, CONTAINER, &at.field("request"), request);
+        naming::label(cx, CONTAINER_CLAIM, &at.field("request"), request);
     }
     if !used.requests.insert((name, request)) {
         let key = format!("{name}/{request}");
-        cx.report(CONTAINER, at, ErrorType::Duplicate, BadValue::str(&key), "");
+        cx.report(CONTAINER_CLAIM, at).duplicate(BadValue::str(&key), "");
     }
 }
 
@@ -173,6 +166,5 @@ fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: 
     } else {
         format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
     };
-    cx.report(CONTAINER, at, ErrorType::NotFound, BadValue::str(name), detail);
-    cx.did_you_mean(CONTAINER, &at.field("name"), name, &known);
+    cx.report(CONTAINER_CLAIM, at).not_found(name, detail).did_you_mean(&at.field("name"), name, &known);
 }

@@ -3,7 +3,7 @@
 use super::naming::{self, DRIVER_LIMIT, ID_LIMIT, too_long};
 use crate::rules::Cx;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{ErrorType, RuleId};
 use tollgate_formats::names::{self, Unit};
 
 /// A qualified name. Three or more parts are accepted unchecked, in every release.
@@ -13,7 +13,7 @@ pub fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
         return;
     }
     if name.is_empty() && cx.profile.old_qualified_names {
-        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, "name required");
+        cx.report(rule, at).required("name required");
         return;
     }
     let mut parts = name.split('/');
@@ -45,9 +45,9 @@ pub fn is_plain(name: &str) -> bool {
 
 fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
     if cx.profile.old_qualified_names {
-        cx.report(rule, at, ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(rule, at).required(detail);
     } else {
-        cx.report(rule, at, ErrorType::Invalid, BadValue::str(""), detail);
+        cx.report(rule, at).invalid("", detail);
     }
 }
 
@@ -55,12 +55,12 @@ fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static
 // upstream v1.36 validateCIdentifier
 pub fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
-        cx.report(rule, at, ErrorType::TooLong, BadValue::Omitted, too_long(ID_LIMIT));
+        cx.report(rule, at).too_long(too_long(ID_LIMIT));
     }
     if !names::is_c_identifier(id) {
         let kind =
             if cx.profile.c_identifier_is_type_error { ErrorType::TypeInvalid } else { ErrorType::Invalid };
-        cx.report(rule, at, kind, BadValue::str(id), names::CIDENT);
+        cx.report(rule, at).of_kind(kind, id, names::CIDENT);
     }
 }
 

@@ -3,30 +3,17 @@
 use super::derived::{ConstraintAttributes, Owner};
 use super::taint::supported;
 use super::{lists, naming, selectors, toleration};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    DUPLICATE_REQUEST, REQUEST_ALLOCATION_MODE, REQUEST_COUNT, REQUEST_DEVICE_CLASS, REQUEST_NAME,
+    REQUEST_SHAPE, TOO_MANY_REQUESTS,
+};
 use tollgate_api::equal::same_member;
 use tollgate_api::view::{List, Request, RequestBody, SubRequest, View};
 use tollgate_api::{fields, print};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
-
-rules! { Upstream, Deny;
-    /// More requests or alternatives than the release allows.
-    TOO_MANY = "too-many-requests",
-    /// Two requests or alternatives with one name.
-    DUPLICATE = "duplicate-request",
-    /// The name is not a DNS label.
-    NAME = "request-name",
-    /// Neither exact nor a list of alternatives, or both.
-    SHAPE = "request-shape",
-    /// The class is missing or not a DNS subdomain.
-    CLASS = "request-device-class",
-    /// The allocation mode is unknown.
-    MODE = "request-allocation-mode",
-    /// The count does not go with the allocation mode.
-    COUNT = "request-count",
-}
 
 /// Requests of one claim.
 const REQUESTS_LIMIT: usize = 32;
@@ -42,7 +29,7 @@ pub fn check_list(
     old: Option<List<'_, Request<'_>>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    if !lists::check_max_items(cx, TOO_MANY, at, new.len(), REQUESTS_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, new.len(), REQUESTS_LIMIT) {
         return;
     }
     let stored = lists::Stored::of(old.unwrap_or(List::absent()).iter(), Request::name);
@@ -52,7 +39,7 @@ pub fn check_list(
     lists::duplicates(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
         let whole = |max_bytes| print::versioned(new.value().at(index), ty, known, max_bytes);
-        lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
+        lists::duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
     });
 }
 
@@ -64,22 +51,23 @@ fn check(
     old: Option<Request<'_>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    naming::label(cx, NAME, &at.field("name"), new.name());
+    naming::label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let exactly = new.exactly(cx.version);
     let is_list = !new.first_available().is_empty();
     if exactly.is_none() && !is_list {
-        let detail = "exactly one of `exactly` or `firstAvailable` is required";
-        cx.report(SHAPE, at, ErrorType::Required, BadValue::Omitted, detail);
         let help = if cx.version.is_flat() {
             "add the fields of the request, such as `deviceClassName`, next to `name`"
         } else {
             "move the fields of the request into `exactly`"
         };
-        cx.help(SHAPE, help);
+        cx.report(REQUEST_SHAPE, at)
+            .required("exactly one of `exactly` or `firstAvailable` is required")
+            .help(help);
     }
     if exactly.is_some() && is_list {
         let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-        cx.report(SHAPE, at, ErrorType::Invalid, lists::nil(cx), detail);
+        let value = lists::nil(cx);
+        cx.report(REQUEST_SHAPE, at).invalid(value, detail);
         if cx.profile.stops_at_ambiguous_request {
             cx.declaratively(|cx| check_shapes(cx, at, new, old, attributes));
             return;
@@ -101,10 +89,11 @@ fn check_shapes(
         let at = Request::exactly_at(at, cx.version);
         let class_at = at.field("deviceClassName");
         if exactly.device_class_name().is_empty() {
-            cx.report(CLASS, &class_at, ErrorType::Required, BadValue::Omitted, "");
-            cx.help(CLASS, "set `deviceClassName` to the name of a DeviceClass");
+            cx.report(REQUEST_DEVICE_CLASS, &class_at)
+                .required("")
+                .help("set `deviceClassName` to the name of a DeviceClass");
         } else {
-            naming::subdomain(cx, CLASS, &class_at, exactly.device_class_name());
+            naming::subdomain(cx, REQUEST_DEVICE_CLASS, &class_at, exactly.device_class_name());
         }
         check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
     }
@@ -121,7 +110,7 @@ fn check_alternatives(
     attributes: &mut ConstraintAttributes<'_>,
 ) {
     let (list, stored) = (new.first_available(), old.map(Request::first_available));
-    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), ALTERNATIVES_LIMIT) {
+    if !lists::check_max_items(cx, TOO_MANY_REQUESTS, at, list.len(), ALTERNATIVES_LIMIT) {
         return;
     }
     let stored = lists::Stored::of(stored.unwrap_or(List::absent()).iter(), SubRequest::name);
@@ -132,7 +121,7 @@ fn check_alternatives(
         let known = cx.profile.fields;
         let whole =
             |max_bytes| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, max_bytes);
-        lists::duplicate(cx, DUPLICATE, &at.index(index), "name", name, whole);
+        lists::duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
     });
 }
 
@@ -145,18 +134,20 @@ fn check_alternative(
     old: Option<SubRequest<'_>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    naming::label(cx, NAME, &at.field("name"), new.name());
+    naming::label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let (body, stored) = (new.body(), old.map(SubRequest::body));
     cx.part(is_same(body, stored, "deviceClassName"), |cx| {
         let (at, class) = (at.field("deviceClassName"), body.device_class_name());
         if class.is_empty() {
-            cx.report_covered(CLASS, &at, ErrorType::Required, BadValue::Omitted, "");
-            cx.help(CLASS, "set `deviceClassName` to the name of a DeviceClass");
+            cx.report(REQUEST_DEVICE_CLASS, &at)
+                .covered()
+                .required("")
+                .help("set `deviceClassName` to the name of a DeviceClass");
             return;
         }
         let unit = if cx.is_declarative() { Unit::Bytes } else { Unit::Characters };
         names::dns_subdomain(class, unit, &mut |detail| {
-            cx.report_covered(CLASS, &at, ErrorType::Invalid, BadValue::str(class), detail);
+            cx.report(REQUEST_DEVICE_CLASS, &at).covered().invalid(class, detail);
         });
     });
     check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
@@ -189,14 +180,14 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
     let count = body.count();
     match body.allocation_mode() {
         "All" if count != 0 => {
-            let detail = "must not be specified when allocationMode is 'All'";
-            cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
-            cx.help(COUNT, "remove `count`, or set `allocationMode` to `ExactCount`");
+            cx.report(REQUEST_COUNT, &at.field("count"))
+                .invalid(BadValue::Int(count), "must not be specified when allocationMode is 'All'")
+                .help("remove `count`, or set `allocationMode` to `ExactCount`");
         }
         "ExactCount" if count <= 0 => {
-            let detail = "must be greater than zero";
-            cx.report(COUNT, &at.field("count"), ErrorType::Invalid, BadValue::Int(count), detail);
-            cx.help(COUNT, "set `count` to 1 or more");
+            cx.report(REQUEST_COUNT, &at.field("count"))
+                .invalid(BadValue::Int(count), "must be greater than zero")
+                .help("set `count` to 1 or more");
         }
         "All" | "ExactCount" => {}
         mode => {
@@ -204,10 +195,13 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
             let detail = supported(&["All", "ExactCount"]);
             if mode.is_empty() {
                 // Optional for declarative validation, because a flat request may be a list of alternatives.
-                cx.report(MODE, &at, ErrorType::NotSupported, value, detail);
+                cx.report(REQUEST_ALLOCATION_MODE, &at).not_supported(value, detail);
             } else {
-                cx.report_covered(MODE, &at, ErrorType::NotSupported, value, detail);
-                cx.did_you_mean(MODE, &at, mode, &["All", "ExactCount"]);
+                cx.report(REQUEST_ALLOCATION_MODE, &at).covered().not_supported(value, detail).did_you_mean(
+                    &at,
+                    mode,
+                    &["All", "ExactCount"],
+                );
             }
         }
     }

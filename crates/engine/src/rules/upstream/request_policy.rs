@@ -3,19 +3,14 @@
 //! Quantities are compared exactly in every release. Steps and repeats were counted in whole units before
 //! `fractional_capacity`, in thousandths and by the written places since.
 
-use std::borrow::Cow;
-
 use super::lists::{self, at_most};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::report::Text;
+use crate::rules::table::CAPACITY_REQUEST_POLICY;
 use tollgate_api::view::{PolicyRange, RequestPolicy, quantity};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
-
-rules! { Upstream, Deny;
-    /// The policy contradicts itself or the capacity.
-    POLICY = "capacity-request-policy",
-}
 
 /// Most valid values.
 const VALUES_LIMIT: usize = 10;
@@ -29,15 +24,15 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_>, capa
         (true, Some(_)) => {
             let detail = "exactly one policy can be specified, cannot specify \"validValues\" and \
                           \"validRange\" at the same time";
-            cx.report(POLICY, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+            cx.report(CAPACITY_REQUEST_POLICY, at).forbidden(detail);
             return;
         }
         (true, None) => "validValues",
         (false, Some(_)) => "validRange",
     };
     let Some(default) = policy.default() else {
-        let detail = format!("required when {name} is defined");
-        cx.report(POLICY, &at.field("default"), ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(CAPACITY_REQUEST_POLICY, &at.field("default"))
+            .required(format_args!("required when {name} is defined"));
         return;
     };
     let at = at.field(name);
@@ -65,7 +60,7 @@ fn check_values(
     let count = policy.valid_values().len();
     let over = count > VALUES_LIMIT;
     if over {
-        cx.report(POLICY, at, ErrorType::TooMany, BadValue::count(count), at_most(VALUES_LIMIT));
+        cx.report(CAPACITY_REQUEST_POLICY, at).too_many(BadValue::count(count), at_most(VALUES_LIMIT));
     }
     let looked_at = !(over && cx.profile.stops_at_list_limit);
     if looked_at {
@@ -101,7 +96,7 @@ fn check_duplicates<'q>(
     let key = |value: Quantity<'_>| if exact { value.exact_text() } else { value.value().to_string() };
     let keys: Vec<String> = values.map(key).collect();
     lists::duplicates(keys.iter().map(String::as_str), |index, key| {
-        cx.report(POLICY, &at.index(index), ErrorType::Duplicate, BadValue::str(key), "");
+        cx.report(CAPACITY_REQUEST_POLICY, &at.index(index)).duplicate(key, "");
     });
 }
 
@@ -136,8 +131,7 @@ fn check_range(
     capacity: &Quantity<'_>,
 ) {
     let Some(min) = range.min() else {
-        let detail = "required when validRange is defined";
-        cx.report(POLICY, &at.field("min"), ErrorType::Required, BadValue::Omitted, detail);
+        cx.report(CAPACITY_REQUEST_POLICY, &at.field("min")).required("required when validRange is defined");
         return;
     };
     let range = Range { default, min, max: range.max(), step: range.step(), capacity };
@@ -215,6 +209,6 @@ fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quan
     }
 }
 
-fn invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Into<Cow<'static, str>>) {
-    cx.report(POLICY, at, ErrorType::Invalid, BadValue::str(&value.text()), detail);
+fn invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Text) {
+    cx.report(CAPACITY_REQUEST_POLICY, at).invalid(BadValue::str(&value.text()), detail);
 }

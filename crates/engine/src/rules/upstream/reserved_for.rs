@@ -1,20 +1,14 @@
 //! `status.reservedFor` of a claim: who may use the allocated devices.
 
 use super::lists;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{RESERVED_FOR, TOO_MANY_CONSUMERS};
 use tollgate_api::equal;
 use tollgate_api::fields::{CLAIM_STATUS, CONSUMER};
 use tollgate_api::print;
 use tollgate_api::view::{ClaimStatus, Consumer, List, View as _};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// A consumer is incomplete, given twice, or reserves what it may not.
-    CONSUMER_REFERENCE = "reserved-for",
-    /// More consumers than a claim may have.
-    TOO_MANY = "too-many-consumers",
-}
+use tollgate_document::finding::BadValue;
 
 /// Most consumers of one claim.
 const LIMIT: usize = 256;
@@ -25,7 +19,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: Clai
     let list = new.reserved_for();
     let unchanged = equal::same_member(new.json(), old.json(), &CLAIM_STATUS, "reservedFor");
     cx.part(unchanged, |cx| {
-        if !lists::check_max_items(cx, TOO_MANY, at, list.len(), LIMIT) {
+        if !lists::check_max_items(cx, TOO_MANY_CONSUMERS, at, list.len(), LIMIT) {
             return;
         }
         for (index, consumer) in list.iter().enumerate() {
@@ -40,7 +34,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
         [("resource", consumer.resource()), ("name", consumer.name()), ("uid", consumer.uid())]
     {
         if value.is_empty() {
-            cx.report(CONSUMER_REFERENCE, &at.field(field), ErrorType::Required, BadValue::Omitted, "");
+            cx.report(RESERVED_FOR, &at.field(field)).required("");
         }
     }
 }
@@ -55,20 +49,14 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
             if cx.is_declarative() {
                 let whole =
                     print::versioned(consumer.json(), &CONSUMER, cx.profile.fields, cx.max_text_bytes());
-                cx.report_native(
-                    CONSUMER_REFERENCE,
-                    &at,
-                    ErrorType::Duplicate,
-                    BadValue::Json(whole.into()),
-                    "",
-                );
+                cx.report(RESERVED_FOR, &at).native().duplicate(BadValue::Json(whole.into()), "");
                 return;
             }
             let value = lists::named(cx, consumer.uid());
             if cx.profile.duplicates_at_key_field {
-                cx.report(CONSUMER_REFERENCE, &at.field("uid"), ErrorType::Duplicate, value, "");
+                cx.report(RESERVED_FOR, &at.field("uid")).duplicate(value, "");
             } else {
-                cx.report(CONSUMER_REFERENCE, &at, ErrorType::Duplicate, value, "");
+                cx.report(RESERVED_FOR, &at).duplicate(value, "");
             }
         },
     );
@@ -87,12 +75,11 @@ pub fn check_claim(
         return;
     }
     if new.allocation().is_none() {
-        let detail = "may not be specified when `allocated` is not set";
-        cx.report(CONSUMER_REFERENCE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.report(RESERVED_FOR, at).forbidden("may not be specified when `allocated` is not set");
     } else if is_deleted && has_more(list, old.reserved_for()) {
         let detail =
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-        cx.report(CONSUMER_REFERENCE, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.report(RESERVED_FOR, at).forbidden(detail);
     }
 }
 

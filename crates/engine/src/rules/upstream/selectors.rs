@@ -7,34 +7,13 @@ mod hints;
 
 use super::lists;
 use super::naming::too_long;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    CEL_COST, CEL_EXPRESSION, CEL_LENGTH, CEL_UNCHECKED, EMPTY_SELECTOR, TOO_MANY_SELECTORS,
+};
 use tollgate_api::view::{List, Selector};
 use tollgate_cel::{self, Outcome, Target};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// More selectors than the release allows.
-    TOO_MANY = "too-many-selectors",
-    /// A selector without `cel`.
-    EMPTY = "empty-selector",
-    /// The expression does not compile, or not to a bool.
-    EXPRESSION = "cel-expression",
-    /// The expression is too long to be compiled.
-    LENGTH = "cel-length",
-    /// The expression may cost too much to evaluate.
-    COST = "cel-cost",
-}
-
-pub mod unchecked {
-    //! What Tollgate itself has to say about expressions.
-    use crate::rules::rules;
-
-    rules! { Lint, Warn;
-        /// The expression was accepted without being checked.
-        UNCHECKED = "cel-unchecked",
-    }
-}
 
 /// Selectors of one request, class or taint rule.
 const SELECTORS_LIMIT: usize = 32;
@@ -44,14 +23,18 @@ const EXPRESSION_LIMIT: usize = 10 * 1024;
 /// A list of selectors. `stored` ones are what an update left as it was.
 // upstream v1.36 validateSelectorSlice, validateSelector
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
-    if !lists::check_max_items(cx, TOO_MANY, at, list.len(), SELECTORS_LIMIT) || !cx.is_hand_written() {
+    if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
+        || !cx.is_hand_written()
+    {
         return;
     }
     for (index, selector) in list.iter().enumerate() {
         let at = at.index(index);
         let cel_at = at.field("cel");
         match selector.cel() {
-            None => cx.report(EMPTY, &cel_at, ErrorType::Required, BadValue::Omitted, ""),
+            None => {
+                cx.report(EMPTY_SELECTOR, &cel_at).required("");
+            }
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
                 expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
@@ -70,7 +53,7 @@ pub fn expression(
     stored: bool,
 ) -> Option<u64> {
     if text.len() > EXPRESSION_LIMIT {
-        cx.report(LENGTH, at, ErrorType::TooLong, BadValue::Omitted, too_long(EXPRESSION_LIMIT));
+        cx.report(CEL_LENGTH, at).too_long(too_long(EXPRESSION_LIMIT));
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
@@ -83,23 +66,19 @@ pub fn expression(
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
             let hint = hints::for_error(text, &detail);
-            cx.report(EXPRESSION, at, ErrorType::Invalid, BadValue::str(text), detail);
-            if let Some(hint) = hint {
-                cx.help(EXPRESSION, hint);
-            }
+            cx.report(CEL_EXPRESSION, at).invalid(text, detail).help_if(hint);
             None
         }
         Outcome::ProgramError(detail) => {
-            cx.report(EXPRESSION, at, ErrorType::Internal, BadValue::Omitted, detail);
+            cx.report(CEL_EXPRESSION, at).internal(detail);
             None
         }
         Outcome::TooComplex { cost } => {
-            cx.report(COST, at, ErrorType::Forbidden, BadValue::Omitted, "too complex, exceeds cost limit");
+            cx.report(CEL_COST, at).forbidden("too complex, exceeds cost limit");
             Some(cost)
         }
         Outcome::Unchecked(reason) => {
-            let detail = format!("the expression was not checked: {reason}");
-            cx.report(unchecked::UNCHECKED, at, ErrorType::Internal, BadValue::Omitted, detail);
+            cx.report(CEL_UNCHECKED, at).internal(format_args!("the expression was not checked: {reason}"));
             None
         }
     }

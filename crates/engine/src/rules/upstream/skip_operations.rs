@@ -2,15 +2,11 @@
 
 use super::taint::supported;
 use super::{go_json, lists};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::SKIP_NODE_OPERATIONS;
 use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// Unknown, repeated, or preparing skipped while unpreparing is not.
-    OPERATIONS = "skip-node-operations",
-}
+use tollgate_document::finding::BadValue;
 
 const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
 
@@ -21,26 +17,23 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings
     cx.part(unchanged, |cx| {
         lists::duplicates(list.iter(), |index, operation| {
             let value = BadValue::named(operation);
-            cx.report_native(OPERATIONS, &at.index(index), ErrorType::Duplicate, value, "");
+            cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).native().duplicate(value, "");
         });
         let stored = lists::KeySet::of(old.iter());
         for (index, operation) in list.iter().enumerate() {
             if !KNOWN.contains(&operation) && !stored.has(operation) {
                 let value = BadValue::named(operation);
-                cx.report_native(
-                    OPERATIONS,
-                    &at.index(index),
-                    ErrorType::NotSupported,
-                    value,
-                    supported(&KNOWN),
-                );
-                cx.did_you_mean(OPERATIONS, &at.index(index), operation, &KNOWN);
+                cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
+                    .native()
+                    .not_supported(value, || supported(&KNOWN))
+                    .did_you_mean(&at.index(index), operation, &KNOWN);
             }
         }
     });
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        cx.report(OPERATIONS, at, ErrorType::Invalid, go_json::strings(list, cx.max_text_bytes()), detail);
+        let value = go_json::strings(list, cx.max_text_bytes());
+        cx.report(SKIP_NODE_OPERATIONS, at).invalid(value, detail);
     }
 }

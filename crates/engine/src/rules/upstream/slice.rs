@@ -5,30 +5,17 @@ use super::device::{self, Around};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{
+    DEVICES_WITH_SHARED_COUNTERS, DUPLICATE_DEVICE, SLICE_DRIVER, SLICE_IMMUTABLE_FIELD,
+    SLICE_NODE_SELECTION, SLICE_POOL, TOO_MANY_DEVICES,
+};
 use tollgate_api::profile::CounterRules;
 use tollgate_api::view::{Body, Device, SliceSpec, SliceTaint, Strings, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// The driver is missing or malformed.
-    DRIVER = "slice-driver",
-    /// The pool's name, count or generation is wrong.
-    POOL = "slice-pool",
-    /// Driver, pool or node of a stored slice are changed.
-    IMMUTABLE = "slice-immutable-field",
-    /// Not exactly one way to say which nodes have the devices, or a malformed one.
-    NODES = "slice-node-selection",
-    /// More devices than a slice may have.
-    TOO_MANY_DEVICES = "too-many-devices",
-    /// Two devices have one name.
-    DUPLICATE_DEVICE = "duplicate-device",
-    /// Devices and counter sets in one slice (1.35 and later).
-    MIXED = "devices-with-shared-counters",
-}
+use tollgate_document::finding::BadValue;
 
 // upstream v1.36 ValidateResourceSlice, ValidateResourceSliceUpdate
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -41,15 +28,15 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 // upstream v1.36 validateResourceSliceSpec
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
-    naming::driver(cx, DRIVER, &at.field("driver"), spec.driver());
+    naming::driver(cx, SLICE_DRIVER, &at.field("driver"), spec.driver());
     check_pool(cx, &at.field("pool"), spec);
     if let Some(old) = old {
         check_immutable(cx, at, spec, old);
     }
     check_nodes(cx, at, spec);
     if cx.profile.devices_exclude_counters && spec.shared_counters().is_given() && spec.devices().is_given() {
-        let detail = "only one of `sharedCounters` or `devices` is allowed";
-        cx.report(MIXED, at, ErrorType::Invalid, BadValue::str(""), detail);
+        cx.report(DEVICES_WITH_SHARED_COUNTERS, at)
+            .invalid("", "only one of `sharedCounters` or `devices` is allowed");
     }
     check_devices(cx, &at.field("devices"), spec, old);
     if cx.profile.counters == CounterRules::Totals {
@@ -66,14 +53,14 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Opti
 // upstream v1.36 validateResourcePool
 fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let pool = spec.pool();
-    naming::pool(cx, POOL, &at.field("name"), pool.name());
+    naming::pool(cx, SLICE_POOL, &at.field("name"), pool.name());
     if pool.resource_slice_count() <= 0 {
         let (at, count) = (at.field("resourceSliceCount"), BadValue::Int(pool.resource_slice_count()));
-        cx.report(POOL, &at, ErrorType::Invalid, count, "must be greater than zero");
+        cx.report(SLICE_POOL, &at).invalid(count, "must be greater than zero");
     }
     if pool.generation() < 0 {
         let (at, generation) = (at.field("generation"), BadValue::Int(pool.generation()));
-        cx.report(POOL, &at, ErrorType::Invalid, generation, "must be greater than or equal to zero");
+        cx.report(SLICE_POOL, &at).invalid(generation, "must be greater than or equal to zero");
     }
 }
 
@@ -81,11 +68,11 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
     let detail = "field is immutable";
     if new.pool().name() != old.pool().name() {
         let (pool_at, value) = (at.field("pool"), BadValue::str(new.pool().name()));
-        cx.report(IMMUTABLE, &pool_at.field("name"), ErrorType::Invalid, value, detail);
+        cx.report(SLICE_IMMUTABLE_FIELD, &pool_at.field("name")).invalid(value, detail);
     }
     if new.driver() != old.driver() {
         let value = BadValue::str(new.driver());
-        cx.report(IMMUTABLE, &at.field("driver"), ErrorType::Invalid, value, detail);
+        cx.report(SLICE_IMMUTABLE_FIELD, &at.field("driver")).invalid(value, detail);
     }
     let node = new.node_name_in(cx.version);
     if node != old.node_name_in(cx.version) {
@@ -94,7 +81,7 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
             Some(node) => lists::named(cx, node),
             None => lists::nil(cx),
         };
-        cx.report(IMMUTABLE, &at.field("nodeName"), ErrorType::Invalid, value, detail);
+        cx.report(SLICE_IMMUTABLE_FIELD, &at.field("nodeName")).invalid(value, detail);
     }
 }
 
@@ -102,28 +89,28 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
         Some("") => {
-            let detail = "must be either unset or set to a non-empty string";
-            cx.report(NODES, &at.field("nodeName"), ErrorType::Invalid, BadValue::str(""), detail);
+            cx.report(SLICE_NODE_SELECTION, &at.field("nodeName"))
+                .invalid("", "must be either unset or set to a non-empty string");
         }
-        Some(name) => naming::subdomain(cx, NODES, &at.field("nodeName"), name),
+        Some(name) => naming::subdomain(cx, SLICE_NODE_SELECTION, &at.field("nodeName"), name),
         None => {}
     }
     if let Some(selector) = spec.node_selector() {
         let selector_at = at.field("nodeSelector");
-        node_selector::check(cx, NODES, &selector_at, selector);
+        node_selector::check(cx, SLICE_NODE_SELECTION, &selector_at, selector);
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
                 go_json::node_terms(selector.terms(), cx.max_text_bytes()),
             );
-            cx.report(NODES, &at, ErrorType::Invalid, terms, "must have exactly one node selector term");
+            cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }
     }
     if all == Some(false) {
-        naming::not_true(cx, NODES, &at.field("allNodes"));
+        naming::not_true(cx, SLICE_NODE_SELECTION, &at.field("allNodes"));
     }
     if spec.per_device_node_selection() == Some(false) {
-        naming::not_true(cx, NODES, &at.field("perDeviceNodeSelection"));
+        naming::not_true(cx, SLICE_NODE_SELECTION, &at.field("perDeviceNodeSelection"));
     }
     let set = [
         ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
@@ -134,11 +121,13 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let detail =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     match set.iter().filter(|(_, set)| *set).count() {
-        0 => cx.report(NODES, at, ErrorType::Required, BadValue::Omitted, detail),
+        0 => {
+            cx.report(SLICE_NODE_SELECTION, at).required(detail);
+        }
         1 => {}
         _ => {
-            let detail = format!("{detail}, but multiple fields are set");
-            cx.report(NODES, at, ErrorType::Invalid, naming::fields_set(&set), detail);
+            cx.report(SLICE_NODE_SELECTION, at)
+                .invalid(naming::fields_set(&set), format_args!("{detail}, but multiple fields are set"));
         }
     }
 }
@@ -166,7 +155,7 @@ fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: O
     let over = devices.len() > limit;
     if over {
         let (count, detail) = (BadValue::count(devices.len()), at_most(limit));
-        cx.report(TOO_MANY_DEVICES, at, ErrorType::TooMany, count, detail);
+        cx.report(TOO_MANY_DEVICES, at).too_many(count, detail);
     }
     // Declarative validation knows no limit and no device by name: it skips all of them or none.
     let ty = fields::slice_spec(version);
@@ -192,7 +181,7 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
         let device_at = at.index(index);
         let name_at = device_at.field("name");
         let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
-        cx.report(DUPLICATE_DEVICE, at, ErrorType::Duplicate, BadValue::str(name), "");
+        cx.report(DUPLICATE_DEVICE, at).duplicate(name, "");
     });
 }
 

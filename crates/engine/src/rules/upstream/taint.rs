@@ -1,24 +1,14 @@
 //! DeviceTaint, of a device and of a rule.
 
 use super::lists::{self, at_most};
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{TAINT_EFFECT, TAINT_KEY, TAINT_VALUE, TOO_MANY_TAINTS};
 use tollgate_api::conform::suggest;
 use tollgate_api::view::{List, Taint};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
 use tollgate_formats::names;
-
-rules! { Upstream, Deny;
-    /// The key is not a label name.
-    KEY = "taint-key",
-    /// The value is not a label value.
-    VALUE = "taint-value",
-    /// The effect is missing or unknown to the release.
-    EFFECT = "taint-effect",
-    /// A device has more taints than the release allows.
-    TOO_MANY = "too-many-taints",
-}
 
 /// The taints of one device.
 pub struct DeviceTaints<'d> {
@@ -41,7 +31,7 @@ pub fn check_list(
     let limit = cx.profile.limits.taints_per_device;
     let over = new.len() > limit;
     if over && !kept {
-        cx.report(TOO_MANY, at, ErrorType::TooMany, BadValue::count(new.len()), at_most(limit));
+        cx.report(TOO_MANY_TAINTS, at).too_many(BadValue::count(new.len()), at_most(limit));
     }
     let judge = |cx: &mut Cx<'_, '_>| {
         for (index, taint) in new.iter().enumerate() {
@@ -88,20 +78,26 @@ pub fn is_same_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
 }
 
 fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
-    let mut is_wrong = false;
-    names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |detail| {
-        cx.report(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
-        is_wrong = true;
-    });
-    if is_wrong && let Some(help) = key_hint(key) {
-        cx.help(KEY, help);
+    let problems = key_problems(cx, key);
+    for (index, detail) in problems.iter().enumerate() {
+        let hint = key_hint(key).filter(|_| index + 1 == problems.len());
+        cx.report(TAINT_KEY, &at.field("key")).invalid(key, detail.clone()).help_if(hint);
     }
+}
+
+/// What is wrong with a key. A hint is said once, with the last of it.
+pub fn key_problems(cx: &Cx<'_, '_>, key: &str) -> Vec<names::Problem> {
+    let mut problems = Vec::new();
+    names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |problem| {
+        problems.push(problem);
+    });
+    problems
 }
 
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
     if !value.is_empty() {
         names::label_value(value, cx.profile.label_unit, &mut |detail| {
-            cx.report(VALUE, &at.field("value"), ErrorType::Invalid, BadValue::str(value), detail);
+            cx.report(TAINT_VALUE, &at.field("value")).invalid(value, detail);
         });
     }
 }
@@ -109,13 +105,11 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &str) {
 fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     let at = at.field("effect");
     if effect.is_empty() {
-        cx.report_covered(EFFECT, &at, ErrorType::Required, BadValue::Omitted, "");
         let effects = cx.profile.effects;
-        cx.help_with(EFFECT, || suggest::one_of(effects).replacen("use", "set `effect` to", 1));
+        let help = || suggest::one_of(effects).replacen("use", "set `effect` to", 1);
+        cx.report(TAINT_EFFECT, &at).covered().required("").help(help);
     } else if !cx.profile.effects.contains(&effect) {
-        let detail = supported(cx.profile.effects);
-        cx.report_covered(EFFECT, &at, ErrorType::NotSupported, lists::named(cx, effect), detail);
-        explain_effect(cx, EFFECT, &at, effect);
+        report_effect(cx, TAINT_EFFECT, &at, effect);
     }
 }
 
@@ -134,16 +128,17 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
         .then_some("use a name with an optional domain, such as `example.com/broken`")
 }
 
-/// What was probably meant by an effect that is none.
-pub fn explain_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
+/// Reports an effect that is none, with what was probably meant.
+pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
+    let (effects, value) = (cx.profile.effects, lists::named(cx, effect));
+    let reported = cx.report(rule, at).covered().not_supported(value, || supported(effects));
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {
-        return cx.help(
-            rule,
+        reported.help(
             "`PreferNoSchedule` is supported only for node taints and their tolerations; for devices, use `NoSchedule` or `NoExecute`",
         );
+    } else {
+        reported.did_you_mean(at, effect, effects);
     }
-    let effects = cx.profile.effects;
-    cx.did_you_mean(rule, at, effect, effects);
 }
 
 /// `supported values: "A", "B"`

@@ -2,22 +2,12 @@
 
 use super::{naming, selectors, taint};
 use crate::admission::DecodedAttributes;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::{RULE_DEVICE, RULE_DEVICE_CLASS, RULE_DRIVER, RULE_POOL};
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::TAINT_SELECTOR;
 use tollgate_api::view::{Body, TaintRuleSpec, TaintSelector, View};
 use tollgate_document::field::Path;
-
-rules! { Upstream, Deny;
-    /// The driver to select is malformed.
-    DRIVER = "rule-driver",
-    /// The pool to select is malformed.
-    POOL = "rule-pool",
-    /// The device to select is malformed.
-    DEVICE = "rule-device",
-    /// The class to select is malformed (1.33, 1.34).
-    CLASS = "rule-device-class",
-}
 
 // upstream v1.36 ValidateDeviceTaintRule, ValidateDeviceTaintRuleUpdate
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -48,16 +38,16 @@ fn check_selector(
     old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = new.device_class_name() {
-        naming::subdomain(cx, CLASS, &at.field("deviceClassName"), class);
+        naming::subdomain(cx, RULE_DEVICE_CLASS, &at.field("deviceClassName"), class);
     }
     if let Some(driver) = new.driver() {
-        naming::driver(cx, DRIVER, &at.field("driver"), driver);
+        naming::driver(cx, RULE_DRIVER, &at.field("driver"), driver);
     }
     if let Some(pool) = new.pool() {
-        naming::pool(cx, POOL, &at.field("pool"), pool);
+        naming::pool(cx, RULE_POOL, &at.field("pool"), pool);
     }
     if let Some(device) = new.device() {
-        naming::label(cx, DEVICE, &at.field("device"), device);
+        naming::label(cx, RULE_DEVICE, &at.field("device"), device);
     }
     let stored = old.is_some_and(|old| same_member(new.json(), old.json(), &TAINT_SELECTOR, "selectors"));
     selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored);

@@ -1,16 +1,11 @@
 //! `spec.metadata` of a ResourceClaimTemplate: labels and annotations for the claims to come, and nothing else.
 
 use super::meta;
-use crate::rules::{Cx, rules};
+use crate::rules::Cx;
+use crate::rules::table::TEMPLATE_METADATA;
 use tollgate_api::view::ObjectMeta;
 use tollgate_document::doc::ValueKind;
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
-
-rules! { Upstream, Deny;
-    /// A template gives its claims metadata other than labels and annotations.
-    FIELD = "template-metadata",
-}
 
 // upstream v1.36 ValidateTemplateObjectMeta
 pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
@@ -25,14 +20,7 @@ pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
         // The server makes the path from Go's name of the field.
         let go = if field == "uid" { "uID" } else { field };
         let server_at = format!("spec.metadata.{go}");
-        cx.report_as(
-            FIELD,
-            &at.field(field),
-            server_at,
-            ErrorType::Forbidden,
-            BadValue::Omitted,
-            "cannot be set",
-        );
+        cx.report(TEMPLATE_METADATA, &at.field(field)).forbidden("cannot be set").printed_at(server_at);
     }
 }
 

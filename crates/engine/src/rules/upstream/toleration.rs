@@ -1,23 +1,12 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
 use super::lists;
-use super::taint::{explain_effect, key_hint, supported};
-use crate::rules::{Cx, rules};
+use super::taint::{key_hint, key_problems, report_effect, supported};
+use crate::rules::Cx;
+use crate::rules::table::{TOLERATION_EFFECT, TOLERATION_KEY, TOLERATION_OPERATOR, TOLERATION_VALUE};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_formats::names;
-
-rules! { Upstream, Deny;
-    /// The key is not a label name.
-    KEY = "toleration-key",
-    /// The operator is neither Equal nor Exists.
-    OPERATOR = "toleration-operator",
-    /// The value is not a label value, or given with Exists.
-    VALUE = "toleration-value",
-    /// The effect is unknown to the release.
-    EFFECT = "toleration-effect",
-}
 
 /// The tolerations of one request; no release limits their number.
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
@@ -28,48 +17,43 @@ pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<
 
 // upstream v1.36 validateDeviceToleration
 fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
-    let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     let (key, value) = (toleration.key(), toleration.value());
     // Most keys are right, and their hints are not asked for.
     if !key.is_empty() && !names::is_label_key(key) {
-        names::label_key(key, unit, word, &mut |detail| {
-            cx.report_covered(KEY, &at.field("key"), ErrorType::Invalid, BadValue::str(key), detail);
-        });
-        if key == "*" {
-            cx.help(KEY, "to tolerate every taint, remove `key` and set `operator: Exists`");
-        } else if let Some(help) = key_hint(key) {
-            cx.help(KEY, help);
+        let hint = match key {
+            "*" => Some("to tolerate every taint, remove `key` and set `operator: Exists`"),
+            key => key_hint(key),
+        };
+        let problems = key_problems(cx, key);
+        for (index, detail) in problems.iter().enumerate() {
+            let hint = hint.filter(|_| index + 1 == problems.len());
+            cx.report(TOLERATION_KEY, &at.field("key")).covered().invalid(key, detail.clone()).help_if(hint);
         }
     }
     let value_at = at.field("value");
     match toleration.operator() {
         "Exists" if !value.is_empty() => {
-            cx.report(
-                VALUE,
-                &value_at,
-                ErrorType::Invalid,
-                BadValue::str(value),
-                "must be empty for operator `Exists`",
-            );
-            cx.help(VALUE, "remove `value`, or set `operator: Equal`");
+            cx.report(TOLERATION_VALUE, &value_at)
+                .invalid(value, "must be empty for operator `Exists`")
+                .help("remove `value`, or set `operator: Equal`");
         }
         "Exists" => {}
         // None is `Equal`: the server fills it in before it looks, we only as far as it is worth it.
-        "" | "Equal" => names::label_value(value, unit, &mut |detail| {
-            cx.report(VALUE, &value_at, ErrorType::Invalid, BadValue::str(value), detail);
+        "" | "Equal" => names::label_value(value, cx.profile.label_unit, &mut |detail| {
+            cx.report(TOLERATION_VALUE, &value_at).invalid(value, detail);
         }),
         other => {
             let detail = supported(&["Equal", "Exists"]);
             let (at, value) = (at.field("operator"), lists::named(cx, other));
-            cx.report_covered(OPERATOR, &at, ErrorType::NotSupported, value, detail);
-            cx.did_you_mean(OPERATOR, &at, other, &["Equal", "Exists"]);
+            cx.report(TOLERATION_OPERATOR, &at).covered().not_supported(value, detail).did_you_mean(
+                &at,
+                other,
+                &["Equal", "Exists"],
+            );
         }
     }
     let effect = toleration.effect();
     if !effect.is_empty() && !cx.profile.effects.contains(&effect) {
-        let (value, detail) = (lists::named(cx, effect), supported(cx.profile.effects));
-        let at = at.field("effect");
-        cx.report_covered(EFFECT, &at, ErrorType::NotSupported, value, detail);
-        explain_effect(cx, EFFECT, &at, effect);
+        report_effect(cx, TOLERATION_EFFECT, &at.field("effect"), effect);
     }
 }

@@ -1,14 +1,16 @@
 //! ResourceClaim of classic DRA: its spec, once and for all. A template's spec is judged the same way.
 
-use super::{CLASS_NAME, IMMUTABLE, MODE, UNKNOWN_CLASS};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
+use crate::rules::table::{
+    CLASSIC_ALLOCATION_MODE, CLASSIC_CLASS_NAME, IMMUTABLE_CLASSIC_CLAIM, UNKNOWN_RESOURCE_CLASS,
+};
 use crate::rules::upstream::naming;
 use crate::rules::upstream::taint::supported;
 use tollgate_api::equal;
 use tollgate_api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 
 const MODES: [&str; 2] = ["Delayed", "Immediate"];
 
@@ -18,8 +20,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
         && !equal::same(admission.object, old, "spec")
     {
         let value = BadValue::Json(claim.spec().json().json_within(cx.max_text_bytes()).into());
-        cx.report(IMMUTABLE, &at, ErrorType::Invalid, value, "field is immutable");
-        cx.help(IMMUTABLE, "delete the claim and create a new one");
+        cx.report(IMMUTABLE_CLASSIC_CLAIM, &at)
+            .invalid(value, "field is immutable")
+            .help("delete the claim and create a new one");
     }
     check_spec(cx, &at, claim.spec());
 }
@@ -28,17 +31,18 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
 pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
-        cx.report(CLASS_NAME, &name_at, ErrorType::Required, BadValue::Omitted, "");
+        cx.report(CLASSIC_CLASS_NAME, &name_at).required("");
     } else {
-        naming::subdomain(cx, CLASS_NAME, &name_at, name);
+        naming::subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
         check_class(cx, &name_at, name);
     }
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !MODES.contains(&mode) {
         let value = BadValue::named(mode);
         let at = at.field("allocationMode");
-        cx.report(MODE, &at, ErrorType::NotSupported, value, supported(&MODES));
-        cx.did_you_mean(MODE, &at, mode, &MODES);
+        cx.report(CLASSIC_ALLOCATION_MODE, &at)
+            .not_supported(value, || supported(&MODES))
+            .did_you_mean(&at, mode, &MODES);
     }
 }
 
@@ -46,8 +50,8 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
 fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {
-        let detail = "no known ResourceClass has this name";
-        cx.report(UNKNOWN_CLASS, at, ErrorType::NotFound, BadValue::str(name), detail);
-        cx.help(UNKNOWN_CLASS, classes.describe());
+        cx.report(UNKNOWN_RESOURCE_CLASS, at)
+            .not_found(name, "no known ResourceClass has this name")
+            .help(classes.describe());
     }
 }

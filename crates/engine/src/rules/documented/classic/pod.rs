@@ -1,14 +1,15 @@
 //! Templates of claims inside of pods: what they may say, and the name that their claim will have.
 
-use super::{GENERATED, TEMPLATE_META, TEMPLATE_TWICE, claim};
+use super::claim;
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
+use crate::rules::table::{CLAIM_TEMPLATE_METADATA, GENERATED_CLAIM_NAME, NESTED_AND_INLINED_TEMPLATE};
 use crate::rules::upstream::{meta, template_meta};
 use crate::site;
 use tollgate_api::profile::ApiKind;
 use tollgate_api::view::{Body, ClassicTemplate, PodClaim, View as _};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{BadValue, ErrorType};
+use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
@@ -39,8 +40,8 @@ fn check_name(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, at: &Path<
     }
     let name = format!("{pod}-{}", claim.name());
     names::dns_subdomain(&name, Unit::Characters, &mut |detail| {
-        let detail = format!("final ResourceClaim name: {detail}");
-        cx.report(GENERATED, at, ErrorType::Invalid, BadValue::str(&name), detail);
+        cx.report(GENERATED_CLAIM_NAME, at)
+            .invalid(BadValue::str(&name), format_args!("final ResourceClaim name: {detail}"));
     });
 }
 
@@ -50,22 +51,17 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
     for (field, is_set) in template_meta::set_fields(metadata) {
         if is_set {
-            cx.report(
-                TEMPLATE_META,
-                &metadata_at.field(field),
-                ErrorType::Forbidden,
-                BadValue::Omitted,
-                "cannot be set",
-            );
-            cx.help(TEMPLATE_META, "a template can set only the labels and annotations of its claim");
+            cx.report(CLAIM_TEMPLATE_METADATA, &metadata_at.field(field))
+                .forbidden("cannot be set")
+                .help("a template can set only the labels and annotations of its claim");
         }
     }
     let inlined = |field: &&str| !template.json().get(field).is_null();
     let twice = ["resourceClassName", "parameters", "allocationMode"].into_iter().find(inlined);
     if let Some(field) = twice.filter(|_| !template.json().get("spec").is_null()) {
-        let detail = "may not be specified when `spec` is set";
-        cx.report(TEMPLATE_TWICE, &at.field(field), ErrorType::Forbidden, BadValue::Omitted, detail);
-        cx.also(TEMPLATE_TWICE, &at.field("spec"));
+        cx.report(NESTED_AND_INLINED_TEMPLATE, &at.field(field))
+            .forbidden("may not be specified when `spec` is set")
+            .also(&at.field("spec"));
     }
     claim::check_spec(cx, &template.spec_at(at), template.spec());
 }

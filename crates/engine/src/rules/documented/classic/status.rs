@@ -4,8 +4,11 @@
 //! Pending → Allocated (the driver has allocated) → Reallocate (the scheduler wants it elsewhere) → Pending (the
 //! driver has freed it). A claim without a phase is pending.
 
-use super::{DRIVER, PHASE, RESERVED, SCHEDULING, TRANSITION, USER_LIMIT};
 use crate::admission::DecodedAttributes;
+use crate::rules::table::{
+    CLAIM_PHASE, CLAIM_PHASE_TRANSITION, CLAIM_RESERVED_FOR, CLAIM_SCHEDULING, CLAIM_USER_LIMIT,
+    CLASSIC_DRIVER,
+};
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::taint::supported;
 use crate::rules::upstream::{naming, node_selector, owner_references};
@@ -51,19 +54,19 @@ fn check_driver(
     if name.is_empty() {
         if is_held(status) {
             let detail =
-                format!("the claim is {}, and only this driver can free its resource", status.phase());
-            cx.report(DRIVER, at, ErrorType::Required, BadValue::Omitted, detail);
+                format_args!("the claim is {}, and only this driver can free its resource", status.phase());
+            cx.report(CLASSIC_DRIVER, at).required(detail);
         }
         return;
     }
-    naming::driver(cx, DRIVER, at, name);
+    naming::driver(cx, CLASSIC_DRIVER, at, name);
     let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let stored = stored.status();
     if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
     {
-        let detail = "field is immutable while the claim is allocated";
-        cx.report(DRIVER, at, ErrorType::Invalid, BadValue::str(name), detail);
-        cx.help(DRIVER, format!("{} allocated the resource and must free it", stored.driver_name()));
+        cx.report(CLASSIC_DRIVER, at)
+            .invalid(name, "field is immutable while the claim is allocated")
+            .help(format_args!("{} allocated the resource and must free it", stored.driver_name()));
     }
 }
 
@@ -75,8 +78,9 @@ fn check_phase(
 ) {
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
-        cx.report(PHASE, at, ErrorType::NotSupported, BadValue::named(new), supported(&PHASES));
-        cx.did_you_mean(PHASE, at, new, &PHASES);
+        cx.report(CLAIM_PHASE, at)
+            .not_supported(BadValue::named(new), || supported(&PHASES))
+            .did_you_mean(at, new, &PHASES);
         return;
     }
     let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
@@ -91,8 +95,8 @@ fn check_phase(
             "Allocated" => "Reallocate",
             _ => "Pending",
         };
-        let detail = format!("the phase after {old} must be {next}");
-        cx.report(TRANSITION, at, ErrorType::Invalid, BadValue::named(new), detail);
+        cx.report(CLAIM_PHASE_TRANSITION, at)
+            .invalid(BadValue::named(new), format_args!("the phase after {old} must be {next}"));
         return;
     }
     if old == new || new != "Reallocate" {
@@ -101,19 +105,19 @@ fn check_phase(
     // "Each ResourceClaim with delayed allocation is checked": allocated, and not currently in use.
     if stored.spec().allocation_mode() == "Immediate" {
         let detail = "must not be Reallocate for a claim with immediate allocation, because the scheduler does not select a node";
-        cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.report(CLAIM_PHASE_TRANSITION, at).forbidden(detail);
     }
     if !stored.status().reserved_for().is_empty() {
-        let detail = "must not be Reallocate while the claim is in use (`reservedFor` is not empty)";
-        cx.report(TRANSITION, at, ErrorType::Forbidden, BadValue::Omitted, detail);
+        cx.report(CLAIM_PHASE_TRANSITION, at)
+            .forbidden("must not be Reallocate while the claim is in use (`reservedFor` is not empty)");
     }
 }
 
 fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_>) {
     let given = status.user_limit();
     if given < UNLIMITED {
-        let detail = "must be a number of users, or -1 for no limit";
-        cx.report(USER_LIMIT, &at.field("userLimit"), ErrorType::Invalid, BadValue::Int(given), detail);
+        cx.report(CLAIM_USER_LIMIT, &at.field("userLimit"))
+            .invalid(BadValue::Int(given), "must be a number of users, or -1 for no limit");
     }
     let (users, users_at) = (status.reserved_for(), at.field("reservedFor"));
     owner_references::check(cx, &users_at, users);
@@ -124,16 +128,14 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
         && let count = users.len() - repeats(users)
         && count > limit
     {
-        cx.report(RESERVED, &users_at, ErrorType::TooMany, BadValue::Excess { count, limit }, at_most(limit));
-        cx.help(
-            RESERVED,
-            "`userLimit` limits how many consumers can use the resource at the same time (default: 1)",
-        );
+        cx.report(CLAIM_RESERVED_FOR, &users_at)
+            .too_many(BadValue::Excess { count, limit }, at_most(limit))
+            .help("`userLimit` limits how many consumers can use the resource at the same time (default: 1)");
     }
     if !users.is_empty() && PHASES.contains(&phase_of(status)) && phase_of(status) != "Allocated" {
         let detail = "may not be specified unless `phase` is Allocated";
         let value = BadValue::Excess { count: users.len(), limit: 0 };
-        cx.report(RESERVED, &users_at, ErrorType::Forbidden, value, detail);
+        cx.report(CLAIM_RESERVED_FOR, &users_at).of_kind(ErrorType::Forbidden, value, detail);
     }
 }
 
@@ -156,17 +158,22 @@ fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingSt
     let (scheduler_at, driver_at) = (at.field("scheduler"), at.field("driver"));
     let (scheduler, driver) = (scheduling.scheduler(), scheduling.driver());
     if !scheduler.selected_node().is_empty() {
-        naming::subdomain(cx, SCHEDULING, &scheduler_at.field("selectedNode"), scheduler.selected_node());
+        naming::subdomain(
+            cx,
+            CLAIM_SCHEDULING,
+            &scheduler_at.field("selectedNode"),
+            scheduler.selected_node(),
+        );
     }
     check_nodes(cx, &scheduler_at.field("potentialNodes"), scheduler.potential_nodes());
     check_nodes(cx, &driver_at.field("unsuitableNodes"), driver.unsuitable_nodes());
     if let Some(selector) = driver.available_on_nodes() {
-        node_selector::check(cx, SCHEDULING, &driver_at.field("availableOnNodes"), selector);
+        node_selector::check(cx, CLAIM_SCHEDULING, &driver_at.field("availableOnNodes"), selector);
     }
 }
 
 fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
     for (index, name) in names.iter().enumerate() {
-        naming::subdomain(cx, SCHEDULING, &at.index(index), name);
+        naming::subdomain(cx, CLAIM_SCHEDULING, &at.index(index), name);
     }
 }

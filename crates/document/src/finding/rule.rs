@@ -1,0 +1,211 @@
+//! What a rule is: its name, who says so, and what may be done about its findings.
+//!
+//! There is no rule here. The engine has one table of all rules, and a finding names its rule by the entry in it.
+//!
+//! Invariant: the numbers of the rules in a table are their positions.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::MessageStyle;
+
+/// A rule, by its entry in the table of rules.
+pub type RuleId = &'static Rule;
+
+/// A rule as people know it. Two are equal if they are the same entry, and they are ordered by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its stable name, which is also the name of its page in `docs/rules`: `taint-effect`.
+    pub id: &'static str,
+    /// Who says so.
+    pub origin: Origin,
+    /// What it does unless policy says otherwise.
+    pub level: Level,
+    /// How editors show what it is about.
+    pub tag: Option<Tag>,
+    /// What its findings depend on beside the text of the object.
+    pub depends_on: DependsOn,
+    /// Whether a comment can suppress its findings.
+    pub is_suppressible: bool,
+    /// Its position in the table.
+    pub number: usize,
+}
+
+impl Rule {
+    /// A rule whose findings depend on the text alone. Only lints can be suppressed.
+    pub const fn new(id: &'static str, origin: Origin, level: Level) -> Rule {
+        let is_suppressible = matches!(origin, Origin::Lint);
+        Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
+    }
+
+    /// Whether an update is judged only by what it makes wrong. The server's own rules compare with the stored object
+    /// themselves.
+    pub const fn is_ratcheted(&self) -> bool {
+        matches!(self.origin, Origin::Documented | Origin::Lint)
+    }
+
+    /// It is about what has no effect where it is.
+    #[must_use]
+    pub const fn unnecessary(self) -> Rule {
+        Rule { tag: Some(Tag::Unnecessary), ..self }
+    }
+
+    /// It is about what newer releases do not have.
+    #[must_use]
+    pub const fn deprecated(self) -> Rule {
+        Rule { tag: Some(Tag::Deprecated), ..self }
+    }
+
+    /// Its findings depend on more than the text, so that another run may report others.
+    #[must_use]
+    pub const fn depends_on(self, depends_on: DependsOn) -> Rule {
+        Rule { depends_on, ..self }
+    }
+
+    /// No comment suppresses its findings.
+    #[must_use]
+    pub const fn not_suppressible(self) -> Rule {
+        Rule { is_suppressible: false, ..self }
+    }
+
+    /// It is at that position in the table.
+    #[must_use]
+    pub const fn numbered(self, number: usize) -> Rule {
+        Rule { number, ..self }
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Rule {}
+
+impl PartialOrd for Rule {
+    fn partial_cmp(&self, other: &Rule) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Rule {
+    fn cmp(&self, other: &Rule) -> Ordering {
+        self.id.cmp(other.id)
+    }
+}
+
+impl Hash for Rule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+/// How editors show what a rule is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tag {
+    /// What has no effect where it is: faded.
+    Unnecessary,
+    /// What newer releases do not have: struck through.
+    Deprecated,
+}
+
+/// What a finding depends on beside the text of the object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DependsOn {
+    /// Nothing.
+    Text,
+    /// The release that is checked against.
+    Release,
+    /// The versions and feature gates of an API server.
+    Server,
+    /// Whether a release or a draft was named.
+    Drafts,
+    /// The labels of the namespace.
+    Labels,
+    /// The other files of the run.
+    Files,
+    /// The state of the cluster.
+    Cluster,
+    /// The time.
+    Time,
+}
+
+/// Who says that something is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Origin {
+    /// The API server of the profile refuses this.
+    Upstream,
+    /// The documentation forbids this; no server enforces it.
+    Documented,
+    /// Legal, and almost surely a mistake.
+    Lint,
+    /// The admin's policy refuses this.
+    Policy,
+    /// The object does not decode.
+    Decoding,
+    /// Only strict decoding refuses this.
+    Strict,
+}
+
+impl Origin {
+    /// Every origin.
+    pub const ALL: [Origin; 6] = [
+        Origin::Upstream,
+        Origin::Documented,
+        Origin::Lint,
+        Origin::Policy,
+        Origin::Decoding,
+        Origin::Strict,
+    ];
+
+    /// `upstream`
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Upstream => "upstream",
+            Origin::Documented => "documented",
+            Origin::Lint => "lint",
+            Origin::Policy => "policy",
+            Origin::Decoding => "decoding",
+            Origin::Strict => "strict",
+        }
+    }
+
+    /// Whose words its messages are in.
+    pub fn message_style(self) -> MessageStyle {
+        match self {
+            Origin::Upstream | Origin::Decoding | Origin::Strict => MessageStyle::ApiServer,
+            Origin::Documented => MessageStyle::Documented,
+            Origin::Lint | Origin::Policy => MessageStyle::Plain,
+        }
+    }
+}
+
+/// What a finding does to the verdict.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Written down, not told.
+    Audit,
+    /// Told, not refused.
+    Warn,
+    /// Refused.
+    Deny,
+}
+
+impl Level {
+    /// `deny`
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Audit => "audit",
+            Level::Warn => "warn",
+            Level::Deny => "deny",
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! How a finding is reported, by rules and by policies: `cx.report(RULE, &at).invalid(value, detail).help("…")`.
+//!
+//! The call that names the kind of fault reports the finding. What follows it is added if the finding is kept. Whether it
+//! is kept is for a [`Sink`] to decide. A hostile object breaks a few rules a million times, so whatever can be composed
+//! later is: a text can be given as `format_args!` or as a closure, and is not made for a finding that is only counted.
+//!
+//! Invariant: nothing is allocated for a finding that is neither kept nor compared with the stored object.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use tollgate_api::conform::suggest;
+use tollgate_document::field::Path;
+use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
+
+/// A text that may not be needed.
+pub trait Text {
+    /// Composes it.
+    fn compose(self) -> Cow<'static, str>;
+}
+
+impl Text for &'static str {
+    fn compose(self) -> Cow<'static, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl Text for String {
+    fn compose(self) -> Cow<'static, str> {
+        Cow::Owned(self)
+    }
+}
+
+impl Text for Cow<'static, str> {
+    fn compose(self) -> Cow<'static, str> {
+        self
+    }
+}
+
+impl Text for fmt::Arguments<'_> {
+    fn compose(self) -> Cow<'static, str> {
+        Cow::Owned(self.to_string())
+    }
+}
+
+impl<F: FnOnce() -> String> Text for F {
+    fn compose(self) -> Cow<'static, str> {
+        Cow::Owned(self())
+    }
+}
+
+/// Where findings go: to those of a run, or to the violations of policies.
+pub trait Sink<'r> {
+    /// Keeps a finding, counts it, or drops it.
+    fn keep(
+        self,
+        rule: RuleId,
+        at: &Path<'_>,
+        kind: ErrorType,
+        value: impl Into<BadValue>,
+        detail: impl Text,
+    ) -> Reported<'r>;
+}
+
+/// A rule that has something to say about a field.
+#[must_use = "the call that names the kind of fault reports the finding"]
+#[derive(Debug)]
+pub struct Report<'r, S> {
+    pub(crate) rule: RuleId,
+    pub(crate) at: &'r Path<'r>,
+    pub(crate) sink: S,
+}
+
+impl<'r, S: Sink<'r>> Report<'r, S> {
+    /// Reports that a value must be there.
+    pub fn required(self, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::Required, BadValue::Omitted, detail)
+    }
+
+    /// Reports that something may not be set here.
+    pub fn forbidden(self, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::Forbidden, BadValue::Omitted, detail)
+    }
+
+    /// Reports that something could not be decided.
+    pub fn internal(self, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::Internal, BadValue::Omitted, detail)
+    }
+
+    /// Reports too many bytes or characters.
+    pub fn too_long(self, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::TooLong, BadValue::Omitted, detail)
+    }
+
+    /// Reports a malformed value.
+    pub fn invalid(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::Invalid, value, detail)
+    }
+
+    /// Reports a value that is not one of the known ones.
+    pub fn not_supported(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::NotSupported, value, detail)
+    }
+
+    /// Reports a value that was given before.
+    pub fn duplicate(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::Duplicate, value, detail)
+    }
+
+    /// Reports the name of something that is not there.
+    pub fn not_found(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::NotFound, value, detail)
+    }
+
+    /// Reports too many items.
+    pub fn too_many(self, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+        self.of_kind(ErrorType::TooMany, value, detail)
+    }
+
+    /// Reports a fault of any kind.
+    pub fn of_kind(self, kind: ErrorType, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
+        self.sink.keep(self.rule, self.at, kind, value, detail)
+    }
+}
+
+/// What was reported. If it is not kept, there is nothing to add to, and nothing is composed.
+#[derive(Debug)]
+pub struct Reported<'r> {
+    finding: Option<&'r mut Finding>,
+    /// There is a file that could be fixed.
+    is_fixable: bool,
+}
+
+impl<'r> Reported<'r> {
+    /// It is not kept.
+    pub(crate) const DROPPED: Reported<'static> = Reported { finding: None, is_fixable: false };
+
+    /// It is kept if there is a finding.
+    pub(crate) fn kept(finding: Option<&'r mut Finding>, is_fixable: bool) -> Reported<'r> {
+        Reported { finding, is_fixable }
+    }
+
+    /// Adds something, if the finding is kept.
+    pub(crate) fn with(mut self, add: impl FnOnce(&mut Finding)) -> Reported<'r> {
+        if let Some(finding) = &mut self.finding {
+            add(finding);
+        }
+        self
+    }
+
+    /// Adds a hint for people.
+    pub fn help(self, help: impl Text) -> Reported<'r> {
+        self.help_if(Some(help))
+    }
+
+    /// Adds a hint for people, if there is one.
+    pub fn help_if(self, help: Option<impl Text>) -> Reported<'r> {
+        self.with(|finding| finding.help = help.map(Text::compose))
+    }
+
+    /// Adds the detail in fewer words, for warnings of the webhook.
+    pub fn short(self, short: impl Text) -> Reported<'r> {
+        self.with(|finding| finding.short = Some(short.compose()))
+    }
+
+    /// Adds a related path.
+    pub fn also(self, at: &Path<'_>) -> Reported<'r> {
+        self.with(|finding| finding.also.push(at.owned()))
+    }
+
+    /// Adds a fix. A review has no file that could be fixed.
+    pub fn fix(self, fix: impl FnOnce() -> Fix) -> Reported<'r> {
+        let is_fixable = self.is_fixable;
+        self.with(|finding| {
+            if is_fixable {
+                finding.fix = Some(Box::new(fix()));
+            }
+        })
+    }
+
+    /// Adds what was probably meant by a value that is none of the known ones.
+    pub fn did_you_mean(self, at: &Path<'_>, written: &str, known: &[&str]) -> Reported<'r> {
+        if self.finding.is_none() {
+            return self;
+        }
+        match suggest::nearest(written, known.iter().copied()) {
+            Some(meant) => self
+                .help(format_args!("did you mean `{meant}`?"))
+                .fix(|| Fix::replace(at.owned(), written, meant)),
+            None => self.help_if((!known.is_empty()).then(|| suggest::one_of(known))),
+        }
+    }
+
+    /// It is about the key of a field, not about its value: that is where the user is shown the fault.
+    pub fn on_key(self) -> Reported<'r> {
+        self.with(|finding| finding.on_key = true)
+    }
+
+    /// Sets the path that the server prints, where that is one of its own.
+    pub fn printed_at(self, server_at: String) -> Reported<'r> {
+        self.with(|finding| finding.server_at = (server_at != finding.field()).then_some(server_at))
+    }
+}
