@@ -1,31 +1,34 @@
 //! JSON Schema for taint data and opaque parameters: compiled when a set is loaded, without external references.
 //!
-//! Schemas are trusted, data is not. The `jsonschema` crate validates schemas and evaluates assertions; alternatives and
-//! recursion are evaluated here (`graph`, `evaluate`), each subschema once for each value, with a budget of steps for the
-//! whole object. A value that cannot be checked within the budget is a violation, and so is a key that a Go decoder
-//! confuses with another one (`keys`).
+//! Schemas are trusted, data is not. The `jsonschema` crate compiles and evaluates schemas. It reads the data through
+//! `instance`, which counts steps (`budget`), and remembers what it has decided about lists and objects in recursive
+//! schemas. What could explode without looking at the data is refused when the schema is compiled (`graph`). A value that
+//! cannot be checked within the budget is a violation, and so is a key that a Go decoder confuses with another one (`keys`).
 //!
 //! Invariant: time and memory are at most linear in the data, whatever the schema.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
 
-mod evaluate;
-mod explain;
+mod alternatives;
+mod budget;
+mod faults;
 mod fold;
 mod graph;
 mod instance;
 mod keys;
 
-pub(super) use evaluate::Budget;
-pub(super) use explain::SchemaViolation;
+pub(super) use budget::Budget;
+pub(super) use faults::SchemaViolation;
 pub(super) use keys::{SoughtNames, TYPE_NAMES, values_of};
 
-use std::collections::HashSet;
+use std::sync::LazyLock;
 
-use jsonschema::PatternOptions;
+use jsonschema::{Draft, PatternOptions, Validator};
 
-use evaluate::Evaluation;
-use explain::{Explanation, ViolationSink};
+use budget::Meter;
+use faults::ViolationSink;
 use graph::Graph;
+use instance::{Instance, Tape};
+use keys::Run;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
@@ -35,17 +38,60 @@ const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the s
 /// Deeper values are not checked.
 const MAX_DEPTH: usize = 127;
 
+/// Subschemas inside each other, over all levels of a value.
+const MAX_NESTING: usize = 2_000;
+/// As many of them as any thread has the stack for, in a debug build.
+const FLAT_NESTING: usize = 200;
+/// The stack for more. Its pages are touched only as deep as the value goes.
+const DEEP_STACK: usize = 32 << 20;
+
+/// For a larger value it is not said what is wrong. An API server accepts parameters of 10 KiB.
+const MAX_EXPLAINED: usize = 10_000;
+
+/// Longer texts are not of the format `regex`.
+const MAX_REGEX: usize = 4096;
+
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Schema(Graph);
+pub(super) struct Schema {
+    validator: Validator<Tape>,
+    /// For the errors of values that are not valid, if this is not `validator`.
+    explainer: Option<Validator<Tape>>,
+    graph: Graph,
+}
+
+/// Compiles a schema. References lead nowhere else, and texts are checked in linear time and without copies.
+fn compile(schema: &serde_json::Value) -> Result<Validator<Tape>, String> {
+    let options = jsonschema::options_for::<Tape>().with_pattern_options(PatternOptions::regex()).offline();
+    let options = options.with_format("regex", is_regex);
+    let options = options.with_content_media_type("application/json", |text| {
+        serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    });
+    options.build(schema).map_err(|error| error.to_string())
+}
+
+/// An object with one member.
+fn object(name: &str, value: serde_json::Value) -> serde_json::Value {
+    serde_json::Value::Object(serde_json::Map::from_iter([(name.to_owned(), value)]))
+}
+
+/// The crate's check of a regular expression takes quadratic time.
+fn is_regex(text: &str) -> bool {
+    static CHECK: LazyLock<Option<Validator>> = LazyLock::new(|| {
+        jsonschema::options().with_draft(Draft::Draft7).build(&object("format", "regex".into())).ok()
+    });
+    text.len() <= MAX_REGEX && CHECK.as_ref().is_some_and(|check| check.is_valid(&text.into()))
+}
 
 impl Schema {
     /// Compiles a schema written in JSON.
     pub(super) fn compile(json: &str) -> Result<Schema, String> {
         let schema: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
-        options.build(&schema).map_err(|error| error.to_string())?;
-        Graph::read(&schema).map(Schema)
+        let (validator, graph) = (compile(&schema)?, Graph::read(&schema)?);
+        let can_move = graph.has_one_base && !json.contains("unevaluated");
+        // Where a reference leads into alternatives, it does not compile.
+        let explainer = alternatives::moved(&schema).filter(|_| can_move).and_then(|it| compile(&it).ok());
+        Ok(Schema { validator, explainer, graph })
     }
 
     /// Checks a value; `visit` gets each violation with its path.
@@ -53,21 +99,39 @@ impl Schema {
         &self,
         value: Value<'_>,
         at: &Path<'_>,
-        budget: &mut Budget,
+        budget: &Budget,
         visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
     ) {
         let mut faults = ViolationSink::new(visit);
-        check_with_budget(&self.0, value, at, budget, &mut faults, &mut |run, faults| {
-            keys::check(run, value, &[0], &TYPE_NAMES, at, faults);
-            if !run.is_spent && !run.is_valid(0, value) {
-                let mut explanation =
-                    Explanation { run: &mut *run, faults: &mut *faults, seen: HashSet::new() };
-                explanation.explain(0, value, at);
-                if faults.is_empty() && !run.is_spent {
-                    faults.report_whole(at, "does not match its schema");
-                }
+        check_with_budget(value, at, budget, &mut faults, &mut |meter, levels, faults| {
+            keys::check(Run { graph: &self.graph, meter }, value, &[0], &TYPE_NAMES, at, faults);
+            let nesting = levels * self.graph.nesting as usize;
+            if nesting > MAX_NESTING {
+                faults.report_whole(at, STEP_LIMIT);
+            } else if nesting > FLAT_NESTING {
+                stacker::grow(DEEP_STACK, || self.evaluate(meter, value, at, faults));
+            } else {
+                self.evaluate(meter, value, at, faults);
             }
         });
+    }
+
+    fn evaluate(&self, meter: &Meter<'_>, value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
+        if self.validator.is_valid(Instance::Value(value, meter)) || meter.is_closed() {
+            return;
+        }
+        let before = faults.count();
+        let meter = meter.for_errors(self.graph.longest_not);
+        if value.size() <= MAX_EXPLAINED {
+            let explainer = self.explainer.as_ref().unwrap_or(&self.validator);
+            let errors = explainer.iter_errors(Instance::Value(value, &meter));
+            errors.filter(faults::is_trusted).for_each(|error| faults.report_error(value, at, &error));
+        }
+        if faults.count() == before {
+            faults.report_whole(at, "does not match its schema");
+        } else if meter.is_closed() && !faults.is_full() {
+            faults.report_whole(at, "may have more violations than are listed");
+        }
     }
 }
 
@@ -75,12 +139,12 @@ impl Schema {
 pub(super) fn check_keys(
     value: Value<'_>,
     at: &Path<'_>,
-    budget: &mut Budget,
+    budget: &Budget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
     let mut faults = ViolationSink::new(visit);
-    check_with_budget(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
-        keys::check(run, value, &[], &TYPE_NAMES, at, faults);
+    check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
+        keys::check(Run { graph: &Graph::default(), meter }, value, &[], &TYPE_NAMES, at, faults);
     });
 }
 
@@ -89,12 +153,12 @@ pub(super) fn check_sought_keys(
     value: Value<'_>,
     sought: &SoughtNames,
     at: &Path<'_>,
-    budget: &mut Budget,
+    budget: &Budget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
     let mut faults = ViolationSink::new(visit);
-    check_with_budget(&Graph::default(), value, at, budget, &mut faults, &mut |run, faults| {
-        keys::check_sought(run, value, sought, at, faults);
+    check_with_budget(value, at, budget, &mut faults, &mut |meter, _, faults| {
+        keys::check_sought(meter, value, sought, at, faults);
     });
 }
 
@@ -102,7 +166,7 @@ pub(super) fn check_sought_keys(
 pub(super) fn check_type_keys(
     value: Value<'_>,
     at: &Path<'_>,
-    budget: &mut Budget,
+    budget: &Budget,
     visit: &mut dyn FnMut(&Path<'_>, SchemaViolation),
 ) {
     let mut faults = ViolationSink::new(visit);
@@ -114,25 +178,25 @@ pub(super) fn check_type_keys(
     }
 }
 
-/// Checks a value within the budget, and reports if that is not possible.
+/// Checks a value within the budget, and reports if that is not possible. `check` gets how deep the value is nested.
 fn check_with_budget(
-    graph: &Graph,
     value: Value<'_>,
     at: &Path<'_>,
-    budget: &mut Budget,
+    budget: &Budget,
     faults: &mut ViolationSink<'_>,
-    check: &mut dyn FnMut(&mut Evaluation<'_>, &mut ViolationSink<'_>),
+    check: &mut dyn FnMut(&Meter<'_>, usize, &mut ViolationSink<'_>),
 ) {
     budget.grant(value);
     if !budget.take_for(value) {
         return faults.report_whole(at, STEP_LIMIT);
     }
-    if let Err(reason) = can_be_checked(value) {
-        return faults.report_whole(at, &format!("cannot be checked: {reason}"));
-    }
-    let mut run = Evaluation::new(graph, budget);
-    check(&mut run, faults);
-    if run.is_spent && faults.is_empty() {
+    let levels = match count_levels(value) {
+        Ok(levels) => levels,
+        Err(reason) => return faults.report_whole(at, &format!("cannot be checked: {reason}")),
+    };
+    let meter = Meter::new(budget);
+    check(&meter, levels, faults);
+    if meter.is_closed() {
         faults.report_whole(at, STEP_LIMIT);
     } else if faults.is_full() {
         // Omitted violations may be new: only the same value is excused.
@@ -148,9 +212,10 @@ fn cut(name: &str) -> String {
     }
 }
 
-/// Why a value cannot be checked, if so.
-fn can_be_checked(value: Value<'_>) -> Result<(), String> {
+/// How many levels of lists and objects a value has, or why it cannot be checked.
+fn count_levels(value: Value<'_>) -> Result<usize, String> {
     let mut open: Vec<usize> = Vec::new();
+    let mut levels = 1;
     for part in value.descendants() {
         let index = part.index() as usize;
         while open.last().is_some_and(|end| *end <= index) {
@@ -159,6 +224,7 @@ fn can_be_checked(value: Value<'_>) -> Result<(), String> {
         match part.kind() {
             ValueKind::Array | ValueKind::Object => {
                 open.push(index + part.size());
+                levels = levels.max(open.len() + 1);
                 if open.len() > MAX_DEPTH {
                     return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
                 }
@@ -170,7 +236,7 @@ fn can_be_checked(value: Value<'_>) -> Result<(), String> {
             _ => {}
         }
     }
-    Ok(())
+    Ok(levels)
 }
 
 #[cfg(test)]

@@ -92,12 +92,12 @@ impl<'r> ViolationReport<'r> {
         if !self.rules.has(rule) {
             return;
         }
-        let mut budget = std::mem::take(&mut self.schema_budget);
+        let budget = std::mem::take(&mut self.schema_budget);
         let before = self.reported;
         let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
         match schema {
-            Some(schema) => schema.check(value, at, &mut budget, &mut visit),
-            None => json_schema::check_keys(value, at, &mut budget, &mut visit),
+            Some(schema) => schema.check(value, at, &budget, &mut visit),
+            None => json_schema::check_keys(value, at, &budget, &mut visit),
         }
         budget.charge((self.reported - before) as u64 * STEPS_PER_VIOLATION);
         self.schema_budget = budget;
@@ -115,8 +115,8 @@ impl<'r> ViolationReport<'r> {
         if !self.rules.has(rule) {
             return;
         }
-        let mut budget = std::mem::take(&mut self.schema_budget);
-        json_schema::check_sought_keys(value, sought, at, &mut budget, &mut |at, fault| {
+        let budget = std::mem::take(&mut self.schema_budget);
+        json_schema::check_sought_keys(value, sought, at, &budget, &mut |at, fault| {
             self.report_schema_violation(policy, rule, at, fault)
         });
         self.schema_budget = budget;
@@ -124,8 +124,8 @@ impl<'r> ViolationReport<'r> {
 
     /// Checks the keys that determine the type of a value.
     pub(super) fn check_type_keys(&mut self, policy: &Policy, rule: RuleId, value: Value<'_>, at: &Path<'_>) {
-        let mut budget = std::mem::take(&mut self.schema_budget);
-        json_schema::check_type_keys(value, at, &mut budget, &mut |at, fault| {
+        let budget = std::mem::take(&mut self.schema_budget);
+        json_schema::check_type_keys(value, at, &budget, &mut |at, fault| {
             self.report_schema_violation(policy, rule, at, fault)
         });
         self.schema_budget = budget;

@@ -1,141 +1,96 @@
-//! A JSON Schema as a graph: which subschemas apply to a value itself, which to its members and items.
+//! The subschemas of a JSON Schema: which apply to a value itself, which to its members and items.
 //!
-//! The `jsonschema` crate has accepted the whole schema before, and it judges the assertions of each subschema
-//! (`type`, `enum`, `pattern`, `required`…). What applies other subschemas is here, because that is what can cost more
-//! than the data is long (`evaluate`).
+//! The `jsonschema` crate evaluates schemas. This graph is for two questions that it does not answer: whether evaluation
+//! can explode, and which names are known for the keys of an object (`keys`). Keywords that a draft does not have are
+//! taken into account all the same; at worst, a name is known that need not be.
 //!
-//! Invariant: no subschema applies to the same value again by way of itself, so that evaluation ends.
+//! Invariant: no subschema applies to the same value again by way of itself, and not too many apply to it, so that
+//! evaluation without looking at the data ends soon.
 #![expect(clippy::disallowed_types, reason = "a schema is given to the validator as a generic JSON tree")]
 
-mod read;
+use std::collections::{BTreeMap, HashMap};
 
-use std::collections::BTreeMap;
+use jsonschema::{Draft, Registry, RegistryBuilder, Uri, Validator, uri};
+use serde_json::{Map, Value as Json};
 
-use jsonschema::{PatternOptions, Validator};
-
+use super::budget::Meter;
+use super::fold::folded;
 use super::instance::{Instance, Tape};
+use super::{compile, object};
 use tollgate_document::doc::Value;
+
+/// More subschemas than this are refused.
+const MAX_SUBSCHEMAS: usize = 20_000;
+/// Subschemas that may apply to the same value, where one that is reached in two ways counts twice.
+const MAX_APPLIED: u32 = 10_000;
+
+/// What a schema without `$id` is resolved against.
+const BASE_URI: &str = "json-schema:///";
+
+/// Keywords with a subschema that applies to the same value, or with a list of them.
+const BRANCHES: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
 /// Subschemas; the first is the whole schema.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: Vec<Subschema>,
+    /// How many subschemas apply to a value inside each other, at most.
+    pub(super) nesting: u32,
+    /// References are resolved against one URI only.
+    pub(super) has_one_base: bool,
+    /// The length of the longest `not`.
+    pub(super) longest_not: usize,
 }
 
 /// One subschema.
 #[derive(Debug, Default)]
 pub(super) struct Subschema {
-    /// `false`: nothing is valid.
-    pub(super) never: bool,
-    /// What it says about a value without looking into members and items.
-    pub(super) assertions: Option<Assertions>,
-    pub(super) all_of: Vec<u32>,
-    pub(super) any_of: Vec<u32>,
-    pub(super) one_of: Vec<u32>,
-    /// With its text.
-    pub(super) not: Option<(u32, Box<str>)>,
-    pub(super) condition: Option<Condition>,
-    /// For objects with a member of that name.
-    pub(super) dependents: Vec<(Box<str>, u32)>,
-    pub(super) references: Vec<u32>,
+    /// What may apply to the same value, in any branch.
+    in_place: Vec<u32>,
     pub(super) properties: BTreeMap<Box<str>, u32>,
     /// The names in `properties`, by what Go makes of them.
     pub(super) folded: BTreeMap<Box<str>, Box<str>>,
-    pub(super) patterns: Vec<(Assertions, u32)>,
-    pub(super) additional: Option<u32>,
-    pub(super) names: Option<u32>,
-    pub(super) prefix: Vec<u32>,
-    pub(super) items: Option<u32>,
-    /// `items` are those after a list of `items`: `additionalItems`.
-    pub(super) items_are_additional: bool,
-    pub(super) contains: Option<Contains>,
-    pub(super) unevaluated_properties: Option<u32>,
-    pub(super) unevaluated_items: Option<u32>,
-    /// How many ways lead here.
-    pub(super) ways: u32,
-}
-
-/// `if`, `then`, `else`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Condition {
-    pub(super) test: u32,
-    pub(super) then: Option<u32>,
-    pub(super) otherwise: Option<u32>,
-}
-
-/// `contains`, and how often.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Contains {
-    pub(super) schema: u32,
-    pub(super) least: u64,
-    pub(super) most: u64,
-}
-
-/// Assertions, judged by the crate.
-#[derive(Debug)]
-pub(super) struct Assertions {
-    pub(super) validator: Validator<Tape>,
-    /// Steps for each member or item, in eighths.
-    per_item: u64,
-    /// They look at everything below: `uniqueItems`.
-    is_deep: bool,
-    /// Steps for a text, whatever its length.
-    per_text: u64,
-}
-
-impl Assertions {
-    /// Compiles a schema that has nothing but assertions.
-    fn compile(schema: &serde_json::Value, draft: jsonschema::Draft) -> Result<Assertions, String> {
-        let options =
-            jsonschema::options_for::<Tape>().with_pattern_options(PatternOptions::regex()).offline();
-        let validator = options.with_draft(draft).build(schema).map_err(|error| error.to_string())?;
-        let length = |keyword: &str| {
-            let list = schema.get(keyword);
-            let members = list.and_then(serde_json::Value::as_object).map(serde_json::Map::len);
-            members.or_else(|| Some(list?.as_array()?.len())).unwrap_or_default() as u64
-        };
-        let names = length("required") + length("dependentRequired") + length("dependencies");
-        Ok(Assertions {
-            validator,
-            per_item: 1 + names,
-            is_deep: schema.get("uniqueItems").is_some_and(|unique| unique == true),
-            // Whether a text is a regular expression is found by compiling it.
-            per_text: if schema.get("format").is_some_and(|format| format == "regex") {
-                20_000
-            } else {
-                1 + length("enum") / 64
-            },
-        })
-    }
-
-    /// What judging a value costs, in steps.
-    pub(super) fn cost(&self, value: Value<'_>) -> u64 {
-        use tollgate_document::doc::ValueKind;
-        let nodes = if self.is_deep { value.size() } else { 0 };
-        let texts = if self.is_deep { value.descendants().map(|part| part.bytes().len()).sum() } else { 0 };
-        let deep = nodes as u64 + texts as u64 / 64;
-        match value.kind() {
-            ValueKind::Array | ValueKind::Object => {
-                deep + (value.len() as u64).saturating_mul(self.per_item) / 8
-            }
-            _ => self.per_text + value.bytes().len() as u64 / 64,
-        }
-    }
-
-    pub(super) fn hold(&self, value: Value<'_>) -> bool {
-        self.validator.is_valid(Instance::Value(value))
-    }
+    patterns: Vec<(Validator<Tape>, u32)>,
+    additional: Option<u32>,
+    unevaluated_members: Option<u32>,
+    prefix: Vec<u32>,
+    items: Option<u32>,
+    /// `contains` and `unevaluatedItems`.
+    any_items: Vec<u32>,
 }
 
 impl Graph {
     /// Reads a schema that the crate has accepted.
-    pub(super) fn read(schema: &serde_json::Value) -> Result<Graph, String> {
-        let graph = read::graph(schema)?;
-        if graph.has_cycle() {
-            return Err(
-                "a subschema refers to itself for the same value, so checking it would never end".to_owned()
-            );
+    pub(super) fn read(schema: &Json) -> Result<Graph, String> {
+        let draft = Draft::default().detect(schema);
+        let root = uri::from_str(BASE_URI).map_err(|error| error.to_string())?;
+        let id = id_of(schema, draft).unwrap_or_default();
+        let base = uri::resolve_against(&root.borrow(), id).map_err(|error| error.to_string())?;
+        let registry = Registry::new().draft(draft).add(base.as_str(), schema);
+        let registry = registry.and_then(RegistryBuilder::prepare).map_err(|error| error.to_string())?;
+        // The registry's own copy, so that a reference to the whole leads to the same subschema.
+        let whole = registry.resolver(base).lookup("#").map_err(|error| error.to_string())?;
+        let base = (*whole.resolver().base_uri()).clone();
+        let mut reader = GraphReader {
+            registry: &registry,
+            numbers: HashMap::new(),
+            locations: Vec::new(),
+            has_dynamic_references: false,
+        };
+        reader.number(SchemaLocation { contents: whole.contents(), base, draft })?;
+        let mut graph = Graph::default();
+        while let Some(location) = reader.locations.get(graph.nodes.len()).cloned() {
+            let not = location.contents.get("not").map_or(0, |not| not.to_string().len());
+            graph.longest_not = graph.longest_not.max(not);
+            graph.nodes.push(reader.subschema(&location)?);
         }
+        let mut bases = reader.locations.iter().map(|location| &location.base);
+        let first = bases.next();
+        graph.has_one_base = bases.all(|base| Some(base) == first);
+        if reader.has_dynamic_references && !graph.has_one_base {
+            return Err("$dynamicRef and $recursiveRef are not supported across several $id".to_owned());
+        }
+        graph.nesting = graph.check_size()?;
         Ok(graph)
     }
 
@@ -144,99 +99,239 @@ impl Graph {
         self.nodes.get(number as usize)
     }
 
-    /// Some subschema applies to the value it was reached from.
-    fn has_cycle(&self) -> bool {
-        #[derive(Clone, Copy, PartialEq)]
-        enum VisitState {
-            New,
-            Open,
-            Done,
-        }
-        let mut marks = vec![VisitState::New; self.nodes.len()];
-        let mut todo = Vec::new();
-        for start in 0..self.nodes.len() {
-            todo.push((start, false));
-            while let Some((at, is_left)) = todo.pop() {
-                let (Some(mark), Some(node)) = (marks.get_mut(at), self.nodes.get(at)) else { continue };
-                match *mark {
-                    _ if is_left => *mark = VisitState::Done,
-                    VisitState::Done => {}
-                    VisitState::Open => return true,
-                    VisitState::New => {
-                        *mark = VisitState::Open;
-                        todo.push((at, true));
-                        let mut is_circle = false;
-                        node.in_place(&mut |next| {
-                            is_circle |= marks.get(next as usize) == Some(&VisitState::Open);
-                            todo.push((next as usize, false));
-                        });
-                        if is_circle {
-                            return true;
-                        }
-                    }
-                }
+    /// The subschemas, and all that may apply to the same value because of them.
+    pub(super) fn all_branches(&self, schemas: &[u32], meter: &Meter<'_>) -> Vec<u32> {
+        let mut all = schemas.to_vec();
+        all.sort_unstable();
+        all.dedup();
+        let mut seen: std::collections::HashSet<u32> = all.iter().copied().collect();
+        let mut next = 0;
+        while let Some(schema) = all.get(next).and_then(|number| self.get(*number)) {
+            all.extend(schema.in_place.iter().filter(|number| seen.insert(**number)));
+            next += 1;
+            if !meter.take(1) {
+                break;
             }
         }
-        false
+        all
+    }
+
+    /// Refuses schemas whose evaluation could explode, and returns how deep subschemas for one value are nested.
+    fn check_size(&self) -> Result<u32, String> {
+        /// What is known of a subschema.
+        #[derive(Clone, Copy)]
+        enum Visit {
+            New,
+            Open,
+            Done { applied: u32, nesting: u32 },
+        }
+        let mut visits = vec![Visit::New; self.nodes.len()];
+        let mut todo: Vec<u32> = (0..).take(self.nodes.len()).collect();
+        let mut deepest = 0;
+        while let Some(number) = todo.last().copied() {
+            let Some((node, visit)) = self.get(number).zip(visits.get(number as usize).copied()) else {
+                break;
+            };
+            let mut next = Visit::Open;
+            match visit {
+                Visit::New => todo.extend(&node.in_place),
+                Visit::Open | Visit::Done { .. } => _ = todo.pop(),
+            }
+            if let Visit::Done { .. } = visit {
+                continue;
+            }
+            if let Visit::Open = visit {
+                let (mut all_applied, mut deepest_below) = (1u32, 0);
+                for branch in node.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {
+                    let Visit::Done { applied, nesting } = branch else {
+                        return Err(
+                            "a subschema refers to itself for the same value, so checking it would never end"
+                                .to_owned(),
+                        );
+                    };
+                    all_applied = all_applied.saturating_add(*applied);
+                    deepest_below = deepest_below.max(*nesting);
+                }
+                if all_applied > MAX_APPLIED {
+                    return Err(format!(
+                        "allOf, anyOf, oneOf, not, if and $ref apply more than {MAX_APPLIED} subschemas to one value"
+                    ));
+                }
+                next = Visit::Done { applied: all_applied, nesting: deepest_below + 1 };
+                deepest = deepest.max(deepest_below + 1);
+            }
+            if let Some(visit) = visits.get_mut(number as usize) {
+                *visit = next;
+            }
+        }
+        Ok(deepest)
     }
 }
 
 impl Subschema {
-    /// Visits the subschemas that may apply to the same value, in any branch.
-    pub(super) fn in_place(&self, visit: &mut dyn FnMut(u32)) {
-        let lists = [&self.all_of, &self.any_of, &self.one_of, &self.references];
-        lists.into_iter().flatten().for_each(|next| visit(*next));
-        self.dependents.iter().for_each(|(_, next)| visit(*next));
-        if let Some((next, _)) = &self.not {
-            visit(*next);
+    /// The subschemas that may apply to a member.
+    pub(super) fn for_member(&self, key: Value<'_>, meter: &Meter<'_>) -> Vec<u32> {
+        let mut found: Vec<u32> = self.unevaluated_members.into_iter().collect();
+        let before = found.len();
+        found.extend(self.properties.get(key.text()));
+        if meter.take(self.patterns.len() as u64 * (1 + key.bytes().len() as u64 / 64)) {
+            let matching =
+                self.patterns.iter().filter(|(pattern, _)| pattern.is_valid(Instance::Name(key.text())));
+            found.extend(matching.map(|(_, schema)| schema));
         }
-        if let Some(condition) = self.condition {
-            [Some(condition.test), condition.then, condition.otherwise].into_iter().flatten().for_each(visit);
+        if found.len() == before {
+            found.extend(self.additional);
         }
+        found
     }
 
-    /// It applies other subschemas to the same value.
-    pub(super) fn has_branches(&self) -> bool {
-        let lists = [&self.all_of, &self.any_of, &self.one_of, &self.references];
-        lists.iter().any(|list| !list.is_empty())
-            || !self.dependents.is_empty()
-            || self.not.is_some()
-            || self.condition.is_some()
+    /// The subschemas that may apply to the item at an index.
+    pub(super) fn for_item(&self, index: usize) -> impl Iterator<Item = u32> {
+        let own = self.prefix.get(index).copied().or(self.items);
+        own.into_iter().chain(self.any_items.iter().copied())
     }
+}
 
-    /// It says something about members.
-    pub(super) fn has_members(&self) -> bool {
-        !self.properties.is_empty()
-            || !self.patterns.is_empty()
-            || self.additional.is_some()
-            || self.names.is_some()
-    }
+/// A subschema, and what its references are resolved against.
+#[derive(Clone)]
+struct SchemaLocation<'s> {
+    contents: &'s Json,
+    base: Uri<String>,
+    draft: Draft,
+}
 
-    /// It says something about items.
-    pub(super) fn has_items(&self) -> bool {
-        !self.prefix.is_empty() || self.items.is_some() || self.contains.is_some()
-    }
+struct GraphReader<'r> {
+    registry: &'r Registry<'r>,
+    /// Numbers of subschemas, by address and base.
+    numbers: HashMap<(usize, String, Draft), u32>,
+    locations: Vec<SchemaLocation<'r>>,
+    has_dynamic_references: bool,
+}
 
-    /// Visits the subschemas for a member, apart from those for what is left over.
-    pub(super) fn for_member(&self, key: Value<'_>, visit: &mut dyn FnMut(u32)) {
-        let mut is_known = false;
-        if let Some(schema) = self.properties.get(key.text()) {
-            is_known = true;
-            visit(*schema);
+/// The `$id` that changes what references are resolved against.
+fn id_of(schema: &Json, draft: Draft) -> Option<&str> {
+    let schema = schema.as_object()?;
+    let is_overridden = draft < Draft::Draft201909 && schema.contains_key("$ref");
+    let id = schema.get(draft.id_keyword())?.as_str()?.trim_end_matches('#');
+    (!is_overridden && !id.starts_with('#')).then_some(id)
+}
+
+impl<'r> GraphReader<'r> {
+    /// The number of a subschema, a new one if it is visited first.
+    fn number(&mut self, location: SchemaLocation<'r>) -> Result<u32, String> {
+        let address = std::ptr::from_ref(location.contents) as usize;
+        let key = (address, location.base.as_str().to_owned(), location.draft);
+        let next = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            if self.locations.len() >= MAX_SUBSCHEMAS {
+                return Err(format!("has more than {MAX_SUBSCHEMAS} subschemas"));
+            }
+            self.locations.push(location);
         }
-        for (pattern, schema) in &self.patterns {
-            if pattern.hold(key) {
-                is_known = true;
-                visit(*schema);
+        Ok(number)
+    }
+
+    /// The numbers of the subschemas in the value of a keyword: a schema, or a list of them.
+    fn inside(&mut self, location: &SchemaLocation<'r>, value: Option<&'r Json>) -> Result<Vec<u32>, String> {
+        let list = match value {
+            Some(Json::Array(list)) => list.as_slice(),
+            one => one.map(std::slice::from_ref).unwrap_or_default(),
+        };
+        let mut numbers = Vec::new();
+        for contents in list.iter().filter(|it| it.is_object() || it.is_boolean()) {
+            let draft = location.draft.detect(contents);
+            let base = match id_of(contents, draft) {
+                Some(id) => {
+                    let resolved = self.registry.resolve_uri(&location.base.borrow(), id);
+                    (*resolved.map_err(|error| error.to_string())?).clone()
+                }
+                None => location.base.clone(),
+            };
+            numbers.push(self.number(SchemaLocation { contents, base, draft })?);
+        }
+        Ok(numbers)
+    }
+
+    fn reference(&mut self, location: &SchemaLocation<'r>, reference: &str) -> Result<u32, String> {
+        let resolved = self.registry.resolver(location.base.clone()).lookup(reference);
+        let (contents, resolver, draft) = resolved.map_err(|error| error.to_string())?.into_inner();
+        let base = (*resolver.base_uri()).clone();
+        self.number(SchemaLocation { contents, base, draft: draft.detect(contents) })
+    }
+
+    fn subschema(&mut self, location: &SchemaLocation<'r>) -> Result<Subschema, String> {
+        let mut node = Subschema::default();
+        let (Some(schema), draft) = (location.contents.as_object(), location.draft) else { return Ok(node) };
+        for (keyword, is_known) in [
+            ("$ref", true),
+            ("$dynamicRef", draft >= Draft::Draft202012),
+            ("$recursiveRef", draft == Draft::Draft201909),
+        ] {
+            if let Some(reference) = schema.get(keyword).and_then(Json::as_str).filter(|_| is_known) {
+                self.has_dynamic_references |= keyword != "$ref";
+                node.in_place.push(self.reference(location, reference)?);
             }
         }
-        if let Some(schema) = self.additional.filter(|_| !is_known) {
-            visit(schema);
+        // Before 2019-09, what stands beside `$ref` is ignored.
+        if draft < Draft::Draft201909 && !node.in_place.is_empty() {
+            return Ok(node);
         }
+        let dependents = ["dependentSchemas", "dependencies"].map(|keyword| entries(schema.get(keyword)));
+        let dependents = dependents.into_iter().flatten().map(|(_, value)| Some(value));
+        for value in BRANCHES.map(|keyword| schema.get(keyword)).into_iter().chain(dependents) {
+            node.in_place.extend(self.inside(location, value)?);
+        }
+        self.members(location, schema, &mut node)?;
+        self.items(location, schema, &mut node)?;
+        Ok(node)
     }
 
-    /// The subschema for the item at an index, if any.
-    pub(super) fn for_item(&self, index: usize) -> Option<u32> {
-        self.prefix.get(index).copied().or(self.items)
+    fn members(
+        &mut self,
+        location: &SchemaLocation<'r>,
+        schema: &'r Map<String, Json>,
+        node: &mut Subschema,
+    ) -> Result<(), String> {
+        for (name, schema) in entries(schema.get("properties")) {
+            let number = self.inside(location, Some(schema))?.pop();
+            node.properties.extend(number.map(|number| (name.as_str().into(), number)));
+            node.folded.insert(folded(name).into(), name.as_str().into());
+        }
+        for (pattern, schema) in entries(schema.get("patternProperties")) {
+            let number = self.inside(location, Some(schema))?.pop();
+            if let Some(number) = number {
+                node.patterns.push((compile(&object("pattern", pattern.as_str().into()))?, number));
+            }
+        }
+        node.additional = self.inside(location, schema.get("additionalProperties"))?.pop();
+        node.unevaluated_members = self.inside(location, schema.get("unevaluatedProperties"))?.pop();
+        // Names have no members; it is read only to see how much applies to them.
+        self.inside(location, schema.get("propertyNames"))?;
+        Ok(())
     }
+
+    fn items(
+        &mut self,
+        location: &SchemaLocation<'r>,
+        schema: &'r Map<String, Json>,
+        node: &mut Subschema,
+    ) -> Result<(), String> {
+        let items = self.inside(location, schema.get("items"))?;
+        if schema.get("items").is_some_and(Json::is_array) {
+            node.prefix = items;
+            node.items = self.inside(location, schema.get("additionalItems"))?.pop();
+        } else {
+            node.prefix = self.inside(location, schema.get("prefixItems"))?;
+            node.items = items.first().copied();
+        }
+        node.any_items = self.inside(location, schema.get("contains"))?;
+        node.any_items.extend(self.inside(location, schema.get("unevaluatedItems"))?);
+        Ok(())
+    }
+}
+
+/// The entries of a map of subschemas.
+fn entries(value: Option<&Json>) -> impl Iterator<Item = (&String, &Json)> {
+    value.and_then(Json::as_object).into_iter().flatten()
 }

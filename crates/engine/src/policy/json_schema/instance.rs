@@ -1,7 +1,7 @@
-//! The document tape as an instance of the `jsonschema` crate, so that its assertions read our values in place.
+//! The document tape as an instance of the `jsonschema` crate, so that it reads our values in place.
 //!
-//! Invariant: every answer costs at most one walk over the value it is asked of, and comparing with a schema's value
-//! costs at most the size of that one. A value too large to print is not turned into a generic tree.
+//! Invariant: every look at the data takes steps of the [`Meter`], about as many as it costs. No value is turned
+//! into a generic tree.
 #![expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
 
 use std::borrow::Cow;
@@ -9,10 +9,9 @@ use std::borrow::Cow;
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp};
 
+use super::budget::Meter;
+use super::cut;
 use tollgate_document::doc::{Items, Members, Value, ValueKind};
-
-/// Values longer than this are not repeated in the text of a fault.
-pub(super) const MAX_SHOWN: usize = 1024;
 
 /// Our representation, as the crate names it.
 #[derive(Debug)]
@@ -21,9 +20,9 @@ pub(super) struct Tape;
 /// A value of a document, or the bare name of a property.
 #[derive(Clone, Debug)]
 pub(super) enum Instance<'a> {
-    /// A value of a document.
-    Value(Value<'a>),
-    /// A name on its own.
+    /// A value of a document, and what looking at it is charged to.
+    Value(Value<'a>, &'a Meter<'a>),
+    /// A name on its own. Looking at the member was charged for.
     Name(&'a str),
 }
 
@@ -76,11 +75,17 @@ impl JsonNumber for Literal<'_> {
 }
 
 impl<'a> Instance<'a> {
+    /// The value, if it is of that kind and there are enough steps to look at it.
     fn of_kind(&self, kind: ValueKind) -> Option<Value<'a>> {
         match self {
-            Instance::Value(value) if value.kind() == kind => Some(*value),
+            Instance::Value(value, meter) if value.kind() == kind && meter.take(1) => Some(*value),
             _ => None,
         }
+    }
+
+    fn container(&self, kind: ValueKind) -> Option<Container<'a>> {
+        let Instance::Value(_, meter) = self else { return None };
+        self.of_kind(kind).map(|value| Container { value, meter })
     }
 }
 
@@ -90,18 +95,19 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     type Number = Literal<'a>;
 
     fn as_object(&self) -> Option<Container<'a>> {
-        self.of_kind(ValueKind::Object).map(Container)
+        self.container(ValueKind::Object)
     }
 
     fn as_array(&self) -> Option<Container<'a>> {
-        self.of_kind(ValueKind::Array).map(Container)
+        self.container(ValueKind::Array)
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         match self {
             Instance::Name(name) => Some(Cow::Borrowed(name)),
-            Instance::Value(value) => {
-                (value.kind() == ValueKind::String).then(|| Cow::Borrowed(value.text()))
+            Instance::Value(value, meter) => {
+                let text = (value.kind() == ValueKind::String).then(|| value.text())?;
+                meter.take(cost_of(text)).then_some(Cow::Borrowed(text))
             }
         }
     }
@@ -121,7 +127,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     fn json_type(&self) -> JsonType {
         match self {
             Instance::Name(_) => JsonType::String,
-            Instance::Value(value) => match value.kind() {
+            Instance::Value(value, _) => match value.kind() {
                 ValueKind::Null => JsonType::Null,
                 ValueKind::Bool => JsonType::Boolean,
                 ValueKind::Number => JsonType::Number,
@@ -135,31 +141,34 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     fn equals_value(&self, expected: &serde_json::Value) -> bool {
         match self {
             Instance::Name(name) => expected.as_str() == Some(name),
-            Instance::Value(value) => equal(*value, expected),
+            Instance::Value(value, meter) => meter.take(cost_of(value.text())) && equal(*value, expected),
         }
     }
 
+    /// The crate asks for this when it makes an error. It gets the number of the value and no copy, which could take much
+    /// memory; and `null` if the error is not to be trusted.
     fn to_value(&self) -> Cow<'a, serde_json::Value> {
         Cow::Owned(match self {
-            Instance::Name(name) => serde_json::Value::from(*name),
-            Instance::Value(value) if is_short(*value) => {
-                let parsed = serde_json::from_str(&value.to_json());
-                debug_assert!(parsed.is_ok(), "`can_be_checked` lets only numbers pass that parse");
-                parsed.unwrap_or_default()
-            }
-            Instance::Value(_) => serde_json::Value::Null,
+            Instance::Name(name) => serde_json::Value::from(cut(name)),
+            Instance::Value(value, meter) if meter.count_error(value.len()) => value.index().into(),
+            Instance::Value(..) => serde_json::Value::Null,
         })
     }
 
+    /// By which what was decided about a list or an object is remembered.
     fn identity(&self) -> Option<NodeIdentity> {
-        None
+        match self {
+            Instance::Value(value, _) if matches!(value.kind(), ValueKind::Array | ValueKind::Object) => {
+                Some(NodeIdentity::tagged(0, value.index()))
+            }
+            _ => None,
+        }
     }
 }
 
-/// True if the value may be repeated in a text.
-pub(super) fn is_short(value: Value<'_>) -> bool {
-    let bytes = value.descendants().take(MAX_SHOWN).map(|part| part.text().len() + 1).sum::<usize>();
-    bytes <= MAX_SHOWN && value.size() < MAX_SHOWN
+/// What it costs to read a text.
+fn cost_of(text: &str) -> u64 {
+    1 + text.len() as u64 / 64
 }
 
 /// Equality with a value of the schema. Ends where they differ, so it costs at most the size of `expected`.
@@ -190,7 +199,10 @@ fn equal(value: Value<'_>, expected: &serde_json::Value) -> bool {
 
 /// An object or an array.
 #[derive(Debug)]
-pub(super) struct Container<'a>(Value<'a>);
+pub(super) struct Container<'a> {
+    value: Value<'a>,
+    meter: &'a Meter<'a>,
+}
 
 impl<'a> Object<'a, Tape> for Container<'a> {
     type Node = Instance<'a>;
@@ -198,27 +210,32 @@ impl<'a> Object<'a, Tape> for Container<'a> {
     type MembersIter = Named<'a>;
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.value.len()
     }
 
     fn get(&self, key: &String) -> Option<Instance<'a>> {
-        let found = self.0.get(key);
-        found.exists().then_some(Instance::Value(found))
+        let found = self.meter.take(1 + self.value.len() as u64 / 8).then(|| self.value.get(key))?;
+        found.exists().then_some(Instance::Value(found, self.meter))
     }
 
     fn members(&self) -> Named<'a> {
-        Named(self.0.members())
+        Named { members: self.value.members(), meter: self.meter }
     }
 }
 
 /// Members with the texts of their keys.
-pub(super) struct Named<'a>(Members<'a>);
+pub(super) struct Named<'a> {
+    members: Members<'a>,
+    meter: &'a Meter<'a>,
+}
 
 impl<'a> Iterator for Named<'a> {
     type Item = (&'a str, Instance<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(key, member)| (key.text(), Instance::Value(member)))
+        let (key, member) = self.members.next()?;
+        let name = key.text();
+        self.meter.take(cost_of(name)).then_some((name, Instance::Value(member, self.meter)))
     }
 }
 
@@ -227,29 +244,37 @@ impl<'a> Array<'a, Tape> for Container<'a> {
     type ElementsIter = Elements<'a>;
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.value.len()
     }
 
     fn elements(&self) -> Elements<'a> {
-        Elements(self.0.items())
+        Elements { items: self.value.items(), meter: self.meter }
     }
 
     /// By sorting: no choice of items makes it slower.
     fn is_unique(&self) -> bool {
-        let mut items: Vec<String> = self.0.items().map(canonical).collect();
+        let texts: usize = self.value.descendants().map(|part| part.bytes().len()).sum();
+        if !self.meter.take(self.value.size() as u64 + texts as u64 / 64) {
+            return true;
+        }
+        let mut items: Vec<String> = self.value.items().map(canonical).collect();
         items.sort_unstable();
         items.windows(2).all(|pair| matches!(pair, [one, next] if one != next))
     }
 }
 
 /// Items of an array.
-pub(super) struct Elements<'a>(Items<'a>);
+pub(super) struct Elements<'a> {
+    items: Items<'a>,
+    meter: &'a Meter<'a>,
+}
 
 impl<'a> Iterator for Elements<'a> {
     type Item = Instance<'a>;
 
     fn next(&mut self) -> Option<Instance<'a>> {
-        self.0.next().map(Instance::Value)
+        let item = self.items.next()?;
+        self.meter.take(1).then_some(Instance::Value(item, self.meter))
     }
 }
 

@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::evaluate::Evaluation;
-use super::explain::ViolationSink;
+use super::budget::Meter;
+use super::faults::ViolationSink;
+use super::graph::Graph;
 use super::{cut, fold};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
@@ -16,28 +17,35 @@ use tollgate_document::field::Path;
 /// What says which type the value is.
 pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
 
+/// What a check of keys goes by.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'r> {
+    pub(super) graph: &'r Graph,
+    pub(super) meter: &'r Meter<'r>,
+}
+
 /// Looks at every key of a value that the subschemas of those numbers, and what they refer to, may apply to.
 pub(super) fn check(
-    run: &mut Evaluation<'_>,
+    run: Run<'_>,
     value: Value<'_>,
     schemas: &[u32],
     names: &[&str],
     at: &Path<'_>,
     faults: &mut ViolationSink<'_>,
 ) {
-    if faults.is_full() || value.is_empty() || !run.take(value.len() as u64) {
+    if faults.is_full() || value.is_empty() || !run.meter.take(value.len() as u64) {
         return;
     }
-    let schemas = all_branches(run, schemas);
+    let schemas = run.graph.all_branches(schemas, run.meter);
     match value.kind() {
         ValueKind::Object => {
             report_duplicates(value, at, faults, |_| true);
             for (key, member) in value.members() {
-                if faults.is_full() || !run.take(schemas.len() as u64) {
+                if faults.is_full() || !run.meter.take(schemas.len() as u64) {
                     return;
                 }
                 let key_at = at.field(key.text());
-                if let Some(intended_name) = intended_name(run, key.text(), &schemas, names) {
+                if let Some(intended_name) = intended_name(run.graph, key.text(), &schemas, names) {
                     faults.report(
                         &key_at,
                         member.to_json(),
@@ -46,17 +54,20 @@ pub(super) fn check(
                     );
                 }
                 if !member.is_empty() {
-                    let below = for_member(run, &schemas, key);
+                    let known = schemas.iter().filter_map(|number| run.graph.get(*number));
+                    let below: Vec<u32> =
+                        known.flat_map(|schema| schema.for_member(key, run.meter)).collect();
                     check(run, member, &below, &[], &key_at, faults);
                 }
             }
         }
         ValueKind::Array => {
             for (index, item) in value.items().enumerate().filter(|(_, item)| !item.is_empty()) {
-                if faults.is_full() || !run.take(schemas.len() as u64) {
+                if faults.is_full() || !run.meter.take(schemas.len() as u64) {
                     return;
                 }
-                let below = for_item(run, &schemas, index);
+                let known = schemas.iter().filter_map(|number| run.graph.get(*number));
+                let below: Vec<u32> = known.flat_map(|schema| schema.for_item(index)).collect();
                 check(run, item, &below, &[], &at.index(index), faults);
             }
         }
@@ -99,18 +110,18 @@ impl SoughtNames {
 
 /// Looks at every key of a value for names that an expression would not find, or would find with another value.
 pub(super) fn check_sought(
-    run: &mut Evaluation<'_>,
+    meter: &Meter<'_>,
     value: Value<'_>,
     sought: &SoughtNames,
     at: &Path<'_>,
     faults: &mut ViolationSink<'_>,
 ) {
-    if faults.is_full() || value.is_empty() || !run.take(value.len() as u64) {
+    if faults.is_full() || value.is_empty() || !meter.take(value.len() as u64) {
         return;
     }
     if value.kind() == ValueKind::Array {
         for (index, item) in value.items().enumerate() {
-            check_sought(run, item, sought, &at.index(index), faults);
+            check_sought(meter, item, sought, &at.index(index), faults);
         }
         return;
     }
@@ -123,7 +134,7 @@ pub(super) fn check_sought(
         if let Some(name) = sought.intended(key.text()) {
             faults.report(&key_at, member.to_json(), describe_other_case(key.text(), name), true);
         }
-        check_sought(run, member, sought, &key_at, faults);
+        check_sought(meter, member, sought, &key_at, faults);
     }
 }
 
@@ -207,31 +218,9 @@ fn as_written(value: Value<'_>) -> String {
     out
 }
 
-/// The subschemas, and all that may apply to the same value because of them.
-fn all_branches(run: &mut Evaluation<'_>, schemas: &[u32]) -> Vec<u32> {
-    let graph = run.graph();
-    let mut all = schemas.to_vec();
-    all.sort_unstable();
-    all.dedup();
-    let mut seen: std::collections::HashSet<u32> = all.iter().copied().collect();
-    let mut next = 0;
-    while let Some(schema) = all.get(next).and_then(|number| graph.get(*number)) {
-        schema.in_place(&mut |number| {
-            if seen.insert(number) {
-                all.push(number);
-            }
-        });
-        next += 1;
-        if !run.take(1) {
-            break;
-        }
-    }
-    all
-}
-
 /// The known name that a key is taken for, if it is not that name.
-fn intended_name(run: &Evaluation<'_>, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
-    let known = || schemas.iter().filter_map(|number| run.graph().get(*number));
+fn intended_name(graph: &Graph, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
+    let known = || schemas.iter().filter_map(|number| graph.get(*number));
     if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {
         return None;
     }
@@ -243,26 +232,4 @@ fn intended_name(run: &Evaluation<'_>, key: &str, schemas: &[u32], names: &[&str
     }
     let folded = fold::folded(key);
     known().find_map(|schema| schema.folded.get(folded.as_str())).map(ToString::to_string)
-}
-
-fn for_member(run: &mut Evaluation<'_>, schemas: &[u32], key: Value<'_>) -> Vec<u32> {
-    let mut below = Vec::new();
-    for number in schemas {
-        let Some(schema) = run.graph().get(*number) else { continue };
-        if schema.has_members() && run.take_for_key(schema, key) {
-            schema.for_member(key, &mut |next| below.push(next));
-        }
-        below.extend(schema.unevaluated_properties);
-    }
-    below
-}
-
-fn for_item(run: &Evaluation<'_>, schemas: &[u32], index: usize) -> Vec<u32> {
-    let known = schemas.iter().filter_map(|number| run.graph().get(*number));
-    known
-        .flat_map(|schema| {
-            let contains = schema.contains.map(|contains| contains.schema);
-            [schema.for_item(index), contains, schema.unevaluated_items].into_iter().flatten()
-        })
-        .collect()
 }

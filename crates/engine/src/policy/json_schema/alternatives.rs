@@ -1,0 +1,68 @@
+//! A schema that says less about alternatives, for the errors of values that are not valid.
+//!
+//! The `jsonschema` crate collects the errors of all branches of `anyOf` and `oneOf`, and those of the branches inside
+//! them: in a recursive schema, that tree grows with every level of the data. Behind `not` it asks only whether a value is
+//! valid, and remembers the answers. So `anyOf: […]` is written as `not: {not: {$ref: …}}` here.
+//!
+//! Invariant: the schema accepts the same values, as long as nothing depends on which branch was valid
+//! (`unevaluatedProperties`, `unevaluatedItems`).
+#![expect(clippy::disallowed_types, reason = "a schema is given to the validator as a generic JSON tree")]
+
+use serde_json::{Map, Value as Json};
+
+use super::object;
+
+/// Keywords with maps whose keys are names and no keywords.
+const MAPS: [&str; 6] =
+    ["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
+/// Keywords whose values are no schemas, or schemas of which no errors are collected.
+const LEFT_ALONE: [&str; 6] = ["const", "enum", "default", "examples", "not", "if"];
+
+/// References to where alternatives are moved: `$defs`, under this name, a number and the keyword.
+const REFERENCE: &str = "#/$defs/tollgate-alternatives-";
+
+/// The schema with its alternatives moved, if that is possible.
+pub(super) fn moved(schema: &Json) -> Option<Json> {
+    let mut schema = schema.clone();
+    let mut definitions = Map::new();
+    move_from(&mut schema, &mut definitions);
+    let known = schema.as_object_mut()?.entry("$defs").or_insert_with(|| Json::Object(Map::new()));
+    known.as_object_mut()?.extend(definitions);
+    Some(schema)
+}
+
+fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
+    match schema {
+        Json::Array(list) => list.iter_mut().for_each(|schema| move_from(schema, definitions)),
+        Json::Object(schema) => {
+            for (keyword, value) in schema.iter_mut() {
+                match value {
+                    Json::Object(map) if MAPS.contains(&keyword.as_str()) => {
+                        map.values_mut().for_each(|schema| move_from(schema, definitions));
+                    }
+                    _ if LEFT_ALONE.contains(&keyword.as_str()) => {}
+                    value => move_from(value, definitions),
+                }
+            }
+            for keyword in ["anyOf", "oneOf"] {
+                let Some(branches) = schema.remove(keyword) else { continue };
+                let reference = format!("{REFERENCE}{}-{keyword}", definitions.len());
+                let name = reference.trim_start_matches("#/$defs/").to_owned();
+                definitions.insert(name, object(keyword, branches));
+                if let Json::Array(all) = schema.entry("allOf").or_insert_with(|| Json::Array(Vec::new())) {
+                    all.push(object("not", object("not", object("$ref", reference.into()))));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is wrong if a value is not valid under a moved keyword, given what stands behind `not`.
+pub(super) fn requirement(schema: &Json) -> Option<&'static str> {
+    let reference = schema.get("not")?.get("$ref")?.as_str()?;
+    match reference.strip_prefix(REFERENCE)?.rsplit('-').next()? {
+        "anyOf" => Some("is not valid under any of the schemas listed in the 'anyOf' keyword"),
+        _ => Some("is not valid under exactly one of the schemas listed in the 'oneOf' keyword"),
+    }
+}

@@ -1,0 +1,170 @@
+//! What is wrong with a value: the places, in the words of the `jsonschema` crate.
+//!
+//! Alternatives (`anyOf`, `oneOf`, `not`) are one fault where they stand; the faults of their branches are not reported.
+//!
+//! Invariant: the number of faults and the length of their texts do not depend on the data.
+
+use std::collections::HashSet;
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::paths::LocationSegment;
+
+use super::{alternatives, cut};
+use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::Path;
+
+/// More faults than this about one value help nobody.
+const MAX_FAULTS: usize = 16;
+/// Values of this many bytes are shown, and the one that exceeds them.
+const MAX_BYTES: usize = 64 * 1024;
+/// Names that are listed in one fault.
+const MAX_NAMES: usize = 16;
+/// Values longer than this are not repeated in the text of a fault.
+const MAX_SHOWN: usize = 1024;
+
+/// A violation and its path.
+#[derive(Debug)]
+pub(in crate::policy) struct SchemaViolation {
+    /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
+    pub(in crate::policy) value: Option<String>,
+    /// What is wrong.
+    pub(in crate::policy) text: String,
+    /// It is the key that is wrong.
+    pub(in crate::policy) on_key: bool,
+}
+
+/// Where faults go.
+pub(super) struct ViolationSink<'v> {
+    visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
+    said: usize,
+    bytes: usize,
+    /// Paths and texts of errors: the crate repeats what it finds in several branches.
+    known: HashSet<(String, String)>,
+}
+
+impl<'v> ViolationSink<'v> {
+    pub(super) fn new(visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation)) -> ViolationSink<'v> {
+        ViolationSink { visit, said: 0, bytes: 0, known: HashSet::new() }
+    }
+
+    /// Enough was said about this value.
+    pub(super) fn is_full(&self) -> bool {
+        self.said >= MAX_FAULTS || self.bytes >= MAX_BYTES
+    }
+
+    /// How many were reported.
+    pub(super) fn count(&self) -> usize {
+        self.said
+    }
+
+    pub(super) fn report(&mut self, at: &Path<'_>, value: String, text: String, on_key: bool) {
+        if self.is_full() {
+            return;
+        }
+        self.said += 1;
+        self.bytes += value.len();
+        (self.visit)(at, SchemaViolation { value: Some(value), text, on_key });
+    }
+
+    /// Reports that all of a value is at fault, without showing it, however much was reported before.
+    pub(super) fn report_whole(&mut self, at: &Path<'_>, text: &str) {
+        self.said += 1;
+        (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
+    }
+
+    /// Reports an error of the crate about a part of a value.
+    pub(super) fn report_error(&mut self, root: Value<'_>, at: &Path<'_>, error: &ValidationError<'_>) {
+        let path = error.instance_path();
+        let segments: Vec<LocationSegment<'_>> = path.into_iter().collect();
+        walk(root, at, &segments, &mut |value, at| {
+            let text = describe(value, error);
+            if self.known.insert((path.as_str().to_owned(), text.clone())) {
+                self.report(at, value.to_json(), text, false);
+            }
+        });
+    }
+}
+
+/// Follows a path into a value.
+fn walk(
+    value: Value<'_>,
+    at: &Path<'_>,
+    path: &[LocationSegment<'_>],
+    visit: &mut dyn FnMut(Value<'_>, &Path<'_>),
+) {
+    let Some((first, rest)) = path.split_first() else { return visit(value, at) };
+    match (value.kind(), first) {
+        (ValueKind::Array, LocationSegment::Index(index)) => {
+            if let Some(item) = value.items().nth(*index) {
+                walk(item, &at.index(*index), rest, visit);
+            }
+        }
+        // A key that consists of digits looks like an index.
+        (_, first) => {
+            let name = first.to_string();
+            walk(value.get(&name), &at.field(&name), rest, visit);
+        }
+    }
+}
+
+/// The evaluation had not been cut off when the error was found, or the first of those that it follows from.
+pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
+    match error.kind() {
+        _ if !error.instance().is_null() => true,
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+            context.iter().flatten().next().is_some_and(is_trusted)
+        }
+        Kind::UnevaluatedItems { unexpected } => unexpected.first().is_some_and(|item| item != "null"),
+        _ => false,
+    }
+}
+
+/// What is wrong with a value.
+fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
+    let (what, names) = match error.kind() {
+        Kind::AdditionalProperties { unexpected } => ("Additional properties", quoted(unexpected.iter())),
+        Kind::UnevaluatedProperties { unexpected } => ("Unevaluated properties", quoted(unexpected.iter())),
+        // Without `properties`, the crate tells of the first member only.
+        Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
+            ("Additional properties", quoted(value.members().map(|(key, _)| key.text())))
+        }
+        Kind::AdditionalItems { limit } => {
+            ("Additional items", quoted(value.items().skip(*limit).map(shown)))
+        }
+        Kind::UnevaluatedItems { unexpected } => {
+            let unexpected = unexpected.iter().filter_map(|index| index.parse().ok());
+            let items = unexpected.filter_map(|index: u32| value.items().find(|item| item.index() == index));
+            ("Unevaluated items", quoted(items.map(shown)))
+        }
+        Kind::PropertyNames { error } => return describe_value(&error.instance().to_string(), error),
+        _ => return describe_value(&shown(value), error),
+    };
+    let listed = names.get(..MAX_NAMES.min(names.len())).unwrap_or_default().join(", ");
+    let end = match names.len() {
+        1 => "was unexpected",
+        2..=MAX_NAMES => "were unexpected",
+        _ => "and more were unexpected",
+    };
+    format!("{what} are not allowed ({listed} {end})")
+}
+
+/// What is wrong with a value that is shown so.
+fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
+    let moved = match error.kind() {
+        Kind::Not { schema } => alternatives::requirement(schema),
+        _ => None,
+    };
+    moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))
+}
+
+/// Names or values in quotes, and one more than are listed.
+fn quoted(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
+    names.take(MAX_NAMES + 1).map(|name| format!("'{}'", cut(name.as_ref()))).collect()
+}
+
+/// A value in a text; a long one is not repeated there.
+fn shown(value: Value<'_>) -> String {
+    let bytes: usize = value.descendants().take(MAX_SHOWN).map(|part| part.text().len() + 1).sum();
+    if bytes <= MAX_SHOWN && value.size() < MAX_SHOWN { value.to_json() } else { "value".to_owned() }
+}
