@@ -198,12 +198,13 @@ impl CheckedToleration<'_> {
         format!("toleration {} in namespace {namespace:?}", WrittenToleration::of(self.toleration))
     }
 
-    /// The key, or what stands for it.
-    fn subject(&self) -> &str {
-        match self.toleration.key() {
+    /// The short text of a warning.
+    fn not_allowed(&self) -> impl std::fmt::Display {
+        let key = match self.toleration.key() {
             "" => "all keys",
             key => key,
-        }
+        };
+        std::fmt::from_fn(move |f| write!(f, "toleration of {key} is not allowed"))
     }
 }
 
@@ -288,7 +289,21 @@ impl<'s> EntryGroup<'s> {
 
     fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
         let tolerated = taints_of(checked.toleration, checked.profile);
-        for (matched, grant) in self.denials(&tolerated) {
+        self.check_denied(checked, &tolerated, report);
+        if tolerated.key.is_none() {
+            self.check_key(checked, report);
+        }
+        self.check_allowed(checked, &tolerated, report);
+    }
+
+    /// Reports the deny entries that match a toleration, one of each policy.
+    fn check_denied(
+        &self,
+        checked: &CheckedToleration<'_>,
+        tolerated: &ToleratedTaints<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        for (matched, grant) in self.denials(tolerated) {
             let explains = report.explains();
             let detail = || {
                 let (location, policy) = (&grant.terms.location, matched.policy.describe());
@@ -302,36 +317,47 @@ impl<'s> EntryGroup<'s> {
                     "{toleration} is denied: it matches taints denied by {location}{entry} in {policy}{offered}"
                 )
             };
-            let short = format_args!("toleration of {} is not allowed", checked.subject());
+            let reason = grant.terms.reason.as_deref();
             report.report(matched.policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(
                 matched.policy,
-                short,
-                grant.terms.reason.as_deref(),
+                checked.not_allowed(),
+                reason,
             );
         }
-        if let Some(policy) = self.requires_key.filter(|_| tolerated.key.is_none()) {
-            let short = "toleration without a key matches every taint: set `key`";
-            let explains = report.explains();
-            let detail = || {
-                let offered = if explains { self.offer(checked) } else { String::new() };
-                let (toleration, policy) = (checked.describe(), policy.describe());
-                format!(
-                    "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
-                )
-            };
-            report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
-        }
+    }
+
+    /// Reports a toleration without a key, if a policy requires one.
+    fn check_key(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
+        let Some(policy) = self.requires_key else { return };
+        let short = "toleration without a key matches every taint: set `key`";
+        let explains = report.explains();
+        let detail = || {
+            let offered = if explains { self.offer(checked) } else { String::new() };
+            let (toleration, policy) = (checked.describe(), policy.describe());
+            format!(
+                "{toleration} is not allowed: it has no key, so it matches the taints of all keys: set `key`; required by {policy}{offered}"
+            )
+        };
+        report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
+    }
+
+    /// Reports a toleration that the allow entries do not cover, if a policy has an allow list.
+    fn check_allowed(
+        &self,
+        checked: &CheckedToleration<'_>,
+        tolerated: &ToleratedTaints<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
         let Some(restricting) = self.restricting else { return };
-        let missing = self.uncovered(&tolerated);
+        let missing = self.uncovered(tolerated);
         if missing.is_empty() {
             return;
         }
-        let was_covered =
-            |grant: &&Grant<'s>| !covered_by(&grant.1.entry, &tolerated).and(missing).is_empty();
+        let was_covered = |grant: &&Grant<'s>| !covered_by(&grant.1.entry, tolerated).and(missing).is_empty();
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
         let explains = report.explains();
-        let near = if explains { self.nearest(&tolerated) } else { None };
+        let near = if explains { self.nearest(tolerated) } else { None };
         let policy =
             lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;
         let detail = || {
@@ -341,19 +367,19 @@ impl<'s> EntryGroup<'s> {
                 }
                 (Some((_, grant)), _) => self.describe_lapsed(grant, &format!(" in {}", policy.describe())),
                 (None, Some(((_, grant), shortfall))) => {
-                    let lacks = describe_shortfall(shortfall, &tolerated, grant);
+                    let lacks = describe_shortfall(shortfall, tolerated, grant);
                     let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
                     let (entry, policy) = (grant.describe(), policy.describe());
                     format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}")
                 }
                 (None, None) => {
-                    let expired = self.expired_note(&tolerated, missing, policy).unwrap_or_default();
+                    let expired = self.expired_note(tolerated, missing, policy).unwrap_or_default();
                     format!("{} allows no tolerations in this namespace{expired}", policy.describe())
                 }
             };
             format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
         };
-        let short = format_args!("toleration of {} is not allowed", checked.subject());
+        let short = checked.not_allowed();
         report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
     }
 
