@@ -63,7 +63,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use console::Console;
-use outcome::Failure;
+use outcome::{Failure, Tally};
 use shared::OutputArgs;
 use tollgate_formats::sanitize;
 
@@ -96,33 +96,50 @@ struct Arguments {
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
+/// The commands, in the order of the help.
+macro_rules! commands {
+    ($($(#[$when:meta])* $name:ident($arguments:ty);)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($(#[$when])* $name($arguments),)*
+        }
+
+        impl Command {
+            fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+                match self {
+                    $($(#[$when])* Command::$name(command) => command.run(console),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
     #[cfg(feature = "online")]
-    Serve(Box<serve::Arguments>),
-    Validate(validate::Arguments),
-    Mutate(mutate::Arguments),
-    Review(review::Arguments),
+    Serve(Box<serve::Arguments>);
+    Validate(validate::Arguments);
+    Mutate(mutate::Arguments);
+    Review(review::Arguments);
     #[cfg(feature = "online")]
-    Certs(certs::Arguments),
-    Manifests(manifests::Arguments),
-    Test(test::Arguments),
-    Impact(impact::Arguments),
-    Audit(audit::Arguments),
+    Certs(certs::Arguments);
+    Manifests(manifests::Arguments);
+    Test(test::Arguments);
+    Impact(impact::Arguments);
+    Audit(audit::Arguments);
     #[cfg(feature = "online")]
-    Snapshot(snapshot::Arguments),
-    Taint(taint::Taint),
-    Untaint(taint::Untaint),
-    Policy(policy::Arguments),
-    Lsp(lsp::Arguments),
-    Schema(schema::Arguments),
-    Config(config::Arguments),
-    Explain(explain::Arguments),
-    Profiles(profiles::Arguments),
+    Snapshot(snapshot::Arguments);
+    Taint(taint::Taint);
+    Untaint(taint::Untaint);
+    Policy(policy::Arguments);
+    Lsp(lsp::Arguments);
+    Schema(schema::Arguments);
+    Config(config::Arguments);
+    Explain(explain::Arguments);
+    Profiles(profiles::Arguments);
     #[cfg(feature = "online")]
-    Conformance(conformance::Arguments),
-    Completions(completions::Arguments),
-    Version(version::Arguments),
+    Conformance(conformance::Arguments);
+    Completions(completions::Arguments);
+    Version(version::Arguments);
 }
 
 /// Runs the program.
@@ -170,33 +187,7 @@ fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
 fn dispatch(arguments: &Arguments) -> ExitCode {
     Console::configure(arguments.output);
     let mut console = Console::open();
-    let outcome = match &arguments.command {
-        #[cfg(feature = "online")]
-        Command::Serve(command) => command.run(&mut console),
-        #[cfg(feature = "online")]
-        Command::Certs(command) => command.run(&mut console),
-        Command::Manifests(command) => command.run(&mut console),
-        Command::Validate(command) => command.run(&mut console),
-        Command::Mutate(command) => command.run(&mut console),
-        Command::Review(command) => command.run(&mut console),
-        Command::Impact(command) => command.run(&mut console),
-        Command::Audit(command) => command.run(&mut console),
-        #[cfg(feature = "online")]
-        Command::Snapshot(command) => command.run(&mut console),
-        Command::Taint(command) => command.run(&mut console),
-        Command::Untaint(command) => command.run(&mut console),
-        Command::Test(command) => command.run(&mut console),
-        Command::Policy(command) => command.run(&mut console),
-        Command::Lsp(command) => command.run(&mut console),
-        Command::Schema(command) => command.run(&mut console),
-        Command::Config(command) => command.run(&mut console),
-        Command::Explain(command) => command.run(&mut console),
-        Command::Profiles(command) => command.run(&mut console),
-        #[cfg(feature = "online")]
-        Command::Conformance(command) => command.run(&mut console),
-        Command::Completions(command) => command.run(&mut console),
-        Command::Version(command) => command.run(&mut console),
-    };
+    let outcome = arguments.command.run(&mut console);
     let outcome = outcome.and_then(|tally| console.finish().map(|()| tally).map_err(Failure::from));
     match outcome {
         Ok(tally) => tally.exit_code(),

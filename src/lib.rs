@@ -31,9 +31,9 @@
 //! ```
 //!
 //! This package is the program: command line and reports, with the webhook and the client of an API server from
-//! `tollgate-server` and `tollgate-cluster`. The core that it re-exports here starts no thread, opens no file and reads no clock; it is the crate `tollgate-engine` and those below it, and a program that
-//! needs only the core depends on these instead. Without the default feature `online`, there is no webhook and no client of
-//! an API server.
+//! `tollgate-server` and `tollgate-cluster`. The core that it re-exports here starts no thread, opens no file and reads no
+//! clock; it is the crate `tollgate-engine` and those below it, and a program that needs only the core depends on these
+//! instead. Without the default feature `online`, there is no webhook and no client of an API server.
 
 pub mod config;
 pub mod pages;

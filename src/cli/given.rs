@@ -1,7 +1,6 @@
 //! Which flags were given, and where: on the command line or by environment variables. For `tollgate config`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -18,24 +17,11 @@ pub(super) struct GivenFlag {
 }
 
 /// Where a flag was given: `--kubernetes`, `TOLLGATE_KUBERNETES`.
-pub(super) struct FlagSource {
-    name: String,
-    is_variable: bool,
-}
-
-impl FlagSource {
-    pub(super) fn of(name: &str, is_variable: bool) -> FlagSource {
-        FlagSource { name: name.to_owned(), is_variable }
-    }
-}
-
-impl fmt::Display for FlagSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_variable {
-            write!(f, "TOLLGATE_{}", self.name.to_uppercase())
-        } else {
-            write!(f, "--{}", self.name.replace('_', "-"))
-        }
+pub(super) fn flag_source(name: &str, is_variable: bool) -> String {
+    if is_variable {
+        format!("TOLLGATE_{}", name.to_uppercase())
+    } else {
+        format!("--{}", name.replace('_', "-"))
     }
 }
 
@@ -51,7 +37,7 @@ impl FromArgMatches for GivenFlags {
             };
             let values = matches.try_get_raw(id.as_str()).ok()??;
             let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
-            let source = FlagSource::of(id.as_str(), is_variable).to_string();
+            let source = flag_source(id.as_str(), is_variable);
             Some((id.as_str().to_owned(), GivenFlag { value: values.join(","), source }))
         });
         Ok(GivenFlags(given.collect()))

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::super::given::{FlagSource, GivenFlags};
+use super::super::given::{GivenFlags, flag_source};
 use super::super::levels::LevelArgs;
 use super::super::shared::FailOn;
 use super::lookup::FoundConfig;
 use super::settings::Settings;
-use crate::config::{ConfigFile, Override, Strings};
+use crate::config::{ConfigFile, Override, Setting, Strings};
 use tollgate_api::profile;
 
 /// One key.
@@ -47,16 +47,11 @@ pub(super) fn rows(
         key(
             "featureGates",
             "feature_gates",
-            &|file| file.feature_gates.as_ref().map(|gates| (gates.value.clone(), gates.line)),
+            &|file| single(file.feature_gates.as_ref()),
             "all, with a warning for each field that an API server with the default feature gates drops",
         ),
         key("policies", "policy", &|file| joined(file.policies.as_ref()), "none"),
-        key(
-            "namespaces",
-            "namespaces",
-            &|file| file.namespaces.as_ref().map(|path| (path.value.clone(), path.line)),
-            "none",
-        ),
+        key("namespaces", "namespaces", &|file| single(file.namespaces.as_ref()), "none"),
         key("classes", "classes", &|file| joined(file.classes.as_ref()), "none"),
         key(
             "failOn",
@@ -67,12 +62,7 @@ pub(super) fn rows(
             },
             FailOn::Deny.name(),
         ),
-        key(
-            "baseline",
-            "baseline",
-            &|file| file.baseline.as_ref().map(|path| (path.value.clone(), path.line)),
-            "none",
-        ),
+        key("baseline", "baseline", &|file| single(file.baseline.as_ref()), "none"),
         key("exclude", "exclude", &|file| joined(file.exclude.as_ref()), "none"),
     ];
     rows.extend(level_rows(levels, settings, file, &at));
@@ -104,7 +94,7 @@ fn level_rows(
         let is_replaced =
             levels.given.iter().skip(position + 1).any(|later| later.target.name() == given.target.name());
         if !is_replaced {
-            let source = FlagSource::of(given.setting.name(), given.is_from_environment).to_string();
+            let source = flag_source(given.setting.name(), given.is_from_environment);
             rows.push(row(format!("levels.{}", given.target.name()), given.setting.name(), source));
         }
     }
@@ -112,6 +102,10 @@ fn level_rows(
         rows.push(row("levels", "as listed by `tollgate explain`", DEFAULT));
     }
     rows
+}
+
+fn single(string: Option<&Setting<String>>) -> Option<(String, usize)> {
+    string.map(|string| (string.value.clone(), string.line))
 }
 
 fn joined(strings: Option<&Strings>) -> Option<(String, usize)> {

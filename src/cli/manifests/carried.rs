@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::super::config::lexical;
 use super::super::outcome::Failure;
 use super::super::policies;
-use tollgate_engine::policy::{self, PolicyFile, PolicySet};
+use tollgate_engine::policy::{self, PolicyFile};
 use tollgate_formats::gofmt;
 
 /// upstream v1.37 MaxSecretSize, which also limits the values of a ConfigMap.
@@ -106,17 +106,14 @@ impl CarriedFiles {
         let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
         let all = self.files.iter().map(|(path, text)| PolicyFile { name: at(path), text: text.clone() });
         let (found, referenced): (Vec<_>, Vec<_>) = all.partition(|file| is_found(&file.name));
-        let loaded = PolicySet::load(&found, &|path| {
+        let loaded = policies::compile_with(&found, &|path| {
             let wanted = policy::normalized(path);
             let file = referenced.iter().find(|file| file.name == wanted);
             file.map(|file| file.text.clone()).ok_or_else(|| {
                 "a server in the cluster does not have this file; use a path that is relative to the policy".to_owned()
             })
         });
-        loaded.map(drop).map_err(|errors| {
-            let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            Failure::Input(lines.join("\n"))
-        })
+        loaded.map(drop)
     }
 
     fn folder(&self) -> String {
