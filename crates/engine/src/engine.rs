@@ -35,7 +35,7 @@ pub use crate::admission::{Attributes, ClaimsAround, KnownClaims, Labels, Operat
 
 use std::sync::Arc;
 
-use crate::admission::{AdminAccess, Context, DecodedAttributes};
+use crate::admission::{AdminAccess, Context};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
 use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
@@ -331,7 +331,14 @@ impl Engine {
             }
             return Violations::default();
         }
-        self.judge(&decoded, context, findings)
+        self.rules.run(&decoded, context, findings);
+        if context.cluster.is_some()
+            && self.rules.has(TAINT_RULE_IMPACT)
+            && let Some(finding) = cluster::impact(&decoded, context)
+        {
+            findings.push(finding);
+        }
+        self.policies.judge(&decoded, context, &self.rules, self.budget(context.from_review))
     }
 
     /// What cannot be decoded, of the new object and then of the stored one.
@@ -359,23 +366,6 @@ impl Engine {
             self.keep(findings, rules::input::finding(error));
         }
         self.leave_out(findings, left_out);
-    }
-
-    /// Rules, the forecast for a DeviceTaintRule, and policies.
-    fn judge(
-        &self,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        findings: &mut Findings,
-    ) -> Violations {
-        self.rules.run(admission, context, findings);
-        if context.cluster.is_some()
-            && self.rules.has(TAINT_RULE_IMPACT)
-            && let Some(finding) = cluster::impact(admission, context)
-        {
-            findings.push(finding);
-        }
-        self.policies.judge(admission, context, &self.rules, self.budget(context.from_review))
     }
 
     /// The object without the fields that the server drops, if the gates are known and there are such fields; with a
