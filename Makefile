@@ -88,6 +88,10 @@ conformance: ## print the table of agreement with real API servers
 fixes: ## run --fix on every fixture and every case of the corpus (minutes)
 	cargo test --locked --lib fixes_never_make_anything_worse -- --ignored --nocapture
 
+.PHONY: new-rule
+new-rule: ## write the file, page, fixture and table line of a new lint: make new-rule NAME=my-lint
+	@cargo run --locked --quiet --example new_rule -- "$(NAME)"
+
 .PHONY: docs
 docs: ## update the generated parts of docs/ and the recorded output of commands; review the diff
 	SNAPSHOTS=overwrite cargo test --locked --lib reference::

@@ -178,7 +178,7 @@ impl Findings {
 
     /// Some of such a rule were left out.
     pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
-        self.left_out.iter().any(|(rule, _)| such(*rule))
+        self.left_out.iter().any(|(rule, _)| such(rule))
     }
 
     /// Adds one, and returns it if it is kept.

@@ -138,7 +138,7 @@ impl<'r> ViolationReport<'r> {
         at: &Path<'_>,
         fault: SchemaViolation,
     ) {
-        let SchemaViolation { text, value, on_key, .. } = fault;
+        let SchemaViolation { text, value, on_key } = fault;
         let detail = || format!("{text}; see {}", policy.describe());
         let report = self.report(policy, rule, at);
         let reported = match value {

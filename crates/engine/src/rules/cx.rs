@@ -20,7 +20,6 @@ pub(super) const EXPRESSIONS: usize = 1 << 20;
 const EXPRESSION: usize = 100;
 
 /// The context of a check: what holds, and where findings go.
-#[expect(clippy::struct_excessive_bools, reason = "each holds or does not, whatever the others do")]
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
     /// The profile.

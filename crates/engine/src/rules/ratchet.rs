@@ -174,7 +174,7 @@ impl<'a> Statement<'a> {
     /// What a finding says.
     pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
-        Statement { rule: *rule, at: At::Kept(at), kind: *kind, value, detail, policy }
+        Statement { rule, at: At::Kept(at), kind: *kind, value, detail, policy }
     }
 
     /// A number for what is said, whatever the order of lists; and the taint that it is said of.

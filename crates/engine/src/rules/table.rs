@@ -54,7 +54,10 @@ macro_rules! table {
         /// Every rule.
         pub static TABLE: [Rule; Number::Count as usize] = [$($rule.numbered(Number::$name as usize),)*];
 
-        $(pub const $name: RuleId = &TABLE[Number::$name as usize];)*
+        $(
+            #[allow(clippy::indexing_slicing, reason = "the compiler checks the index of a constant")]
+            pub const $name: RuleId = &TABLE[Number::$name as usize];
+        )*
     };
     (@files $files:ident, $($file:ident: $check:ident { $($rule:ident)* })*) => {
         /// Declares the files of an origin, and lists them as `GROUPS`.
