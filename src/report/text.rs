@@ -19,7 +19,7 @@ use super::{
 use tollgate_document::source::InputError;
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::{Level, Origin as RuleOrigin};
-use tollgate_formats::sanitize;
+use tollgate_formats::{gofmt, sanitize};
 
 /// Characters of a value shown.
 const MAX_VALUE_CHARS: usize = 120;
@@ -142,7 +142,7 @@ impl PolicyText {
             return None;
         }
         let title = format!("{}: {short}", finding.field());
-        let detail = cut(&finding.detail, MAX_MESSAGE_CHARS);
+        let detail = gofmt::shorten(&finding.detail, MAX_MESSAGE_CHARS).into_owned();
         let (why, instead) = match detail.rsplit_once("; allowed instead: ") {
             Some((why, instead)) => (why.to_owned(), Some(instead.to_owned())),
             None => (detail, None),
@@ -303,16 +303,9 @@ pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
     if value.chars().count() > MAX_VALUE_CHARS {
         let quote = if value.starts_with('"') { "\"" } else { "" };
-        message = message.replacen(&value, &format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)), 1);
+        message = message.replacen(&value, &format!("{}{quote}", gofmt::shorten(&value, MAX_VALUE_CHARS)), 1);
     }
-    cut(&message, MAX_MESSAGE_CHARS)
-}
-
-fn cut(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-    }
+    gofmt::shorten(&message, MAX_MESSAGE_CHARS).into_owned()
 }
 
 /// `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against 1.37); 2 audit findings, see -o json`
