@@ -17,6 +17,7 @@ mod config;
 #[cfg(feature = "online")]
 mod conformance;
 mod console;
+mod diff;
 #[cfg(test)]
 mod examples;
 mod explain;
