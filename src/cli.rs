@@ -17,6 +17,7 @@ mod config;
 #[cfg(feature = "online")]
 mod conformance;
 mod console;
+mod diff;
 mod explain;
 mod fix;
 mod given;

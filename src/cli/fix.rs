@@ -8,12 +8,9 @@
 //! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
 
 mod coverage;
-mod diff;
 #[cfg(all(test, feature = "online"))]
 mod tests;
 mod verdict;
-
-pub(super) use diff::unified;
 
 use std::collections::HashSet;
 

@@ -3,7 +3,6 @@
 //! Comments, order and layout are kept: defaults are inserted into the text. Only where that is not possible the whole
 //! object is printed again. Objects that do not decode are not changed, with a note; `validate` says why.
 
-mod diff;
 mod patch_line;
 pub(super) mod print;
 mod rewrite;
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::check::TextSource;
 use super::clock;
 use super::console::Console;
+use super::diff::{self, LineCounts};
 use super::namespaces;
 use super::outcome::{Failure, Tally};
 use super::shared::{PolicyArgs, ReleaseArgs};
@@ -166,7 +166,7 @@ impl Mutator<'_> {
         }
         let filled = rewrite::rewrite_file(&text, &all);
         if self.arguments.diff {
-            let diff = diff::unified(&sanitize::line(&name), &text, &filled);
+            let diff = diff::unified(&sanitize::line(&name), &text, &filled, LineCounts::Always);
             return Ok(self.console.write_data(&diff)?);
         }
         self.print(&filled)

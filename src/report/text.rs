@@ -20,7 +20,7 @@ use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::{Level, Origin as RuleOrigin};
-use tollgate_formats::sanitize;
+use tollgate_formats::{gofmt, sanitize};
 
 /// Characters of a value shown.
 const MAX_VALUE_CHARS: usize = 120;
@@ -143,7 +143,7 @@ impl PolicyText {
             return None;
         }
         let title = format!("{}: {short}", finding.field());
-        let detail = cut(&finding.detail, MAX_MESSAGE_CHARS);
+        let detail = gofmt::shorten(&finding.detail, MAX_MESSAGE_CHARS).into_owned();
         let (why, instead) = match detail.rsplit_once("; allowed instead: ") {
             Some((why, instead)) => (why.to_owned(), Some(instead.to_owned())),
             None => (detail, None),
@@ -302,20 +302,13 @@ fn boundary(text: &str, at: usize) -> usize {
 pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
     if value.chars().count() <= MAX_VALUE_CHARS {
-        return cut(&diagnostic.to_string(), MAX_MESSAGE_CHARS);
+        return gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE_CHARS).into_owned();
     }
     let quote = if value.starts_with('"') { "\"" } else { "" };
     let mut shown = diagnostic.clone();
-    shown.finding.value = BadValue::Json(format!("{}{quote}", cut(&value, MAX_VALUE_CHARS)).into());
-    cut(&shown.to_string(), MAX_MESSAGE_CHARS)
-}
-
-/// The text, cut to so many characters.
-pub(crate) fn cut(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-    }
+    shown.finding.value =
+        BadValue::Json(format!("{}{quote}", gofmt::shorten(&value, MAX_VALUE_CHARS)).into());
+    gofmt::shorten(&shown.to_string(), MAX_MESSAGE_CHARS).into_owned()
 }
 
 /// `2 files, 3 documents: 1 invalid, 1 with warnings, 1 skipped (checked against 1.37); 2 audit findings, see -o json`

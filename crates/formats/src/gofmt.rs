@@ -19,6 +19,14 @@ pub fn head(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+/// At most so many characters; an ellipsis stands for the rest.
+pub fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => Cow::Owned([text.get(..end).unwrap_or_default(), "…"].concat()),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// Go's `%q`.
 pub fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);

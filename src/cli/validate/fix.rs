@@ -8,7 +8,8 @@ use crate::report::Summary;
 use tollgate_document::finding::Applicability;
 
 use super::super::check::{TextChecker, TextSource};
-use super::super::fix::{self, FixedText, Fixer};
+use super::super::diff::{self, LineCounts};
+use super::super::fix::{FixedText, Fixer};
 
 /// Flags of `validate` about fixes.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -104,7 +105,7 @@ impl FixMode {
             (None, Input::Stdin) if !self.diff => Outcome { printed: text.to_owned(), ..Outcome::default() },
             (None, _) => Outcome::default(),
             (Some(FixedText { text: new, findings }), _) if self.diff => {
-                let printed = fix::unified(&name, text, &new);
+                let printed = diff::unified(&name, text, &new, LineCounts::AboveOne);
                 Outcome { text: Some(new), printed, findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::Stdin) => {

@@ -3,6 +3,8 @@
 //! `on` is a bool, `0644` is 420, `1_000` is a number, a date is a string. Keys go through the same table and come
 //! back as text: `on:` is the key `true`. Nothing here knows about positions or documents.
 
+use base64::Engine as _;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use granit_parser::{ScalarStyle, Tag};
 
 use tollgate_formats::gofmt;
@@ -229,42 +231,22 @@ pub(super) fn float_key(number: f64) -> String {
     }
 }
 
+/// Go does not mind bits that do not belong to any byte.
+const GO_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
 /// What `!!binary` stands for: Go's standard base64, line breaks ignored; each byte that is no text becomes U+FFFD.
 pub(super) fn base64(text: &str) -> Option<String> {
     let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    let mut out = Vec::with_capacity(symbols.len() / 4 * 3);
-    let mut groups = symbols.chunks(4).peekable();
-    while let Some(group) = groups.next() {
-        let &[a, b, c, d] = group else { return None };
-        let last = groups.peek().is_none();
-        let (a, b) = (sextet(a)?, sextet(b)?);
-        out.push(a << 2 | b >> 4);
-        match (c, d) {
-            (b'=', b'=') if last => {}
-            (c, b'=') if last => out.push(b << 4 | sextet(c)? >> 2),
-            (c, d) => {
-                let (c, d) = (sextet(c)?, sextet(d)?);
-                out.extend([b << 4 | c >> 2, c << 6 | d]);
-            }
-        }
-    }
+    let out = GO_BASE64.decode(symbols).ok()?;
     let mut text = String::with_capacity(out.len());
     for chunk in out.utf8_chunks() {
         text.push_str(chunk.valid());
         text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
     Some(text)
-}
-
-fn sextet(symbol: u8) -> Option<u8> {
-    match symbol {
-        b'A'..=b'Z' => Some(symbol - b'A'),
-        b'a'..=b'z' => Some(symbol - b'a' + 26),
-        b'0'..=b'9' => Some(symbol - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::{Policy, PolicySet};
 use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_formats::gofmt;
 
 /// Values longer than this are cut.
 const MAX_SHOWN: usize = 200;
@@ -93,11 +94,7 @@ fn shorten_value(value: Value<'_>) -> String {
     if !value.exists() {
         return "absent".to_owned();
     }
-    let text = value.to_json();
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    gofmt::shorten(&value.to_json(), MAX_SHOWN).into_owned()
 }
 
 /// Whether the change of a field alone makes the policy stricter or weaker, where that is certain.

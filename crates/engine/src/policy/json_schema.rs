@@ -20,6 +20,7 @@ pub(super) use budget::Budget;
 pub(super) use faults::SchemaViolation;
 pub(super) use keys::{SoughtNames, TYPE_NAMES, values_of};
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use jsonschema::{Draft, PatternOptions, Validator};
@@ -31,6 +32,7 @@ use instance::{Instance, Tape};
 use keys::Run;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
+use tollgate_formats::gofmt;
 
 /// What is said of a value for which no steps are left.
 const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the step limit";
@@ -205,11 +207,8 @@ fn check_with_budget(
 }
 
 /// A name, shortened for a message.
-fn cut(name: &str) -> String {
-    match name.char_indices().nth(128) {
-        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
-        None => name.to_owned(),
-    }
+fn cut(name: &str) -> Cow<'_, str> {
+    gofmt::shorten(name, 128)
 }
 
 /// How many levels of lists and objects a value has, or why it cannot be checked.

@@ -118,48 +118,26 @@ impl Graph {
 
     /// Refuses schemas whose evaluation could explode, and returns how deep subschemas for one value are nested.
     fn check_size(&self) -> Result<u32, String> {
-        /// What is known of a subschema.
-        #[derive(Clone, Copy)]
-        enum Visit {
-            New,
-            Open,
-            Done { applied: u32, nesting: u32 },
-        }
         let mut visits = vec![Visit::New; self.nodes.len()];
         let mut todo: Vec<u32> = (0..).take(self.nodes.len()).collect();
         let mut deepest = 0;
         while let Some(number) = todo.last().copied() {
-            let Some((node, visit)) = self.get(number).zip(visits.get(number as usize).copied()) else {
-                break;
+            let Some(node) = self.get(number) else { break };
+            let next = match visits.get(number as usize) {
+                Some(Visit::New) => {
+                    todo.extend(&node.in_place);
+                    Visit::Open
+                }
+                Some(Visit::Open) => {
+                    let (applied, nesting) = node.size(&visits)?;
+                    deepest = deepest.max(nesting);
+                    Visit::Done { applied, nesting }
+                }
+                _ => {
+                    todo.pop();
+                    continue;
+                }
             };
-            let mut next = Visit::Open;
-            match visit {
-                Visit::New => todo.extend(&node.in_place),
-                Visit::Open | Visit::Done { .. } => _ = todo.pop(),
-            }
-            if let Visit::Done { .. } = visit {
-                continue;
-            }
-            if let Visit::Open = visit {
-                let (mut all_applied, mut deepest_below) = (1u32, 0);
-                for branch in node.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {
-                    let Visit::Done { applied, nesting } = branch else {
-                        return Err(
-                            "a subschema refers to itself for the same value, so checking it would never end"
-                                .to_owned(),
-                        );
-                    };
-                    all_applied = all_applied.saturating_add(*applied);
-                    deepest_below = deepest_below.max(*nesting);
-                }
-                if all_applied > MAX_APPLIED {
-                    return Err(format!(
-                        "allOf, anyOf, oneOf, not, if and $ref apply more than {MAX_APPLIED} subschemas to one value"
-                    ));
-                }
-                next = Visit::Done { applied: all_applied, nesting: deepest_below + 1 };
-                deepest = deepest.max(deepest_below + 1);
-            }
             if let Some(visit) = visits.get_mut(number as usize) {
                 *visit = next;
             }
@@ -168,7 +146,35 @@ impl Graph {
     }
 }
 
+/// What is known of a subschema while sizes are computed.
+#[derive(Clone, Copy)]
+enum Visit {
+    New,
+    Open,
+    Done { applied: u32, nesting: u32 },
+}
+
 impl Subschema {
+    /// How many subschemas it applies to a value, itself included, and how deep they are nested.
+    fn size(&self, visits: &[Visit]) -> Result<(u32, u32), String> {
+        let (mut all_applied, mut deepest) = (1u32, 0);
+        for branch in self.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {
+            let Visit::Done { applied, nesting } = branch else {
+                let problem =
+                    "a subschema refers to itself for the same value, so checking it would never end";
+                return Err(problem.to_owned());
+            };
+            all_applied = all_applied.saturating_add(*applied);
+            deepest = deepest.max(*nesting);
+        }
+        if all_applied > MAX_APPLIED {
+            return Err(format!(
+                "allOf, anyOf, oneOf, not, if and $ref apply more than {MAX_APPLIED} subschemas to one value"
+            ));
+        }
+        Ok((all_applied, deepest + 1))
+    }
+
     /// The subschemas that may apply to a member.
     pub(super) fn for_member(&self, key: Value<'_>, meter: &Meter<'_>) -> Vec<u32> {
         let mut found: Vec<u32> = self.unevaluated_members.into_iter().collect();

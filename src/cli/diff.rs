@@ -1,7 +1,8 @@
 //! A unified diff of two texts, by lines, with three lines of context.
 //!
-//! The comparison is the `similar` crate's: its memory is linear in the texts. Lines end at a line feed only, and the
-//! header of a hunk always has both counts, also where a count is 1 and `diff -u` would leave it out.
+//! The comparison is the `similar` crate's: its memory is linear in the texts. Lines end at a line feed only.
+//!
+//! Invariant: a diff that is applied to the old text gives the new one, line ends included.
 
 use std::fmt::Write as _;
 
@@ -9,8 +10,17 @@ use similar::{DiffOp, TextDiff};
 
 const CONTEXT_LINES: usize = 3;
 
+/// Which counts of lines the header of a hunk has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LineCounts {
+    /// All.
+    Always,
+    /// Those that are not 1, as `diff -u` writes it.
+    AboveOne,
+}
+
 /// The diff, empty if the texts are equal.
-pub(super) fn unified(name: &str, old: &str, new: &str) -> String {
+pub(super) fn unified(name: &str, old: &str, new: &str, counts: LineCounts) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
     let diff = TextDiff::from_slices(&old, &new);
@@ -19,7 +29,7 @@ pub(super) fn unified(name: &str, old: &str, new: &str) -> String {
         if out.is_empty() {
             _ = write!(out, "--- {name}\n+++ {name}\n");
         }
-        write_header(&mut out, hunk.ops());
+        write_header(&mut out, hunk.ops(), counts);
         for change in hunk.iter_changes() {
             _ = write!(out, "{}{}", change.tag(), change.value());
             if !change.value().ends_with('\n') {
@@ -30,18 +40,38 @@ pub(super) fn unified(name: &str, old: &str, new: &str) -> String {
     out
 }
 
-fn write_header(out: &mut String, ops: &[DiffOp]) {
+fn write_header(out: &mut String, ops: &[DiffOp], counts: LineCounts) {
     let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return };
     let (old, new) =
         (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
     // Lines are counted from 1; an empty range names the line before it.
-    let start = |range: &std::ops::Range<usize>| range.start + usize::from(!range.is_empty());
-    _ = writeln!(out, "@@ -{},{} +{},{} @@", start(&old), old.len(), start(&new), new.len());
+    let range =
+        |range: std::ops::Range<usize>| match (range.start + usize::from(!range.is_empty()), range.len()) {
+            (start, 1) if counts == LineCounts::AboveOne => start.to_string(),
+            (start, count) => format!("{start},{count}"),
+        };
+    _ = writeln!(out, "@@ -{} +{} @@", range(old), range(new));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unified;
+    use super::LineCounts;
+
+    fn unified(name: &str, old: &str, new: &str) -> String {
+        super::unified(name, old, new, LineCounts::Always)
+    }
+
+    #[test]
+    fn a_count_of_one_is_left_out_as_in_diff() {
+        let unified = |old: &str, new: &str| super::unified("x", old, new, LineCounts::AboveOne);
+        let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n";
+        let new = "a\nB\nc\nd\ne\nf\ng\nh\ni\nj\nl";
+        let expected = "--- x\n+++ x\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n d\n e\n@@ -8,5 +8,4 @@\n h\n i\n j\n-k\n-l\n+l\n\\ No newline at end of file\n";
+        assert_eq!(unified(old, new), expected);
+        assert_eq!(unified(old, old), "");
+        assert_eq!(unified("a\n", "a\nb\n"), "--- x\n+++ x\n@@ -1 +1,2 @@\n a\n+b\n");
+        assert_eq!(unified("a\r\nb\n", "b\n"), "--- x\n+++ x\n@@ -1,2 +1 @@\n-a\r\n b\n");
+    }
 
     #[test]
     fn added_lines_are_shown_with_their_context() {
