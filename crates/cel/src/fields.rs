@@ -44,7 +44,7 @@ struct Walker<'t, S> {
     faults: Vec<Fault>,
 }
 
-impl<'t, S: Schema> Walker<'t, S> {
+impl<S: Schema> Walker<'_, S> {
     /// Visits a node and all below it, and returns what its value can be.
     fn visit(&mut self, id: NodeId) -> Option<S> {
         let tree = self.tree;
