@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, MAX_FILE};
 use tollgate_document::source;
@@ -74,10 +75,12 @@ pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
 
 /// Compiles these texts; `read` reads the files that the policies refer to.
 pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
-    PolicySet::load(texts, read).map_err(|errors| {
+    let set = PolicySet::load(texts, read).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Input(lines.join("\n"))
-    })
+    })?;
+    set.warnings().iter().for_each(|warning| Console::open().warning(&warning.to_string()));
+    Ok(set)
 }
 
 /// Reads the policy files of these paths; the first error fails.

@@ -480,14 +480,21 @@ fn expressions_are_refused_with_their_place() {
     let table = [
         ("size(object.spec", "syntax"),
         ("object.x ==", "syntax"),
-        ("objekt.x == 1", "unknown variable objekt"),
-        ("foo(object)", "unknown function foo"),
-        ("__tick(1)", "unknown function __tick"),
-        ("url('https://a').getHost() == 'a'", "unknown function getHost"),
-        ("duration('soon') == duration('1h')", "\"soon\" is not a duration"),
+        ("objekt.x == 1", "undeclared reference to 'objekt' (in container '')"),
+        ("foo(object)", "undeclared reference to 'foo'"),
+        ("__tick(1)", "undeclared reference to '__tick'"),
+        ("url('https://a').getHost() == 'a'", "undeclared reference to 'url'"),
+        ("duration('soon') == duration('1h')", "invalid duration argument"),
         ("object.name.matches('(')", "is not a valid regular expression"),
         ("object.name.matches('(a' + '|b')", "is not a valid regular expression"),
-        ("Foo{a: 1} == null", "unknown type Foo"),
+        (
+            "authorizer.group('').resource('pods').check('get').allowed()",
+            "undeclared reference to 'authorizer'",
+        ),
+        ("size(1) == 1", "found no matching overload for 'size' applied to '(int)'"),
+        ("'a' + 1 == 'a'", "found no matching overload for '_+_' applied to '(string, int)'"),
+        ("1", "must evaluate to bool"),
+        ("Foo{a: 1} == null", "undeclared reference to 'Foo'"),
     ];
     for (expression, reason) in table {
         let text = policy("p", &format!("\n  validations:\n  - expression: {expression:?}"));

@@ -1,6 +1,6 @@
 //! The type checker: gives every node a type and every call its overloads, or reports why not.
 //!
-//! A port of cel-go's rules (`checker/checker.go`), for one variable, `device`. What it cannot know
+//! A port of cel-go's rules (`checker/checker.go`). What it cannot know
 //! it calls `dyn`, which agrees with everything.
 //!
 //! Invariant: a node is checked once, so work is linear in the tree, apart from the types themselves.
@@ -10,7 +10,7 @@ mod message;
 use super::functions;
 use super::issue::Issues;
 use super::names;
-use super::outcome::CelEnv;
+use super::outcome::{CelEnv, Scope};
 use super::overload::{Overload, Style};
 use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
@@ -243,8 +243,14 @@ impl<'t> Checker<'t, '_> {
             *slot = matching;
         }
         result.unwrap_or_else(|| {
-            let message = if is_declared { self.no_overload(name, style, found) } else { undeclared(name) };
-            self.report(id, message);
+            // Of what has an error already, policies have no second one: `authorizer.group('').resource('pods')`.
+            let is_known = self.env.scope == Scope::Request && found.first() == Some(&Type::Error);
+            if is_declared {
+                let message = self.no_overload(name, style, found);
+                self.report(id, message);
+            } else if !is_known {
+                self.report(id, undeclared(name));
+            }
             Type::Error
         })
     }

@@ -10,7 +10,7 @@ mod value;
 
 use super::check::Checked;
 use super::names;
-use super::outcome::CelEnv;
+use super::outcome::{CelEnv, Scope};
 use super::regex;
 use super::tree::{ExprKind, Literal, NodeId, Tree};
 use super::types::Type;
@@ -112,7 +112,9 @@ impl Planner<'_> {
             ("@in", [_, Some(Value::List { is_empty: true })]) if overloads.len() == 1 => {
                 Ok(Some(Value::Bool(false)))
             }
-            ("matches" | "find" | "findAll", [_, Some(Value::String(pattern)), ..]) => {
+            ("matches" | "find" | "findAll", [_, Some(Value::String(pattern)), ..])
+                if self.env.scope == Scope::Device =>
+            {
                 regex::parse(pattern).map(|_size| None).map_err(|error| error.to_string())
             }
             (conversion, [argument]) => match argument.take() {

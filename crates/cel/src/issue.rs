@@ -22,6 +22,15 @@ enum Position {
     Offset(usize),
 }
 
+/// Something wrong with an expression.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Byte of the expression.
+    pub at: usize,
+    /// What, in the words of the server.
+    pub message: String,
+}
+
 #[derive(Debug)]
 struct Issue {
     at: Position,
@@ -63,6 +72,16 @@ impl<'t> Issues<'t> {
         } else {
             self.truncated += 1;
         }
+    }
+
+    /// All issues in source order, each with the byte that it is about.
+    pub(super) fn faults(mut self) -> Vec<Fault> {
+        self.list.sort_by_key(|issue| issue.at);
+        let fault = |issue: Issue| {
+            let at = if let Position::Offset(at) = issue.at { at.min(self.source.len()) } else { 0 };
+            Fault { at, message: issue.message }
+        };
+        self.list.into_iter().map(fault).collect()
     }
 
     /// All issues in source order, as the server words them; it may end anywhere past `max_detail` bytes.

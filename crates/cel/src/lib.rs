@@ -1,8 +1,9 @@
-//! Says whether an API server would accept a CEL expression that selects devices or derives an
-//! attribute: does it parse, does it type-check, has it the right type, is its worst case cheap.
+//! Says whether an API server would accept a CEL expression that selects devices, derives an attribute or belongs to a
+//! policy: does it parse, does it type-check, has it the right type, is its worst case cheap.
 //!
-//! It never evaluates anything and knows nothing of objects, paths or findings. What differs
-//! between releases is data in [`CelEnv`].
+//! It never evaluates anything and knows nothing of objects, paths or findings. The variables, and what differs between
+//! releases, are data in [`CelEnv`]. [`check`] is for the expressions that API servers store; [`Expression::compile`] for
+//! those that are evaluated here.
 //!
 //! Invariant: the answer is the server's, to the word and to the unit of cost. What is over our own limits comes back
 //! unchecked, and nothing crashes: the text is scanned before anything recursive reads it.
@@ -10,6 +11,7 @@
 mod check;
 mod cost;
 mod draft;
+mod fields;
 mod fold;
 mod functions;
 mod issue;
@@ -31,15 +33,22 @@ mod unify;
 #[cfg(test)]
 mod tests;
 
+pub use fields::{Schema, Selected};
+pub use functions::functions;
+pub use issue::Fault;
 pub use macros::weight;
-pub use outcome::{CelEnv, Outcome, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
+pub use outcome::{CelEnv, Outcome, POLICY, Scope, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
 
+use check::Checked;
 use issue::Issues;
 use scan::Shape;
+use tree::Tree;
 
 /// The worst-case cost above which the server refuses an expression.
 /// upstream v1.34 `CELSelectorExpressionMaxCost`
 const MAX_COST: u64 = 1_000_000;
+
+const TYPES_TOO_LARGE: &str = "the types are too large to compare";
 
 /// Deep but legal expressions, and those with syntax errors, are read on a stack of their own. Its
 /// pages are touched only as deep as the expression goes.
@@ -102,20 +111,11 @@ fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, max_detail
 }
 
 fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
-    let tree = match syntax::parse(expression, env) {
-        Ok(tree) => tree,
+    let (tree, checked) = match check_types(expression, env) {
+        Ok(Some(typed)) => typed,
+        Ok(None) => return Outcome::Unchecked(TYPES_TOO_LARGE),
         Err(issues) => return Outcome::CompileError(issues.detail(max_detail)),
     };
-    let mut issues = Issues::new(expression);
-    let Some(checked) = check::check(&tree, env, &mut issues) else {
-        return Outcome::Unchecked("the types are too large to compare");
-    };
-    if issues.is_empty() {
-        literals::validate(&tree, &checked, env, &mut issues);
-    }
-    if !issues.is_empty() {
-        return Outcome::CompileError(issues.detail(max_detail));
-    }
     if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), target, env) {
         return Outcome::WrongType(detail);
     }
@@ -124,4 +124,41 @@ fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) 
     }
     let cost = cost::estimate(&tree, &checked, env);
     if cost > MAX_COST { Outcome::TooComplex { cost } } else { Outcome::Accepted { cost } }
+}
+
+/// The tree with its types and valid literals; `None` if the types are too large.
+fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>, Issues<'_>> {
+    let tree = syntax::parse(expression, env)?;
+    let mut issues = Issues::new(expression);
+    let Some(checked) = check::check(&tree, env, &mut issues) else { return Ok(None) };
+    if issues.is_empty() {
+        literals::validate(&tree, &checked, env, &mut issues);
+    }
+    if issues.is_empty() { Ok(Some((tree, checked))) } else { Err(issues) }
+}
+
+/// An expression whose types are right.
+pub struct Expression {
+    tree: Tree,
+}
+
+impl Expression {
+    /// Compiles an expression, or says everything that is wrong with it.
+    pub fn compile(text: &str, target: Target, env: &CelEnv) -> Result<Expression, Vec<Fault>> {
+        let whole = |message: String| vec![Fault { at: 0, message }];
+        if let Some(reason) = too_deep(text) {
+            return Err(whole(reason.to_owned()));
+        }
+        let typed = check_types(text, *env).map_err(Issues::faults)?;
+        let (tree, checked) = typed.ok_or_else(|| whole(TYPES_TOO_LARGE.to_owned()))?;
+        let result = checked.type_of(tree.root());
+        let failure =
+            outcome::wrong_type(result, target, *env).or_else(|| fold::failure(&tree, &checked, *env));
+        failure.map_or(Ok(Expression { tree }), |message| Err(whole(message)))
+    }
+
+    /// Selections of fields that do not exist; `variable` returns the schema of a variable, if there is one.
+    pub fn undefined_fields<S: Schema>(&self, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
+        fields::undefined(&self.tree, variable)
+    }
 }

@@ -7,7 +7,7 @@
 use super::check::Checked;
 use super::fold;
 use super::issue::Issues;
-use super::outcome::CelEnv;
+use super::outcome::{CelEnv, Scope};
 use super::regex;
 use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
 use super::types::Type;
@@ -25,6 +25,8 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
                     issues.report(at, message);
                 }
             }
+            // Policies may mix types: what is made of such a list can still be evaluated.
+            ExprKind::List { .. } | ExprKind::Map { .. } if env.scope == Scope::Request => {}
             ExprKind::List { elements } if !is_exempt(id) => one_type(tree, checked, elements, issues),
             ExprKind::Map { entries } if !is_exempt(id) => one_type_each(tree, checked, entries, issues),
             _ => {}
@@ -47,7 +49,8 @@ fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Op
     let ExprKind::Literal(literal) = tree.kind(first) else { return None };
     let is_bad = match (function, literal) {
         ("duration" | "timestamp", _) => fold::conversion_fails(function, literal, env),
-        ("matches", Literal::String(pattern)) => !regex::is_valid(pattern),
+        // Policies have an engine of their own, with other limits. It checks their patterns.
+        ("matches", Literal::String(pattern)) if env.scope == Scope::Device => !regex::is_valid(pattern),
         _ => false,
     };
     is_bad.then(|| (tree.at(first), format!("invalid {function} argument")))

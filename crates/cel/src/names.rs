@@ -1,9 +1,9 @@
 //! What identifiers denote, and which messages have which fields.
 //!
-//! One variable, `device`; the rest are names of types, as in `type(x) == string`. Loop variables are
+//! Variables are those of the environment; the rest are names of types, as in `type(x) == string`. Loop variables are
 //! the checker's.
 
-use super::outcome::CelEnv;
+use super::outcome::{CelEnv, Scope};
 use super::types::{self, Type};
 
 /// An enum's only value.
@@ -32,7 +32,10 @@ pub(super) enum Field {
 pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
     let name = name.strip_prefix('.').unwrap_or(name);
     match name {
-        "device" => Some(Type::Named(types::DEVICE)),
+        _ if env.scope.variables().contains(&name) => Some(match env.scope {
+            Scope::Device => Type::Named(types::DEVICE),
+            Scope::Request => Type::Dyn,
+        }),
         NULL_VALUE => Some(Type::Int),
         _ => type_named(name, env).map(|of| Type::Meta(of.into())),
     }
@@ -153,7 +156,7 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
         "google.protobuf.BytesValue" => wrapper(Type::Bytes),
         "google.protobuf.Empty" => Type::Named("google.protobuf.Empty"),
         "google.protobuf.Struct.FieldsEntry" => Type::Named("google.protobuf.Struct.FieldsEntry"),
-        types::DEVICE => Type::Named(types::DEVICE),
+        types::DEVICE if env.scope == Scope::Device => Type::Named(types::DEVICE),
         types::IP => Type::Named(types::IP),
         types::CIDR => Type::Named(types::CIDR),
         _ => return None,

@@ -7,10 +7,33 @@
 
 use super::types::Type;
 
-/// What differs between releases. Each constant is a difference from the one before.
+/// Which variables an expression has. They decide which functions there are, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// `device`, with every function of the release.
+    Device,
+    /// `object`, `oldObject`, `request` and `namespaceObject`, whose types are not known, with the functions that can be
+    /// evaluated.
+    Request,
+}
+
+impl Scope {
+    /// The names of the variables.
+    pub fn variables(self) -> &'static [&'static str] {
+        match self {
+            Scope::Device => &["device"],
+            Scope::Request => &["object", "oldObject", "request", "namespaceObject"],
+        }
+    }
+}
+
+/// What an expression can use. What differs between releases is in flags; each constant is a difference from the one
+/// before.
 #[allow(clippy::struct_excessive_bools, reason = "each is one library or option a release has or lacks")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CelEnv {
+    /// The variables.
+    pub scope: Scope,
     /// Attribute values are `dyn` and may be lists; before that they are `any`.
     pub list_attributes: bool,
     /// `sort`, `slice`, `distinct`, `lists.range`, …
@@ -37,6 +60,7 @@ pub struct CelEnv {
 
 /// Kubernetes 1.33.
 pub const V1_33: CelEnv = CelEnv {
+    scope: Scope::Device,
     list_attributes: false,
     ext_lists: false,
     includes: false,
@@ -66,6 +90,10 @@ pub const V1_37: CelEnv = CelEnv {
     ..V1_36
 };
 
+/// The expressions of policies: those of the newest release, without the libraries that are not evaluated.
+pub const POLICY: CelEnv =
+    CelEnv { scope: Scope::Request, ext_lists: false, includes: false, semver_normalize: false, ..V1_37 };
+
 /// What the expression is for; decides which result types are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
@@ -73,6 +101,10 @@ pub enum Target {
     Selector,
     /// A derived attribute: a scalar an attribute can hold, or a list of them.
     DerivedAttribute,
+    /// A condition or a validation of a policy: bool, or a value whose type is not known before it runs.
+    Condition,
+    /// The message of a validation: a string, or a value whose type is not known before it runs.
+    Message,
 }
 
 /// The server's answer, as far as it can be known without one.
@@ -110,7 +142,16 @@ pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<S
                 result.declared()
             )
         }),
+        Target::Condition => is_known_other(result, &Type::Bool).then(|| "must evaluate to bool".to_owned()),
+        Target::Message => {
+            is_known_other(result, &Type::String).then(|| "must evaluate to string".to_owned())
+        }
     }
+}
+
+/// The type is known, and it is not the wanted one. A server refuses unknown types as well; they may turn out right.
+fn is_known_other(result: &Type, wanted: &Type) -> bool {
+    !result.is_dyn_or_error() && result != wanted
 }
 
 /// The unknown type is the type of an attribute value: `dyn(1)` is wrong where attribute values are `any`.

@@ -4,7 +4,7 @@
 //! Declarations are constants, so parameter types are written as a small static language and turned
 //! into checker types, with fresh parameters, at each use.
 
-use super::outcome::CelEnv;
+use super::outcome::{CelEnv, Scope};
 use super::types::Type;
 use super::unify::Unifier;
 
@@ -44,6 +44,10 @@ pub(super) enum Since {
     Includes,
     SemverNormalize,
     DurationOfInt,
+    /// Not evaluated, so only device selectors have it.
+    Selectors,
+    /// Evaluated, though no server has it.
+    Policies,
 }
 
 impl Since {
@@ -54,6 +58,8 @@ impl Since {
             Since::Includes => env.includes,
             Since::SemverNormalize => env.semver_normalize,
             Since::DurationOfInt => env.duration_of_int,
+            Since::Selectors => env.scope == Scope::Device,
+            Since::Policies => env.scope == Scope::Request,
         }
     }
 }

@@ -12,6 +12,7 @@ mod changes;
 mod compare;
 mod conditions;
 mod entries;
+mod expression_fields;
 mod fields;
 mod glob;
 mod index;
@@ -66,6 +67,7 @@ pub struct PolicySet {
     policies: Vec<Policy>,
     index: NamespaceIndex,
     digest: Box<str>,
+    warnings: Vec<PolicyError>,
 }
 
 /// One policy.
@@ -124,6 +126,11 @@ impl PolicySet {
     /// True if some policy needs the labels of namespaces.
     pub fn needs_labels(&self) -> bool {
         self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
+    }
+
+    /// What is probably a mistake in the files, though the policies can be used.
+    pub fn warnings(&self) -> &[PolicyError] {
+        &self.warnings
     }
 
     /// A hash of everything the set was compiled from: equal digests give equal results.

@@ -101,6 +101,9 @@ impl Loader {
             faults.extend(errors.iter().map(ToString::to_string));
             PolicySet::default()
         });
+        for warning in set.warnings() {
+            tracing::warn!(%warning, "a policy contains a probable mistake");
+        }
         if faults.is_empty() && set.is_empty() && !self.policies.is_empty() {
             let paths: Vec<String> = self.policies.iter().map(|path| path.display().to_string()).collect();
             faults.push(format!("{}: contains no policies", paths.join(", ")));

@@ -42,6 +42,7 @@ const STRINGS: &[Overload] = &[
     member("join", &[List(&Str), Str], Str),
     member("format", &[Str, List(&Dyn)], Str),
     global("strings.quote", &[Str], Str),
+    member("reverse", &[Str], Str).since(Since::Policies),
 ];
 
 const SETS: &[Overload] = &[

@@ -1,9 +1,9 @@
 //! Expressions of policies: compiled when a set is loaded, evaluated within a budget.
 //!
-//! The `cel` crate parses and evaluates; it has no limits of its own. Here the text is scanned before it is parsed,
-//! the tree is rewritten so that every loop and every operand is charged ([`rewrite`]), and the steps are counted ([`meter`]).
-//! JSON is read as it is used ([`tree`]). There is no type checker: type errors occur during evaluation and deny the
-//! request unless the policy has `failurePolicy: Ignore`.
+//! `tollgate_cel` checks an expression in the environment of policies. The `cel` crate evaluates it; that crate has no
+//! limits of its own, so the tree is rewritten before it is evaluated: every loop and every operand is charged
+//! ([`rewrite`]), and the steps are counted ([`meter`]). JSON is read as it is used ([`tree`]). Type errors that occur
+//! during evaluation deny the request unless the policy has `failurePolicy: Ignore`.
 //!
 //! Invariant: no expression and no object can stall or end the process.
 
@@ -21,6 +21,7 @@ use ::cel::common::types::{CelBool, CelString};
 use ::cel::common::value::Val;
 use ::cel::{Context, Env, IdedExpr, Value as CelValue};
 
+use tollgate_cel::{Expression, Fault, Target};
 use tollgate_document::doc::Value;
 
 /// A compiled expression.
@@ -33,14 +34,6 @@ pub(super) struct Program {
     pub(super) needs_namespace: bool,
     /// The names of fields, and the texts, that it contains.
     pub(super) names: BTreeSet<String>,
-}
-
-/// Why an expression does not compile.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct CompileError {
-    /// Byte of the expression.
-    pub(super) at: usize,
-    pub(super) message: String,
 }
 
 /// The variables of expressions.
@@ -60,32 +53,24 @@ const FLAT_DEPTH: u32 = 16;
 /// The stack for more. Its pages are touched only as deep as the expression goes.
 const DEEP_STACK: usize = 32 << 20;
 
-/// The names of the variables.
-const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
-
 impl Program {
-    /// Compiles an expression.
-    pub(super) fn compile(text: &str) -> Result<Program, CompileError> {
-        if let Some(reason) = tollgate_cel::too_deep(text) {
-            return Err(CompileError { at: 0, message: reason.to_owned() });
-        }
-        let parsed = env().parser().parse(text).map_err(|errors| {
-            let first = errors.errors.into_iter().next();
-            first.map_or(CompileError { at: 0, message: "cannot be parsed".to_owned() }, |error| {
-                CompileError { at: offset(text, error.pos), message: error.msg }
-            })
-        })?;
+    /// Compiles an expression, or says everything that is wrong with it.
+    pub(super) fn compile(text: &str, target: Target) -> Result<(Program, Expression), Vec<Fault>> {
+        let expression = Expression::compile(text, target, &tollgate_cel::POLICY)?;
+        let whole = |message: String| vec![Fault { at: 0, message }];
+        let parsed = env().parser().parse(text).map_err(|errors| whole(errors.to_string()))?;
         let mut rewriter = rewrite::Rewriter::default();
         let tree = rewriter.rewrite(parsed);
         if let Some(message) = rewriter.refused {
-            return Err(CompileError { at: 0, message });
+            return Err(whole(message));
         }
-        Ok(Program {
+        let program = Program {
             tree,
             is_deep: rewriter.deepest > FLAT_DEPTH,
             needs_namespace: rewriter.needs_namespace,
             names: rewriter.names,
-        })
+        };
+        Ok((program, expression))
     }
 
     /// The boolean result, or why there is none.
@@ -147,8 +132,8 @@ impl<'d> Variables<'d> {
         self.context.get_or_init(|| {
             let mut context = Context::with_env(Arc::clone(env()));
             let values = [self.object, self.old_object, self.request, self.namespace];
-            for (name, value) in VARIABLES.into_iter().zip(values) {
-                context.add_variable_as_val(name, tree::JsonVal::of(value).boxed());
+            for (name, value) in tollgate_cel::POLICY.scope.variables().iter().zip(values) {
+                context.add_variable_as_val(*name, tree::JsonVal::of(value).boxed());
             }
             context
         })
@@ -158,14 +143,6 @@ impl<'d> Variables<'d> {
 fn env() -> &'static Arc<Env> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     ENV.get_or_init(|| Arc::new(functions::env()))
-}
-
-/// The byte of a line and a column, both from 1; columns count characters.
-fn offset(text: &str, (line, column): (isize, isize)) -> usize {
-    let (line, column) = (usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1));
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let rest = text.get(start..).unwrap_or_default();
-    start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@ use std::fmt::Write as _;
 use super::cel::{Program, Variables};
 use super::json_schema::SoughtNames;
 use super::schema::PolicyFaults;
-use super::{Policy, ViolationReport};
+use super::{Policy, ViolationReport, expression_fields};
 use crate::admission::{Context, DecodedAttributes, Labels};
 use crate::rules::table::{POLICY_LOOKUP, POLICY_VALIDATION};
 use crate::site::{self, Site, walk};
+use tollgate_api::profile::ApiKind;
+use tollgate_cel::{Fault, Target};
 use tollgate_document::doc::{self, Doc, Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
@@ -43,8 +45,25 @@ struct Validation {
 }
 
 impl Expressions {
-    /// Reads them from `spec`.
-    pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Expressions {
+    /// Reads them from `spec`; `kinds` are those of the objects that the policy applies to.
+    pub(super) fn read(
+        spec: Value<'_>,
+        at: &Path<'_>,
+        kinds: &[ApiKind],
+        faults: &mut PolicyFaults,
+    ) -> Expressions {
+        let mut compile = |expression: Value<'_>, at: &Path<'_>, target| {
+            // A missing expression was already reported as a missing field.
+            let text = Some(expression.str()).filter(|text| !text.is_empty())?;
+            let compiled = Program::compile(text, target);
+            if let Ok((_, checked)) = &compiled {
+                for fault in checked.undefined_fields(&|name| expression_fields::of_variable(name, kinds)) {
+                    faults.warn_in_text(at, text, fault.at, fault.message);
+                }
+            }
+            let report = |fault: Fault| faults.report_in_text(at, text, fault.at, fault.message);
+            compiled.map(|(program, _)| program).map_err(|all| all.into_iter().for_each(report)).ok()
+        };
         let mut read = Expressions {
             ignores_failures: spec.get("failurePolicy").str() == "Ignore",
             ..Expressions::default()
@@ -56,7 +75,9 @@ impl Expressions {
                 "" => format!("matchConditions[{index}]").into(),
                 name => name.into(),
             };
-            if let Some(program) = compile(item.get("expression"), &item_at.field("expression"), faults) {
+            if let Some(program) =
+                compile(item.get("expression"), &item_at.field("expression"), Target::Condition)
+            {
                 read.conditions.push(Condition { name, program });
             }
         }
@@ -64,11 +85,11 @@ impl Expressions {
         for (index, item) in spec.get("validations").items().enumerate() {
             let item_at = list_at.index(index);
             let (expression, message) = (item.get("expression"), item.get("message"));
-            let program = compile(expression, &item_at.field("expression"), faults);
+            let program = compile(expression, &item_at.field("expression"), Target::Condition);
             let message_expression = item.get("messageExpression");
             let message_program = message_expression
                 .exists()
-                .then(|| compile(message_expression, &item_at.field("messageExpression"), faults))
+                .then(|| compile(message_expression, &item_at.field("messageExpression"), Target::Message))
                 .flatten();
             if let Some(program) = program {
                 read.validations.push(Validation {
@@ -98,20 +119,6 @@ impl Expressions {
     /// True if there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.validations.is_empty()
-    }
-}
-
-/// A missing expression was already reported as a missing field.
-fn compile(expression: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Program> {
-    if expression.str().is_empty() {
-        return None;
-    }
-    match Program::compile(expression.str()) {
-        Ok(program) => Some(program),
-        Err(error) => {
-            faults.report_at_offset(at, error.at, error.message);
-            None
-        }
     }
 }
 
@@ -319,6 +326,7 @@ pub fn evaluate(
     old: Value<'_>,
     request: Value<'_>,
 ) -> Result<bool, String> {
-    let program = Program::compile(expression).map_err(|error| error.message)?;
+    let (program, _) = Program::compile(expression, Target::Condition)
+        .map_err(|faults| faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>().join("; "))?;
     program.evaluate_bool(&Variables::new(object, old, request, Value::absent()))
 }

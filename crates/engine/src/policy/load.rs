@@ -61,7 +61,7 @@ impl PolicySet {
     ///
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
     pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
-        let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
+        let mut loader = Loader::default();
         let named = RefCell::new(BTreeSet::new());
         let digest = RefCell::new(Sha256::new());
         let read_files = RefCell::new(Vec::new());
@@ -77,7 +77,8 @@ impl PolicySet {
             loader.file(file, &schemas);
         }
         let named = named.into_inner();
-        let Loader { policies, mut errors, non_policies } = loader;
+        let Loader { policies, mut errors, mut warnings, non_policies } = loader;
+        warnings.sort();
         errors.extend(non_policies.into_iter().filter(|error| !named.contains(&normalized(&error.file))));
         if !errors.is_empty() {
             errors.sort();
@@ -89,14 +90,14 @@ impl PolicySet {
             digest.update(file.text.as_bytes());
         }
         let digest = format!("{:x}", digest.finalize());
-        Ok(PolicySet { index: NamespaceIndex::of(&policies), policies, digest: digest.into() })
+        Ok(PolicySet { index: NamespaceIndex::of(&policies), policies, digest: digest.into(), warnings })
     }
 }
 
 /// The errors of the policies in a file, with the index of the document. Documents that do not parse or are not policies
 /// are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
-    let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
+    let mut loader = Loader::default();
     let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
     let schemas = SchemaSource {
         file: &file.name,
@@ -121,9 +122,11 @@ pub fn is_test(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
+#[derive(Default)]
 struct Loader {
     policies: Vec<Policy>,
     errors: Vec<PolicyError>,
+    warnings: Vec<PolicyError>,
     /// Errors for documents that are not policies; dropped if a policy names the file as a schema.
     non_policies: Vec<PolicyError>,
 }
@@ -153,8 +156,10 @@ impl Loader {
         let root = document.doc.root();
         let error = |fault: &PolicyFault| {
             let location = document.locate(lines, &fault.at, fault.on_key);
-            let (line, column) = match fault.offset {
-                Some(offset) => expression_position(&file.text, lines, location.bytes, offset),
+            let (line, column) = match &fault.in_text {
+                Some((expression, offset)) => {
+                    expression_position(&file.text, lines, location.bytes, expression, *offset)
+                }
                 None => (location.line, location.column),
             };
             let field = fault.at.print(tollgate_document::field::PathStyle::User);
@@ -185,9 +190,11 @@ impl Loader {
             let policy = read(kind, root, source, schemas, &mut faults);
             self.policies.push(policy);
         } else {
-            Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), &mut faults);
+            Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), kind.resources(), &mut faults);
         }
-        self.errors.extend(faults.0.iter().map(error));
+        let (warnings, errors): (Vec<_>, Vec<_>) = faults.0.iter().partition(|fault| fault.is_warning);
+        self.errors.extend(errors.into_iter().map(error));
+        self.warnings.extend(warnings.into_iter().map(error));
     }
 
     fn same_name(&self, kind: PolicyKind, name: &str) -> Option<&str> {
@@ -246,10 +253,10 @@ fn read(
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
         faults.report(&at.field("onUnavailable"), message);
     }
+    let scope = Scope::read(spec.get("match"), kind.resources());
     Policy {
         name: root.get("metadata").get("name").str().into(),
         source,
-        scope: Scope::read(spec.get("match"), kind.resources()),
         exempt: Exemptions::read(spec.get("exempt")),
         action: match spec.get("action").str() {
             "Warn" => Level::Warn,
@@ -259,7 +266,8 @@ fn read(
         fails_closed,
         contact: text_of(spec.get("contact")),
         docs: text_of(spec.get("docs")),
-        expressions: Expressions::read(spec, &at, faults),
+        expressions: Expressions::read(spec, &at, scope.kinds(), faults),
+        scope,
         spec: kind.read(spec, &at, schemas, faults),
         json: root.to_json().into(),
         schema_files: schemas.read_files.take(),
@@ -305,18 +313,33 @@ fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults)
     }
 }
 
-/// Line and column of a byte of an expression. Exact if the file contains the expression verbatim, otherwise its start.
+/// Line and column of a byte of an expression. The file may wrap and indent the expression, but has the same visible
+/// characters in the same order, unless some are escaped: then it is the start of the expression.
 fn expression_position(
     text: &str,
     lines: &Lines<'_>,
     bytes: std::ops::Range<usize>,
+    expression: &str,
     offset: usize,
 ) -> (usize, usize) {
-    let quoted = text.get(bytes.start..).is_some_and(|rest| rest.starts_with(['"', '\'']));
-    let block = text.get(bytes.start..).is_some_and(|rest| rest.starts_with(['|', '>']));
-    let start = bytes.start + usize::from(quoted);
-    let exact = !block && text.get(bytes.clone()).is_some_and(|it| !it.contains(['\n', '\\']));
-    lines.position(if exact { (start + offset).min(bytes.end) } else { bytes.start })
+    let written = text.get(bytes.clone()).unwrap_or_default();
+    let header = match written.chars().next() {
+        Some('|' | '>') => written.find('\n').unwrap_or_default(),
+        Some('"' | '\'') => 1,
+        _ => 0,
+    };
+    let is_visible = |letter: &(usize, char)| !letter.1.is_whitespace();
+    let letters = |text: &'_ str| text.char_indices().filter(is_visible).collect::<Vec<_>>();
+    let shown = letters(written.get(header..).unwrap_or_default());
+    let meant = letters(expression);
+    let before = meant.iter().take_while(|(at, _)| *at < offset).count();
+    let same = shown.iter().zip(&meant).take(before + 1).all(|(shown, meant)| shown.1 == meant.1);
+    let at = match shown.get(before) {
+        _ if !same => 0,
+        Some((at, _)) => header + at,
+        None => header + shown.last().map_or(0, |(at, letter)| at + letter.len_utf8()),
+    };
+    lines.position(bytes.start + at)
 }
 
 /// Where schemas come from.

@@ -54,6 +54,11 @@ enum LabelOperator {
 }
 
 impl Scope {
+    /// The kinds of objects that it includes.
+    pub(super) fn kinds(&self) -> &[ApiKind] {
+        &self.kinds
+    }
+
     /// Reads `spec.match`; `default_kinds` are the kinds that this kind of policy applies to.
     pub(super) fn read(value: Value<'_>, default_kinds: &[ApiKind]) -> Scope {
         let given = value.get("resources");

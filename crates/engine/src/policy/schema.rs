@@ -105,8 +105,10 @@ pub(super) struct PolicyFault {
     pub(super) at: FieldPath,
     /// It is in the field's key, not its value.
     pub(super) on_key: bool,
-    /// Bytes into a string value at which it is, for expressions.
-    pub(super) offset: Option<usize>,
+    /// The string value, and the byte of it at which it is, for expressions.
+    pub(super) in_text: Option<(Box<str>, usize)>,
+    /// The policy can be used all the same.
+    pub(super) is_warning: bool,
     /// What.
     pub(super) message: String,
 }
@@ -118,21 +120,31 @@ pub(super) struct PolicyFaults(pub(super) Vec<PolicyFault>);
 impl PolicyFaults {
     /// Something is wrong with the value there.
     pub(super) fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
-        self.0.push(PolicyFault { at: at.owned(), on_key: false, offset: None, message: message.into() });
+        self.push(at, message.into(), |_| {});
     }
 
     /// Something is wrong with the text there, from a byte on.
-    pub(super) fn report_at_offset(&mut self, at: &Path<'_>, offset: usize, message: impl Into<String>) {
-        self.0.push(PolicyFault {
-            at: at.owned(),
-            on_key: false,
-            offset: Some(offset),
-            message: message.into(),
+    pub(super) fn report_in_text(&mut self, at: &Path<'_>, text: &str, offset: usize, message: String) {
+        self.push(at, message, |fault| fault.in_text = Some((text.into(), offset)));
+    }
+
+    /// Something about the text there, from a byte on, is probably a mistake.
+    pub(super) fn warn_in_text(&mut self, at: &Path<'_>, text: &str, offset: usize, message: String) {
+        self.push(at, message, |fault| {
+            fault.in_text = Some((text.into(), offset));
+            fault.is_warning = true;
         });
     }
 
     fn report_on_key(&mut self, at: &Path<'_>, message: String) {
-        self.0.push(PolicyFault { at: at.owned(), on_key: true, offset: None, message });
+        self.push(at, message, |fault| fault.on_key = true);
+    }
+
+    fn push(&mut self, at: &Path<'_>, message: String, set: impl FnOnce(&mut PolicyFault)) {
+        let mut fault =
+            PolicyFault { at: at.owned(), on_key: false, in_text: None, is_warning: false, message };
+        set(&mut fault);
+        self.0.push(fault);
     }
 
     /// Checks a value against a type.

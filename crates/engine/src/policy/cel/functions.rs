@@ -55,42 +55,6 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
     }),
 ];
 
-/// Functions an expression may call by name.
-pub(super) const NAMES: &[&str] = &[
-    "size",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "matches",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "bool",
-    "dyn",
-    "type",
-    "of",
-    "none",
-    "ofNonZeroValue",
-    "hasValue",
-    "value",
-    "or",
-    "orValue",
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "join",
-    "lowerAscii",
-    "upperAscii",
-    "trim",
-    "replace",
-    "split",
-    "substring",
-    "reverse",
-    "format",
-];
-
 type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// The environment.

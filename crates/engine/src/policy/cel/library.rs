@@ -30,10 +30,6 @@ pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 /// The cost of creating or comparing one value.
 const VALUE_COST: u64 = 4;
 
-/// Functions by the name they are called by.
-pub(super) const NAMES: &[&[&str]] =
-    &[lists::NAMES, network::NAMES, patterns::NAMES, quantity::NAMES, semver::NAMES, time::NAMES];
-
 /// Functions whose name begins with that of their library.
 pub(super) const QUALIFIED_FUNCTIONS: &[&str] =
     &["sets.contains", "sets.equivalent", "sets.intersects", "ip.isCanonical", "strings.quote"];
@@ -46,8 +42,6 @@ pub(super) const CHECKED_LITERALS: &[(&str, Check)] = &[
     ("matches", patterns::check),
     ("find", patterns::check),
     ("findAll", patterns::check),
-    ("timestamp", |text| time::Moment::read(text).map(drop)),
-    ("duration", |text| time::Span::read(text).map(drop)),
     ("quantity", |text| quantity::CelQuantity::read(text).map(drop)),
     ("semver", |text| semver::CelSemver::read(text).map(drop)),
     ("ip", |text| network::CelIp::read(text).map(drop)),

@@ -5,35 +5,18 @@
 //! `filter` charge inside, because the interpreter appends in place only while their condition is a constant. An iteration
 //! costs the number of nodes of its body, without nested loops, which charge for themselves.
 //!
-//! Unknown variables and functions are refused here: the interpreter would only fail when it reaches them.
+//! Names and types are right: `tollgate_cel` has checked them. What is refused here are literals that no function can
+//! read, such as a pattern or a quantity.
 
 use std::collections::BTreeSet;
 
 use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
-use super::VARIABLES;
-use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, NAMES, OPERATORS, SHARE};
+use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, OPERATORS, SHARE};
 use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
 use super::library::strings::REPLACED;
-use super::library::{self, CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
-use tollgate_api::conform::suggest;
-
-/// Names of types.
-const TYPES: &[&str] = &[
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "bool",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "dyn",
-    "optional",
-];
+use super::library::{CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
 
 /// Steps for an element of a list beyond those of its nodes: it is kept.
 const ELEMENT_COST: i64 = 3;
@@ -80,7 +63,7 @@ impl Rewriter {
                 share(id, Expr::Comprehension(Box::new(comprehension)))
             }
             Expr::Ident(name) => {
-                self.check_name(&name);
+                self.needs_namespace |= name == "namespaceObject";
                 Expr::Ident(name)
             }
             Expr::List(list) => {
@@ -103,7 +86,7 @@ impl Rewriter {
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
-                self.refuse(format!("unknown type {}", made.type_name));
+                self.refuse(format!("messages such as {} are not supported", made.type_name));
                 Expr::Struct(made)
             }
             Expr::Literal(literal) => {
@@ -139,25 +122,10 @@ impl Rewriter {
         }
     }
 
-    fn check_name(&mut self, name: &str) {
-        self.needs_namespace |= name == "namespaceObject";
-        let known = VARIABLES.contains(&name)
-            || TYPES.contains(&name)
-            || self.scope.iter().any(|variable| variable == name);
-        if !known {
-            self.refuse(format!("unknown variable {name}; {}", suggest::one_of(&VARIABLES)));
-        }
-    }
-
     fn call(&mut self, mut call: CallExpr) -> Expr {
         let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
         self.qualify(&mut call);
-        let name = call.func_name.as_str();
-        let is_known = NAMES.contains(&name) || library::NAMES.iter().any(|names| names.contains(&name));
-        if is_named && !is_known && !QUALIFIED_FUNCTIONS.contains(&name) {
-            self.refuse(format!("unknown function {name}"));
-        }
         let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
         call.args = arguments

@@ -11,8 +11,6 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use super::super::functions::{deep_equals, value_size};
 use super::{CelResult, boolean, charge_steps, function_error, integer};
 
-pub(super) const NAMES: &[&str] = &["isSorted", "sum", "min", "max"];
-
 pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     let none = Vec::new;
     env.add_member_overload("isSorted", "list.isSorted", LIST_TYPE, none(), is_sorted)?;

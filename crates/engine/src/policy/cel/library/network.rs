@@ -10,23 +10,6 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use super::{CelResult, argument, boolean, cel_type, charge_value, function_error, integer, string, text};
 
-pub(super) const NAMES: &[&str] = &[
-    "ip",
-    "isIP",
-    "family",
-    "isUnspecified",
-    "isLoopback",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isGlobalUnicast",
-    "cidr",
-    "isCIDR",
-    "containsIP",
-    "containsCIDR",
-    "masked",
-    "prefixLength",
-];
-
 /// An address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CelIp(IpAddr);

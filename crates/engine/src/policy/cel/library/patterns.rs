@@ -16,8 +16,6 @@ use regex::{Regex, RegexBuilder};
 use super::super::tree::List;
 use super::{CelResult, argument, boolean, charge_steps, function_error, string, text};
 
-pub(super) const NAMES: &[&str] = &["find", "findAll"];
-
 /// Cached literal patterns per thread; bounded, because reloaded policies leave theirs behind.
 const MAX_FIXED_PATTERNS: usize = 1024;
 /// Cached computed patterns per thread.

@@ -9,20 +9,6 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use super::{CelResult, argument, boolean, cel_type, charge_value, function_error, integer, text};
 use tollgate_formats::quantity::Quantity;
 
-pub(super) const NAMES: &[&str] = &[
-    "quantity",
-    "isQuantity",
-    "sign",
-    "isInteger",
-    "asInteger",
-    "asApproximateFloat",
-    "isGreaterThan",
-    "isLessThan",
-    "compareTo",
-    "add",
-    "sub",
-];
-
 /// Bytes of a quantity, so that comparing two costs next to nothing.
 const MAX_LENGTH: usize = 256;
 
@@ -66,6 +52,9 @@ pub(super) fn add(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |arguments| {
         charge_value()?;
         Ok(boolean(CelQuantity::read(text(&arguments, 0)?).is_ok()))
+    })?;
+    env.add_overload("sign", "quantity_sign", vec![AMOUNT], |arguments| {
+        Ok(integer(i64::from(quantity_argument(&arguments, 0)?.sign())))
     })?;
     env.add_member_overload("sign", "quantity.sign", AMOUNT, Vec::new(), |arguments| {
         Ok(integer(i64::from(quantity_argument(&arguments, 0)?.sign())))

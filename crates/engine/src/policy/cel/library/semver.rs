@@ -11,8 +11,6 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use super::{argument, boolean, cel_type, charge_value, function_error, integer, text};
 use tollgate_formats::names::is_semver;
 
-pub(super) const NAMES: &[&str] = &["semver", "isSemver", "major", "minor", "patch"];
-
 /// Bytes of a version, so that comparing two costs next to nothing.
 const MAX_LENGTH: usize = 256;
 

@@ -1,14 +1,15 @@
 //! What the functions of the library answer. The expected answers are those of Kubernetes' own library; where it
 //! refuses, so do we, at load if the text is written out.
 
-use super::super::{Program, Variables};
+use super::super::Variables;
+use super::super::tests::compiled;
 use tollgate_document::doc::{self, Value};
 
 const OBJECT: &str = r#"{"numbers":[3,1,2],"sorted":["a","b"],"none":[],"name":"gpu-17.rack-4","at":"2026-03-04T05:06:07.25Z",
 "memory":"40Gi","seconds":90,"address":"10.1.2.3","bad":"?(","version":"1.4.0-rc.1","mixed":[1,"a"]}"#;
 
 fn holds(expression: &str) -> Result<bool, String> {
-    let program = Program::compile(expression).map_err(|refused| format!("refused: {}", refused.message))?;
+    let program = compiled(expression).map_err(|refused| format!("refused: {refused}"))?;
     let document = doc::parse(OBJECT).unwrap();
     let absent = Value::absent();
     program.evaluate_bool(&Variables::new(document.root(), absent, absent, absent))
@@ -28,7 +29,6 @@ fn the_library_answers() {
         "sets.contains(object.numbers, [1, 3]) && sets.contains([1], []) && !sets.contains([1], [2])",
         "sets.equivalent(object.numbers, [1, 2, 3, 3]) && !sets.equivalent([1], [1, 2]) && sets.equivalent([], [])",
         "sets.intersects(object.sorted, ['b', 'c']) && !sets.intersects([1], []) && sets.intersects([1], [1u, 1.0])",
-        "[['a']].all(sets, sets.contains(['a'][0]) || sets[0] == 'a')",
         // Patterns.
         "object.name.find('[0-9]+') == '17' && object.name.find('x+') == ''",
         "object.name.findAll('[0-9]+') == ['17', '4'] && object.name.findAll('[0-9]+', 1) == ['17']",
@@ -39,7 +39,7 @@ fn the_library_answers() {
         "quantity('50k').add(quantity('20k')) == quantity('70k') && quantity('50k').sub(20000) == quantity('30k')",
         "quantity('1').sub(quantity('3')).sign() == -1 && quantity('0').sign() == 0 && quantity('5').add(-5).sign() == 0",
         "quantity('1.5').asApproximateFloat() == 1.5 && isQuantity('1.3Gi') && !isQuantity('1.3GiB') && !isQuantity(' 1')",
-        "quantity('1').isLessThan(quantity('2')) && quantity('200M').compareTo(quantity('0.2G')) == 0",
+        "sign(quantity('-1')) == -1 && quantity('1').isLessThan(quantity('2')) && quantity('200M').compareTo(quantity('0.2G')) == 0",
         // Times.
         "timestamp(object.at) < timestamp('2027-01-01T00:00:00Z') && timestamp(object.at) == timestamp(object.at)",
         "timestamp(object.at).getFullYear() == 2026 && timestamp(object.at).getMonth() == 2 && timestamp(object.at).getDate() == 4",
@@ -84,18 +84,18 @@ fn the_library_answers() {
 fn what_it_refuses_is_told() {
     let table = [
         ("object.name.find('(') == ''", "refused: \"(\" is not a valid regular expression"),
-        ("timestamp('2026-13-01T00:00:00Z') == timestamp(0)", "refused: parsing time"),
-        ("duration('1 hour') == duration('1h')", "refused: \"1 hour\" is not a duration"),
-        ("duration('') == duration('1h')", "refused: \"\" is not a duration"),
-        ("duration('1') == duration('1h')", "refused: \"1\" is not a duration"),
-        ("duration('3000000h') == duration('1h')", "refused: \"3000000h\" is longer than 292 years"),
+        ("timestamp('2026-13-01T00:00:00Z') == timestamp(0)", "refused: invalid timestamp argument"),
+        ("duration('1 hour') == duration('1h')", "refused: invalid duration argument"),
+        ("duration('') == duration('1h')", "refused: invalid duration argument"),
+        ("duration('1') == duration('1h')", "refused: invalid duration argument"),
+        ("duration('3000000h') == duration('1h')", "refused: invalid duration argument"),
         ("quantity('4 GB').sign() == 1", "refused: \"4 GB\" is not a quantity"),
         ("ip('1.2.3').family() == 4", "refused: \"1.2.3\" is not an IP address"),
         ("cidr('1.2.3.4').prefixLength() == 4", "refused: \"1.2.3.4\" is not a network"),
         ("semver('v1').major() == 1", "refused: \"v1\" is not a semantic version"),
-        ("sets.union([1], [2]) == [1, 2]", "refused: unknown function sets.union"),
-        ("sets == 1", "refused: unknown variable sets"),
-        ("url('https://a').getHost() == 'a'", "refused: unknown function"),
+        ("sets.union([1], [2]) == [1, 2]", "refused: undeclared reference to 'sets' (in container '')"),
+        ("sets == 1", "refused: undeclared reference to 'sets' (in container '')"),
+        ("url('https://a').getHost() == 'a'", "refused: undeclared reference to 'url' (in container '')"),
         ("object.name.find(object.bad) == ''", "is not a valid regular expression"),
         ("quantity(object.name).sign() == 1", "is not a quantity"),
         ("object.none.min() == 1", "called on an empty list"),
@@ -104,7 +104,10 @@ fn what_it_refuses_is_told() {
         ("object.numbers.sum('a') == 1", "no matching overload"),
         ("timestamp(object.at).getHours('Europe/Berlin') == 7", "is not supported; use UTC or an offset"),
         ("timestamp('9999-12-31T23:59:59Z') + duration('1s') == timestamp(0)", "out of range"),
-        ("timestamp(0) + 1 == timestamp(1)", "no matching overload"),
+        (
+            "timestamp(0) + 1 == timestamp(1)",
+            "refused: found no matching overload for '_+_' applied to '(timestamp, int)'",
+        ),
         ("timestamp(0) < duration('1s')", "no matching overload"),
         ("quantity('1.5').asInteger() == 1", "cannot convert value to integer"),
         ("quantity('1e30').asInteger() == 1", "cannot convert value to integer"),

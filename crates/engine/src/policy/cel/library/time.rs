@@ -13,21 +13,6 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use super::{CelResult, argument, cel_type, charge_value, function_error, integer, string, text};
 use tollgate_formats::gotime::{self, Timestamp};
 
-pub(super) const NAMES: &[&str] = &[
-    "timestamp",
-    "duration",
-    "getFullYear",
-    "getMonth",
-    "getDate",
-    "getDayOfMonth",
-    "getDayOfWeek",
-    "getDayOfYear",
-    "getHours",
-    "getMinutes",
-    "getSeconds",
-    "getMilliseconds",
-];
-
 /// Bytes of a time: the reason why a text is none quotes it several times.
 const MAX_LENGTH: usize = 256;
 const NANOS: i128 = 1_000_000_000;

@@ -1,9 +1,9 @@
 //! What every operator and function charges, held against what it reads: with ten times as much to read, ten times the
 //! steps, and no bytes that were not charged for. Counted, not timed.
 
-use super::super::functions::{NAMES, OPERATORS};
-use super::super::library::{self, QUALIFIED_FUNCTIONS};
-use super::super::{Program, Variables, meter};
+use super::super::functions::OPERATORS;
+use super::super::{Variables, meter};
+use super::compiled;
 use tollgate_document::doc::{self, Value};
 
 /// How the work of one more call grows with the lists, maps and texts of the object.
@@ -65,8 +65,8 @@ const TABLE: &[(Work, &str)] = &[
     (Linear, "[object.s + 'x'].all(big, [big, big].size() == 2)"),
     (Linear, "[object.s + 'x'].all(big, {'a': big}.size() == 1)"),
     (Linear, "[[object.s + 'x']].all(list, list.all(big, true))"),
-    (Linear, "[[object.s + 'x']].all(list, has(list[?0].x) || true)"),
-    (Linear, "[{'a': object.s + 'x'}].all(map, has(map.?a.x) || true)"),
+    (Linear, "[[object.s + 'x', object]].all(list, has(list[?0].x) || true)"),
+    (Linear, "[{'a': object.s + 'x', 'b': object}].all(map, has(map.?a.x) || true)"),
     (Linear, "[{object.s + 'x': 1}].all(map, map.all(key, true))"),
     (Linear, "[optional.of(object.s + 'x')].all(big, [big].size() == 1)"),
     (Linear, "[optional.of(object.s + 'x')].all(big, big.optMap(v, v).hasValue())"),
@@ -194,8 +194,8 @@ struct Cost {
 /// The cost of so many calls with an object of that size.
 fn cost(expression: &str, n: usize, calls: usize) -> Cost {
     let numbers: Vec<String> = (1..=calls).map(|number| number.to_string()).collect();
-    let program = Program::compile(&format!("[{}].all(i, {expression})", numbers.join(",")))
-        .unwrap_or_else(|refused| panic!("{expression}: {}", refused.message));
+    let program = compiled(&format!("[{}].all(i, {expression})", numbers.join(",")))
+        .unwrap_or_else(|refused| panic!("{expression}: {refused}"));
     let (new, old) = (document(n, false), document(n, true));
     let (new, old) = (doc::parse(&new).unwrap(), doc::parse(&old).unwrap());
     let evaluate = || {
@@ -247,8 +247,9 @@ fn the_table_has_every_function() {
             expression.starts_with(&format!("{name}(")) || called.iter().any(|call| expression.contains(call))
         })
     };
-    let qualified = QUALIFIED_FUNCTIONS.iter().map(|name| name.rsplit('.').next().unwrap_or(name));
-    for name in library::NAMES.iter().copied().flatten().chain(NAMES).copied().chain(qualified) {
+    let is_named = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    for name in tollgate_cel::functions(tollgate_cel::POLICY).filter(is_named) {
+        let name = name.rsplit('.').next().unwrap_or(name);
         assert!(has(name), "{name} has no row");
     }
     for (operator, _, _) in OPERATORS {
@@ -266,7 +267,7 @@ fn doubling_is_charged() {
             [".map(x, [x, x])", ".map(x, {'a': x, 'b': x})", ".map(x, [[x, x], [x, x]])", ".map(x, x + x)"]
         {
             let expression = format!("{start}{}.size() == 1", step.repeat(40));
-            let Ok(program) = Program::compile(&expression) else { continue };
+            let Ok(program) = compiled(&expression) else { continue };
             let document = doc::parse(&object).unwrap();
             let absent = Value::absent();
             let variables = Variables::new(document.root(), absent, absent, absent);

@@ -1,0 +1,120 @@
+//! The fields that an expression selects, looked up in schemas.
+//!
+//! Variables of policies have no types, so the checker lets every field pass. Here the fields are followed from the
+//! variables through selections, indexes and loops, as far as a schema describes them. Who calls this knows the schemas.
+//!
+//! Invariant: a field is reported only if the schema of the value that it is selected from is known.
+
+use super::issue::Fault;
+use super::tree::{ExprKind, Literal, NodeId, Tree};
+
+/// What a value can be.
+pub trait Schema: Clone {
+    /// The value of a field or key.
+    fn field(&self, name: &str) -> Selected<Self>;
+    /// The items of a list, if it is one.
+    fn items(&self) -> Option<Self>;
+}
+
+/// What a schema says of a field.
+#[derive(Clone, Debug)]
+pub enum Selected<S> {
+    /// It exists, and this is what it can be.
+    Known(S),
+    /// It may exist.
+    Unknown,
+    /// No such field exists.
+    Undefined,
+}
+
+/// Every selection of a field that does not exist. `variable` returns the schema of a variable, if there is one.
+pub(super) fn undefined<S: Schema>(tree: &Tree, variable: &dyn Fn(&str) -> Option<S>) -> Vec<Fault> {
+    let mut walker = Walker { tree, variable, locals: Vec::new(), faults: Vec::new() };
+    walker.visit(tree.root());
+    walker.faults.sort_by_key(|fault| fault.at);
+    walker.faults.dedup();
+    walker.faults
+}
+
+struct Walker<'t, S> {
+    tree: &'t Tree,
+    variable: &'t dyn Fn(&str) -> Option<S>,
+    /// Loop variables, innermost last.
+    locals: Vec<(&'t str, Option<S>)>,
+    faults: Vec<Fault>,
+}
+
+impl<S: Schema> Walker<'_, S> {
+    /// Visits a node and all below it, and returns what its value can be.
+    fn visit(&mut self, id: NodeId) -> Option<S> {
+        let tree = self.tree;
+        match tree.kind(id) {
+            ExprKind::Ident(name) => {
+                let local = self.locals.iter().rev().find(|(local, _)| local == name);
+                local.map_or_else(|| (self.variable)(name), |(_, schema)| schema.clone())
+            }
+            ExprKind::Select { operand, field, .. } => {
+                let operand = self.visit(*operand)?;
+                self.select(id, &operand, field)
+            }
+            ExprKind::Call { function, target, args } => self.visit_call(id, function, *target, args),
+            ExprKind::Loop(body) => {
+                let range = self.visit(body.range);
+                let first = self.visit(body.init);
+                let depth = self.locals.len();
+                self.locals.push((&body.accumulator, first.filter(|_| body.is_bind)));
+                let items = range.as_ref().and_then(S::items);
+                match &body.second_variable {
+                    Some(second) => self.locals.extend([(body.variable.as_str(), None), (second, items)]),
+                    None => self.locals.push((&body.variable, items)),
+                }
+                self.visit(body.condition);
+                self.visit(body.step);
+                self.locals.truncate(depth + 1);
+                let result = self.visit(body.result);
+                self.locals.truncate(depth);
+                result
+            }
+            _ => {
+                tree.children(id).into_iter().for_each(|child| drop(self.visit(child)));
+                None
+            }
+        }
+    }
+
+    fn visit_call(
+        &mut self,
+        id: NodeId,
+        function: &str,
+        target: Option<NodeId>,
+        args: &[NodeId],
+    ) -> Option<S> {
+        let tree = self.tree;
+        let target = target.and_then(|target| self.visit(target));
+        let args_found: Vec<Option<S>> = args.iter().map(|arg| self.visit(*arg)).collect();
+        match (function, args) {
+            ("_?._" | "_[_]" | "_[?_]", [_, index]) => {
+                let operand = args_found.into_iter().next()??;
+                match tree.kind(*index) {
+                    ExprKind::Literal(Literal::String(field)) => self.select(id, &operand, field),
+                    _ => operand.items(),
+                }
+            }
+            // Of optional values.
+            ("value" | "orValue" | "or", _) => target,
+            _ => None,
+        }
+    }
+
+    fn select(&mut self, id: NodeId, operand: &S, field: &str) -> Option<S> {
+        match operand.field(field) {
+            Selected::Known(schema) => Some(schema),
+            Selected::Unknown => None,
+            Selected::Undefined => {
+                let message = format!("undefined field '{field}'");
+                self.faults.push(Fault { at: self.tree.at(id), message });
+                None
+            }
+        }
+    }
+}
