@@ -17,7 +17,7 @@ pub(crate) use junit::escape as junit_escape;
 pub use piece::Piece;
 pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
-pub(crate) use text::{cut, message, plural};
+pub(crate) use text::{message, plural};
 
 use tollgate_document::finding::Applicability;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};

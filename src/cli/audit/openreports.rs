@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::report::{DocumentResult, DocumentStatus, cut};
+use crate::report::{DocumentResult, DocumentStatus};
 use tollgate_engine::rules::Level;
+use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize;
 
@@ -137,7 +138,7 @@ impl OpenReports {
             result: "error",
             scored: false,
             resources: Vec::new(),
-            message: cut(message, MAX_MESSAGE),
+            message: gofmt::shorten(message, MAX_MESSAGE).into_owned(),
             properties: BTreeMap::new(),
         };
         self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
@@ -185,7 +186,7 @@ impl OpenReports {
                     name: entry.name.to_owned(),
                     uid: uid.to_owned(),
                 }],
-                message: cut(&diagnostic.to_string(), MAX_MESSAGE),
+                message: gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE).into_owned(),
                 properties: BTreeMap::from([
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),
