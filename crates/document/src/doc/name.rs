@@ -10,7 +10,7 @@
     reason = "while compiling, or below a power of two that is the table's length"
 )]
 
-/// The name of a field, with its number if it is in the table [`NAMES`].
+/// The name of a field, with its number if it is in the table of known names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     /// As it is written.
@@ -23,7 +23,7 @@ impl Name {
     /// One more than the largest number that a name can have.
     pub const NUMBERS: usize = 256;
 
-    /// The name with that text; its number is 0 if the text is not in [`NAMES`].
+    /// The name with that text; its number is 0 if it is not in the table of known names.
     pub const fn of(text: &'static str) -> Name {
         let number = match letters(text.as_bytes()) {
             Some(letters) => recognise(letters),

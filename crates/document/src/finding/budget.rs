@@ -45,7 +45,7 @@ impl Default for FindingBudget {
 }
 
 impl FindingBudget {
-    /// A budget that shortens no text, and keeps [`MAX_FINDINGS`] findings.
+    /// A budget that shortens no text, and keeps 10,000 findings.
     pub fn exact() -> FindingBudget {
         FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
