@@ -89,7 +89,7 @@ impl Quick {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Schema, walked};
+    use super::super::{Schema, conform_by_walk};
     use super::is_clean;
     use crate::fields;
     use crate::profile::{ApiKind, Profile, Version};

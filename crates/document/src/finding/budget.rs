@@ -37,8 +37,7 @@ pub struct FindingBudget {
 }
 
 impl Default for FindingBudget {
-    /// The budget for one object outside of the webhook: [`MAX_FINDINGS`] findings, with [`TEXTS`] bytes of text
-    /// together.
+    /// The budget for one object outside of the webhook: 10,000 findings, with a megabyte of text together.
     fn default() -> FindingBudget {
         FindingBudget { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
     }

@@ -278,7 +278,7 @@ fn sextet(symbol: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ScalarValue, base64, float_key, is_timestamp, json_float, resolve_plain};
+    use super::{ScalarValue, decode_base64, float_key, is_timestamp, json_float, resolve_plain};
 
     #[test]
     fn plain_scalars_mean_what_go_says() {
