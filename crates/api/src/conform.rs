@@ -134,6 +134,7 @@ impl ErrorList {
         keeps_another
     }
 
+    /// Keeps an error; [`Self::keeps_another`] must have allowed it.
     fn push(&mut self, error: DecodeError) {
         self.bytes += error.at.bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
         self.list.push(error);
@@ -381,6 +382,7 @@ struct SeenKeys<'d> {
 const SEARCHED_MEMBERS: usize = 40;
 
 impl<'d> SeenKeys<'d> {
+    /// No key of `object` seen yet.
     #[inline(never)]
     fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();

@@ -53,6 +53,7 @@ pub enum DraftPart {
     Field(&'static str),
 }
 
+/// A step on the way to a struct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// The member with this name, which has a number because every device of a slice is asked for it.

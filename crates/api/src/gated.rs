@@ -36,6 +36,7 @@ struct Row {
 
 const ALWAYS: Availability = Availability::ALWAYS;
 
+/// A row of all releases, whose use only the dropped fields themselves show.
 const fn row(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> Row {
     Row { part, gates, drops, also_used: &[], releases: ALWAYS }
 }

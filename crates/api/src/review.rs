@@ -384,6 +384,7 @@ impl Response {
         self.allowed && is_bare && self.audit_annotations.is_empty() && self.uid.bytes().all(is_plain)
     }
 
+    /// The whole review as JSON, written by serde.
     fn encode_whole(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]

@@ -141,7 +141,8 @@ pub struct Rows {
 impl Rows {
     /// Makes the tables for those fields.
     ///
-    /// # Panics If there are more than 64: for tables that are made while compiling.
+    /// # Panics
+    /// If there are more than 64: for tables that are made while compiling.
     #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
     pub const fn of(fields: &[Field]) -> Rows {
         assert!(fields.len() <= 64, "decoding marks the rows it has visited in 64 bits");

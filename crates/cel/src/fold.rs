@@ -53,6 +53,7 @@ impl Planner<'_> {
         Ok(planned)
     }
 
+    /// Plans a node by its kind.
     fn plan_kind(&mut self, id: NodeId) -> Planned {
         let tree = self.tree;
         match tree.kind(id) {

@@ -183,6 +183,7 @@ impl Scanner {
         self.after_operand = false;
     }
 
+    /// Enters brackets; refuses the text if they are nested too deeply.
     fn open(&mut self, bracket: u8) {
         if self.after_operand && bracket == b'[' {
             self.level.postfix += 1;
@@ -198,6 +199,7 @@ impl Scanner {
         }
     }
 
+    /// Leaves brackets, which are then an operand.
     fn close(&mut self) {
         self.level = self.outer.pop().unwrap_or_default();
         self.outer_weight = self.outer_weight.saturating_sub(self.level.weight());

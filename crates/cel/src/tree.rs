@@ -21,6 +21,7 @@ pub(super) struct Node {
     pub(super) kind: ExprKind,
 }
 
+/// What a node is.
 #[derive(Debug, Clone)]
 pub(super) enum ExprKind {
     /// Stands where the parser or a macro already reported an error.
@@ -103,6 +104,7 @@ pub(super) struct Loop {
 
 static MISSING: Node = Node { at: 0, kind: ExprKind::Missing };
 
+/// All nodes of an expression.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
@@ -117,6 +119,7 @@ impl Tree {
         id
     }
 
+    /// A node; `Missing` if there is none with that number.
     pub(super) fn node(&self, id: NodeId) -> &Node {
         self.nodes.get(id.index()).unwrap_or(&MISSING)
     }

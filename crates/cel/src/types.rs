@@ -64,6 +64,7 @@ impl Type {
         Type::Optional(Rc::new(value))
     }
 
+    /// True for types that agree with everything: `dyn` and `any`.
     pub(super) fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn | Type::Any)
     }

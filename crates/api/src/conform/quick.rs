@@ -18,6 +18,7 @@ pub(super) fn is_clean(value: Value<'_>, schema: Schema) -> bool {
     schema.root.unlisted == Unlisted::Dropped && quick.is_clean_object(value, schema.root)
 }
 
+/// The fast path for one document.
 #[derive(Clone, Copy)]
 struct Quick {
     schema: Schema,

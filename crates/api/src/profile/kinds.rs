@@ -127,6 +127,7 @@ impl ApiKind {
         ApiKind::FoundationDbCluster,
     ];
 
+    /// The kind's name, its resource and its group.
     fn names(self) -> Names {
         match self {
             ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA),

@@ -14,6 +14,7 @@ use super::{ApiKind, Gate, GateChoice, GateSet, Gates, Profile, Version};
 pub struct ServedVersions(u128);
 
 impl ServedVersions {
+    /// The bit that stands for a version of a kind.
     fn bit(kind: ApiKind, version: Version) -> u128 {
         1 << (kind as u32 * 5 + version as u32)
     }

@@ -113,6 +113,7 @@ impl<'t> Estimator<'t> {
         total.saturating_add(worst)
     }
 
+    /// An argument with its size and path, as known now.
     fn operand(&mut self, id: NodeId) -> Operand<'t> {
         Operand { id, known: self.size(id), path: self.path(id) }
     }

@@ -127,6 +127,7 @@ fn item_size(list: &Operand<'_>) -> Size {
     list.path.item_size().unwrap_or(Size::UNKNOWN)
 }
 
+/// True if comparing two values of the type costs 1.
 fn is_library_type(name: &str) -> bool {
     matches!(name, types::QUANTITY | types::SEMVER | types::IP | types::CIDR)
         || name.starts_with("kubernetes.authorization.")

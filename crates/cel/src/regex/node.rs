@@ -153,6 +153,7 @@ impl Group {
         self.count += 1;
     }
 
+    /// The whole group as one part.
     pub(super) fn into_node(mut self) -> Node {
         self.next_alternative();
         let mut node = self.alternatives.unwrap_or_else(Node::leaf);

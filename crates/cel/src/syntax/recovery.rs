@@ -161,6 +161,7 @@ impl Parser<'_> {
     }
 }
 
+/// The text with tabs and line breaks written as escapes.
 fn escape_white_space(text: &str) -> String {
     text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }

@@ -390,11 +390,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The byte here; `None` at the end of the text.
     #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
+    /// Moves past JSON's white space.
     #[inline]
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {

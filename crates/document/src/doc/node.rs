@@ -38,6 +38,7 @@ impl Word {
     }
 }
 
+/// One node of a tape: a value or a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) span: Span,

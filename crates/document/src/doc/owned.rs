@@ -49,10 +49,12 @@ impl OwnedTexts {
         self.ends.truncate(kept);
     }
 
+    /// The byte at which the text with that index starts.
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.end(before))
     }
 
+    /// The byte at which the text with that index ends; the end of all texts past the last one.
     fn end(&self, index: usize) -> usize {
         self.ends.get(index).map_or(self.texts.len(), |(_, end)| *end as usize)
     }

@@ -122,6 +122,7 @@ pub enum RefusedBy {
 }
 
 impl DocumentError {
+    /// An error about something that kubectl refuses too.
     pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { index: 0, at, message: message.into(), by: RefusedBy::Kubectl }
     }
@@ -204,6 +205,7 @@ impl<'a> Iterator for Documents<'a> {
     }
 }
 
+/// The next document and the byte of the file at which its text starts.
 type NextDocument<'a> = Result<(usize, Doc<'a>), DocumentError>;
 
 impl<'a> Documents<'a> {

@@ -187,6 +187,7 @@ impl<'d> Editor<'d> {
         value.span().start as usize..value.span().end as usize
     }
 
+    /// The document's text at these bytes; empty if they are outside of it.
     fn text(&self, bytes: Range<usize>) -> &'d str {
         self.source.get(bytes).unwrap_or_default()
     }

@@ -60,6 +60,7 @@ pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
     found
 }
 
+/// True if the kind ends with `List` and `items` is a list.
 fn is_list(value: Value<'_>) -> bool {
     last_member(value, "kind").str().ends_with("List")
         && last_member(value, "items").kind() == ValueKind::Array

@@ -80,15 +80,18 @@ struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
+    /// What is not read yet.
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// Adds a character to the value, and moves past the `length` bytes that it was written in.
     fn push(&mut self, letter: char, length: usize) {
         self.value.push(letter);
         self.at += length;
     }
 
+    /// An error at the present byte.
     fn fault<T>(&self, detail: &str) -> Result<T, QuotedError> {
         Err((self.at, detail.to_owned()))
     }

@@ -27,6 +27,7 @@ pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     Ok(text)
 }
 
+/// The bytes as UTF-8, without a byte order mark; the error says where and what they are instead.
 fn decode_utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
@@ -42,6 +43,7 @@ fn decode_utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
     })
 }
 
+/// The bytes as UTF-16, whose units `unit` reads; what is no text becomes U+FFFD.
 fn decode_utf16_units(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units = bytes.chunks(2).map(|pair| match *pair {
         [first, second] => unit([first, second]),

@@ -138,6 +138,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
+    /// Begins a list or an object; an error if it is a key.
     fn open(
         &mut self,
         kind: ValueKind,
@@ -161,6 +162,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
+    /// Ends the innermost container, and replaces its merge keys.
     fn close(&mut self, span: Span) -> Result<(), DocumentError> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         // A flow container ends with its bracket, a block container with its last value.
@@ -180,6 +182,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         self.finish_node(frame.anchor, frame.node, whole)
     }
 
+    /// Writes a copy of the anchor's value; as a key, its text.
     fn write_alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
         let node = self.out.len();
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));

@@ -39,6 +39,7 @@ enum DocumentSource<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// A reader of the text; `budget` is how many bytes may be parsed again.
     pub(super) fn new(source: &'a str, budget: usize) -> Reader<'a> {
         let documents = match with_line_end(source) {
             Some(text) => documents_of_copy(source, &text, 0),

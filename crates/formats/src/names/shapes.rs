@@ -34,6 +34,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
+/// The class of a byte; 0 if no name has it.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]

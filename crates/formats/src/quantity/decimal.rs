@@ -57,6 +57,7 @@ impl<'a> View<'a> {
         }
     }
 
+    /// -1, 0 or 1.
     pub(super) fn sign(self) -> i8 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
@@ -65,6 +66,7 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Compares two numbers without their signs.
     pub(super) fn compare_magnitude(self, other: View<'_>) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (true, true) => return Ordering::Equal,
