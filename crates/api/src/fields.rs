@@ -41,7 +41,7 @@ pub fn slice_spec(version: Version) -> &'static StructTy {
     }
 }
 
-/// Where a version keeps everything of a device but its name.
+/// The struct in which a version keeps everything of a device but its name.
 pub fn device_body(version: Version) -> &'static StructTy {
     match version {
         Version::V1alpha3 => &slice::BASIC_DEVICE_V1ALPHA3,

@@ -26,10 +26,10 @@ enum Part {
 /// Fields that are dropped together if a gate is off. Paths are those of the internal type.
 struct Row {
     part: Part,
-    /// All of them must be on.
+    /// The gates; all of them must be on for the fields to stay.
     gates: &'static [Gate],
     drops: &'static [&'static str],
-    /// What else shows that the stored object uses the feature.
+    /// Further fields of the stored object that show that it uses the feature.
     also_used: &'static [&'static str],
     releases: Availability,
 }

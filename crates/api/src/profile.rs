@@ -73,7 +73,7 @@ impl Availability {
         Availability(self.0 | other.0)
     }
 
-    /// Only those of these that are drafts with fields of their own.
+    /// The part of the set that is drafts r1 and r2, which have fields of their own.
     #[must_use]
     pub const fn in_drafts(self) -> Availability {
         Availability(self.0 & (Availability::DRAFT_R1.0 | Availability::DRAFT_R2.0))
@@ -267,7 +267,7 @@ pub struct Profile {
     pub empty_effect_stops_eviction: Behaviour,
     /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
     pub reserves_for_pod_groups: Behaviour,
-    /// What no release serves is accepted with a warning: nobody asked for a draft by name (kep-5055).
+    /// Parts that no release serves are accepted with a warning, because nobody asked for a draft by name (kep-5055).
     pub warns_of_drafts: Behaviour,
     /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.
     pub eviction_rate: Option<i64>,
@@ -276,7 +276,7 @@ pub struct Profile {
 impl Profile {
     /// Every release and draft, in order.
     pub const ALL: &'static [&'static Profile] = ALL;
-    /// What is checked for where nothing else is asked for.
+    /// The profile that is used if none is named.
     pub const DEFAULT: &'static Profile = DEFAULT;
 
     /// The revisions of the draft, in order, without the union of all.

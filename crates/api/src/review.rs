@@ -97,7 +97,7 @@ pub struct BadReview {
     pub at: usize,
     /// What is wrong.
     pub detail: String,
-    /// It has more keys and values than are read.
+    /// True if the review has more keys and values than are read.
     pub is_too_dense: bool,
 }
 
@@ -290,7 +290,7 @@ pub struct Status {
     pub reason: &'static str,
     /// `422`
     pub code: u16,
-    /// What exactly.
+    /// The object, and each thing that is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
 }
@@ -316,7 +316,7 @@ pub struct Details {
 pub struct Cause {
     /// `FieldValueInvalid`
     pub reason: &'static str,
-    /// What stands after the path.
+    /// The message without the path.
     pub message: String,
     /// The path.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -63,7 +63,7 @@ pub struct StructTy {
     pub fields: &'static [Field],
     /// What becomes of a field that is not listed.
     pub unlisted: Unlisted,
-    /// Where each of them is.
+    /// Tables that find a field by the number of its name.
     pub rows: Rows,
 }
 
@@ -75,7 +75,7 @@ pub enum Unlisted {
     /// It is reported, unless a rule does that, and rules see it: a server of a later release may know it, and a
     /// webhook must not judge the object as if it were not there.
     ReportedExcept(&'static [&'static str]),
-    /// It is let be: the struct is known in part.
+    /// It is kept and not reported: the struct is known in part.
     Ignored,
 }
 
@@ -92,7 +92,7 @@ pub struct Field {
     pub pointer: bool,
     /// Never left out when printed, even when empty (no `omitempty`).
     pub always: bool,
-    /// Where it exists.
+    /// The releases and drafts that have it.
     pub known: Availability,
     /// The embedded Go struct it comes from: Go's error texts name it, JSON does not.
     pub embedded: Option<&'static str>,

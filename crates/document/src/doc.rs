@@ -38,7 +38,7 @@ use tape::Tape;
 /// How many lists and objects may be open inside each other; deeper documents are refused, as by Go's decoder.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// What a node is, in JSON's words.
+/// The JSON type of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueKind {
     /// `null`, and anything that is not there.

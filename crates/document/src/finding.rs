@@ -49,7 +49,7 @@ pub enum ErrorType {
     TypeInvalid,
     /// The server could not decide.
     Internal,
-    /// Not a fault: so many more were found, and left out.
+    /// Not a fault: tells how many more findings there were and were left out.
     LeftOut,
 }
 

@@ -104,7 +104,7 @@ impl GateSet {
 /// Which gates a profile is judged with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gates {
-    /// Those that are on.
+    /// The gates that are on.
     pub on: GateSet,
     /// True if nobody said which gates are on: then all are, with warnings about what default gates would drop.
     pub are_assumed: bool,
@@ -126,7 +126,7 @@ impl Gates {
 /// What `--feature-gates` asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateChoice {
-    /// Those that a server has on by default.
+    /// The gates that a server has on by default.
     Default,
     /// All.
     All,

@@ -36,7 +36,7 @@ impl ServedVersions {
     }
 }
 
-/// What a running API server says about itself; an error is the reason why it does not.
+/// What a running API server reports about itself; an error says why it does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveServer {
     /// The feature gates that it reports, on or off.

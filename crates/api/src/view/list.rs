@@ -36,7 +36,7 @@ impl<'d, T: View<'d>> List<'d, T> {
         self.value.len()
     }
 
-    /// No items.
+    /// True if there are no items.
     pub fn is_empty(self) -> bool {
         self.value.is_empty()
     }
@@ -70,7 +70,7 @@ impl<'d, T: View<'d>> Map<'d, T> {
         self.value.len()
     }
 
-    /// No entries.
+    /// True if there are no entries.
     pub fn is_empty(self) -> bool {
         self.value.is_empty()
     }
@@ -107,7 +107,7 @@ impl<'d> Strings<'d> {
         self.0.len()
     }
 
-    /// No strings.
+    /// True if there are no strings.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }

@@ -20,7 +20,7 @@ pub struct Rule {
     pub id: &'static str,
     /// Who says so.
     pub origin: Origin,
-    /// What it does unless policy says otherwise.
+    /// The level of its findings, unless a policy sets another one.
     pub level: Level,
     /// How editors show what it is about.
     pub tag: Option<Tag>,
@@ -111,9 +111,9 @@ impl fmt::Display for Rule {
 /// How editors show what a rule is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
-    /// What has no effect where it is: faded.
+    /// A field that has no effect where it is: editors show it faded.
     Unnecessary,
-    /// What newer releases do not have: struck through.
+    /// A field that newer releases do not have: editors strike it through.
     Deprecated,
 }
 
@@ -188,7 +188,7 @@ impl Origin {
     }
 }
 
-/// What a finding does to the verdict.
+/// What a finding means for the verdict on a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// The request is allowed; the finding is only recorded.

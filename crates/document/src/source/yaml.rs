@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Reader { part: Part::new(source), documents, count: 0, budget }
     }
 
-    /// The next document; none at the end of the text or after a fault.
+    /// The next document; `None` at the end of the text or after an error.
     pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
         let document = match &mut self.documents {
             DocumentSource::Parser(parser) => self.part.next_document(parser, self.part.source),
@@ -139,7 +139,7 @@ impl<'a> Part<'a> {
         Part { source, dialect: Dialect::new(source), capacity, is_read: false, end: None }
     }
 
-    /// The next document; none at the end of the text or after a fault. `parsed` is the text that the parser reads.
+    /// The next document; `None` at the end of the text or after an error. `parsed` is the text that the parser reads.
     fn next_document<'p>(
         &mut self,
         parser: &mut Parser<'p, StrInput<'p>>,

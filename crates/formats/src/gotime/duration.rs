@@ -11,7 +11,7 @@ use std::fmt;
 pub enum DurationError {
     /// It is not a list of numbers with units.
     Syntax,
-    /// It is, and an `int64` of nanoseconds does not hold it.
+    /// It is too long for an `int64` of nanoseconds.
     Range,
 }
 

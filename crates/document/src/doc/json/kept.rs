@@ -26,7 +26,7 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// What is kept of the member `key` of an object of which this is kept.
+    /// How much is kept of the member `key` of an object that is kept in this way.
     fn member(&self, key: &[u8]) -> Keep {
         let find = |fields: &'static [(&'static str, Keep)]| {
             fields.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, keep)| *keep)
