@@ -411,8 +411,8 @@ fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>)
     let metadata = object.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     DocumentResult {
-        api_version: list::last(object, "apiVersion").str(),
-        kind: list::last(object, "kind").str(),
+        api_version: list::last_member(object, "apiVersion").str(),
+        kind: list::last_member(object, "kind").str(),
         namespace: metadata.get("namespace").str(),
         name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
         skipped: None,
@@ -422,7 +422,7 @@ fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>)
 
 /// The document is a policy.
 fn is_policy(root: Value<'_>) -> bool {
-    list::last(root, "apiVersion").str().starts_with("tollgate.dev/")
+    list::last_member(root, "apiVersion").str().starts_with("tollgate.dev/")
 }
 
 /// Locates a finding about an item in the file.

@@ -27,7 +27,7 @@ use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 use tollgate_formats::quantity;
 
-/// What of the API exists where the document is judged.
+/// What a document is decoded by: the type of its root, and the version and release that say which fields exist.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     /// The type of the whole document.
@@ -36,7 +36,7 @@ pub struct Schema {
     pub version: Version,
     /// The release or draft.
     pub fields: Availability,
-    /// Fields that are not looked into, wherever they are: the caller does not read them.
+    /// Fields whose values are not checked, wherever they are, because the caller does not read them.
     pub unread: &'static NameSet,
 }
 
@@ -55,7 +55,7 @@ pub struct DecodeError {
     pub fix: Option<Box<Fix>>,
 }
 
-/// What is said about an error beside its place and kind.
+/// The texts and the fix of an error.
 struct Words {
     detail: String,
     help: Option<String>,
@@ -77,47 +77,48 @@ pub enum DecodeErrorKind {
     DuplicateKey,
 }
 
-/// A document that was held against its schema.
+/// The result of decoding a document by its schema.
 #[derive(Debug)]
 pub struct Conformed<'d> {
     /// The server's decoder refuses these.
     pub errors: Vec<DecodeError>,
     /// Only a strict decoder refuses these.
     pub strict: Vec<DecodeError>,
-    /// How many more of both were omitted.
+    /// How many further `errors` and `strict` errors were left out.
     pub left_out: [usize; 2],
-    /// The document without unknown fields and duplicates, where that made a difference.
+    /// A copy of the document without unknown fields and duplicate keys; `None` if it had none, or if there are errors.
     pub changed: Option<Doc<'d>>,
 }
 
-/// Holds `value` against `schema`.
+/// Decodes `value` by `schema`: finds what the server's decoder, or a strict one, refuses.
 pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     if quick::is_clean(value, schema) {
         return Conformed { errors: Vec::new(), strict: Vec::new(), left_out: [0; 2], changed: None };
     }
-    walked(value, schema)
+    conform_by_walk(value, schema)
 }
 
-/// Holds `value` against `schema` by walking all of it.
-fn walked(value: Value<'_>, schema: Schema) -> Conformed<'_> {
+/// [`conform`] without the fast path: looks at everything and finds all errors.
+fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk =
         Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
     let frame = Frame { owner: schema.root, at: &Path::ROOT };
     walk.check_struct(value, schema.root, frame);
     let (errors, strict) = (walk.errors, walk.strict);
-    let changed = (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::rewrite(value, schema));
+    let changed =
+        (!strict.list.is_empty() && errors.list.is_empty()).then(|| merge::merged_copy(value, schema));
     let left_out = [errors.left_out, strict.left_out];
     Conformed { errors: errors.list, strict: strict.list, left_out, changed }
 }
 
-/// More of them help nobody, and a hostile document has a million.
+/// How many errors are kept: a hostile document has a million.
 const MAX_ERRORS: usize = 1_000;
-/// Bytes of their paths and details; the path of each can be as long as a key may be.
+/// How many bytes the paths and details of the errors may have together: each path can be as long as a key may be.
 const MAX_BYTES: usize = 1 << 20;
-/// Bytes of a number that are shown.
-const SCALAR: usize = 4 << 10;
+/// How many bytes of a wrong number a message shows.
+const MAX_NUMBER_BYTES: usize = 4 << 10;
 
-/// What was found, and how much more.
+/// The errors that are kept, and how many more there were.
 #[derive(Default)]
 struct ErrorList {
     list: Vec<DecodeError>,
@@ -126,24 +127,26 @@ struct ErrorList {
 }
 
 impl ErrorList {
-    /// True if another one may be kept; if not, it is counted.
+    /// Returns true if another error may be kept; otherwise counts it as left out and returns false.
     fn keeps_another(&mut self) -> bool {
         let keeps_another = self.list.len() < MAX_ERRORS && self.bytes < MAX_BYTES;
         self.left_out += usize::from(!keeps_another);
         keeps_another
     }
 
+    /// Keeps an error; [`Self::keeps_another`] must have allowed it.
     fn push(&mut self, error: DecodeError) {
         self.bytes += error.at.bytes() + error.detail.len() + error.help.as_ref().map_or(0, String::len);
         self.list.push(error);
     }
 }
 
+/// Walks a document with its schema and collects errors.
 struct Walk {
     schema: Schema,
     errors: ErrorList,
     strict: ErrorList,
-    /// What of them was told.
+    /// The details of the strict errors so far: the server reports each text once.
     known: HashSet<String>,
 }
 
@@ -155,7 +158,8 @@ struct Frame<'p> {
 }
 
 impl Walk {
-    fn check(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
+    /// Reports what of a value does not decode as `ty`, with everything in it.
+    fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
         if ty.takes_any(value.kind()) {
             return;
         }
@@ -163,19 +167,19 @@ impl Walk {
             (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
             (Ty::Time, ValueKind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.error(frame, DecodeErrorKind::BadTime, || Words {
+                    self.report_error(frame, DecodeErrorKind::BadTime, || Words {
                         detail,
                         help: Some(suggest::for_time(value.text())),
-                        fix: mend::for_text(value, suggest::time(value.text()), frame.at),
+                        fix: mend::for_text(value, suggest::corrected_time(value.text()), frame.at),
                     });
                 }
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.error(frame, DecodeErrorKind::BadQuantity, || Words {
+                    self.report_error(frame, DecodeErrorKind::BadQuantity, || Words {
                         detail: error.text().to_owned(),
                         help: Some(suggest::for_quantity(value.text())),
-                        fix: mend::for_text(value, suggest::quantity(value.text()), frame.at),
+                        fix: mend::for_text(value, suggest::corrected_quantity(value.text()), frame.at),
                     });
                 }
             }
@@ -186,7 +190,7 @@ impl Walk {
             (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let schema = self.schema;
-                self.error(frame, DecodeErrorKind::WrongType, || Words {
+                self.report_error(frame, DecodeErrorKind::WrongType, || Words {
                     detail: type_error(value, ty, schema, frame),
                     help: suggest::for_value(value, ty),
                     fix: mend::for_value(value, ty, frame.at),
@@ -197,7 +201,7 @@ impl Walk {
 
     fn check_list(&mut self, value: Value<'_>, item: &'static Ty, frame: Frame<'_>) {
         for (index, element) in value.items().enumerate() {
-            self.check(element, item, Frame { at: &frame.at.index(index), ..frame });
+            self.check_value(element, item, Frame { at: &frame.at.index(index), ..frame });
         }
     }
 
@@ -205,45 +209,48 @@ impl Walk {
         let mut seen = SeenKeys::of(value);
         for (position, (key, member)) in value.members().enumerate() {
             let at = frame.at.key(key.text());
-            if seen.before(key.text(), position) {
-                self.duplicate(&at, value, key.text(), frame.at);
+            if seen.is_repeated(key.text(), position) {
+                self.report_duplicate(&at, value, key.text(), frame.at);
             }
-            self.check(member, inner, Frame { at: &at, ..frame });
+            self.check_value(member, inner, Frame { at: &at, ..frame });
         }
     }
 
+    /// Reports what of an object does not decode as the struct `ty`: wrong values, unknown fields and duplicate keys.
     fn check_struct(&mut self, value: Value<'_>, ty: &'static StructTy, frame: Frame<'_>) {
         // Known fields are remembered by their row; only unknown ones need a search.
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            if let Some(row) = ty.rows.easy(name, member.kind())
+            if let Some(row) = ty.rows.easy_row(name, member.kind())
                 && rows & row == 0
             {
                 rows |= row;
                 continue;
             }
             let Some((row, field)) = ty.field_of(name, self.schema.fields) else {
-                let again = unknown.get_or_insert_with(|| SeenKeys::of(value)).before(key.text(), position);
+                let again =
+                    unknown.get_or_insert_with(|| SeenKeys::of(value)).is_repeated(key.text(), position);
                 let unknown =
                     UnknownField { ty, object: value, key: key.text(), value: member, at: frame.at };
-                self.unknown_field(unknown, again);
+                self.report_unknown_field(unknown, again);
                 continue;
             };
             if rows & (1 << row) != 0 {
-                self.duplicate(&frame.at.field(field.json), value, field.json, frame.at);
+                self.report_duplicate(&frame.at.field(field.json), value, field.json, frame.at);
             }
             rows |= 1 << row;
             if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
-            self.check(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
+            self.check_value(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
         }
     }
 
-    /// A field that the schema does not have; `again`: not for the first time.
+    /// Reports a field that the schema does not have, unless its type lets such fields be. `again` is true if the
+    /// object had the key before.
     #[cold]
-    fn unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
+    fn report_unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
         let UnknownField { ty, object, key, at, .. } = unknown;
         let is_let_be = match ty.unlisted {
             Unlisted::Dropped => false,
@@ -253,20 +260,21 @@ impl Walk {
         };
         if is_let_be {
             if again {
-                self.duplicate(&at.field(key), object, key, at);
+                self.report_duplicate(&at.field(key), object, key, at);
             }
             return;
         }
         if !again {
             let schema = self.schema;
             let words = || (suggest::for_field(ty, key, schema, at), mend::for_field(unknown, schema));
-            self.strict(&at.field(key), DecodeErrorKind::UnknownField, words);
+            self.report_strict(&at.field(key), DecodeErrorKind::UnknownField, words);
         }
     }
 
+    /// Reports the key at `at`, which the object `object` at `parent` has twice.
     #[cold]
-    fn duplicate(&mut self, at: &Path<'_>, object: Value<'_>, key: &str, parent: &Path<'_>) {
-        self.strict(at, DecodeErrorKind::DuplicateKey, || {
+    fn report_duplicate(&mut self, at: &Path<'_>, object: Value<'_>, key: &str, parent: &Path<'_>) {
+        self.report_strict(at, DecodeErrorKind::DuplicateKey, || {
             let fix = mend::for_duplicate(object, key, parent);
             let help = match fix {
                 Some(_) => "remove one of the two keys; their values are the same",
@@ -276,8 +284,9 @@ impl Walk {
         });
     }
 
+    /// Keeps an error of the server's decoder; `words` is called only if it is kept.
     #[cold]
-    fn error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> Words) {
+    fn report_error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> Words) {
         if self.errors.keeps_another() {
             let Words { detail, help, fix } = words();
             self.errors.push(DecodeError {
@@ -290,8 +299,9 @@ impl Walk {
         }
     }
 
+    /// Keeps an error that only a strict decoder reports, once for each text; `words` gives its help and fix.
     #[cold]
-    fn strict(
+    fn report_strict(
         &mut self,
         at: &Path<'_>,
         kind: DecodeErrorKind,
@@ -310,7 +320,8 @@ impl Walk {
     }
 }
 
-/// Go's words: `json: cannot unmarshal string into Go struct field ResourcePool.spec.pool.generation of type int64`.
+/// Go's message about a value of the wrong type: `json: cannot unmarshal string into Go struct field
+/// ResourcePool.spec.pool.generation of type int64`.
 fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> String {
     let what = match value.kind() {
         ValueKind::Null => "null".to_owned(),
@@ -318,7 +329,9 @@ fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> St
         ValueKind::String => "string".to_owned(),
         ValueKind::Array => "array".to_owned(),
         ValueKind::Object => "object".to_owned(),
-        ValueKind::Number if matches!(ty, Ty::Int) => format!("number {}", gofmt::head(value.text(), SCALAR)),
+        ValueKind::Number if matches!(ty, Ty::Int) => {
+            format!("number {}", gofmt::head(value.text(), MAX_NUMBER_BYTES))
+        }
         ValueKind::Number => "number".to_owned(),
     };
     let (owner, names, go) = (frame.owner.name, go_path(frame.at, schema), ty.go_name(schema.version));
@@ -340,7 +353,8 @@ fn go_path(at: &Path<'_>, schema: Schema) -> String {
     names
 }
 
-/// The text Go parses as a quantity: the raw bytes between the quotes, escapes and all.
+/// The text that Go parses as a quantity: the raw bytes between the quotes, with escapes as they are. Empty for values
+/// that are neither a string nor a number.
 pub fn quantity_text(value: Value<'_>) -> &str {
     match value.kind() {
         ValueKind::String if value.doc().syntax() == Syntax::Json => {
@@ -355,8 +369,8 @@ pub fn quantity_text(value: Value<'_>) -> &str {
     }
 }
 
-/// Which keys of an object came before. Small objects are searched; large ones are remembered, so that a hostile
-/// object of a hundred thousand keys costs no more than its length.
+/// Tells which keys of an object came before. Small objects are searched; keys of large ones are remembered, so that a
+/// hostile object of a hundred thousand keys costs no more than its length.
 struct SeenKeys<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
@@ -368,23 +382,25 @@ struct SeenKeys<'d> {
 const SEARCHED_MEMBERS: usize = 40;
 
 impl<'d> SeenKeys<'d> {
+    /// No key of `object` seen yet.
     #[inline(never)]
     fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
     }
 
-    /// The keys of `object` before `position`, as seen.
-    fn until(object: Value<'d>, position: usize) -> SeenKeys<'d> {
+    /// Takes the first `position` keys of `object` as seen.
+    fn of_first(object: Value<'d>, position: usize) -> SeenKeys<'d> {
         let mut seen = SeenKeys::of(object);
         for (index, (key, _)) in object.members().take(position).enumerate() {
-            seen.before(key.text(), index);
+            seen.is_repeated(key.text(), index);
         }
         seen
     }
 
+    /// Returns true if `key`, which is at `position`, came before, and takes it as seen.
     #[inline(never)]
-    fn before(&mut self, key: &'d str, position: usize) -> bool {
+    fn is_repeated(&mut self, key: &'d str, position: usize) -> bool {
         let bit = 1_u128 << (FixedState::default().hash_one(key) % 128);
         let maybe = self.bits & bit != 0;
         self.bits |= bit;
@@ -395,7 +411,7 @@ impl<'d> SeenKeys<'d> {
     }
 }
 
-/// The path as strict decoding prints it: map keys joined by dots.
+/// The path as strict decoding prints it: fields and map keys joined by dots, indexes in brackets.
 fn strict_path(at: &FieldPath) -> String {
     use std::fmt::Write as _;
     let mut out = String::new();

@@ -9,7 +9,7 @@ use super::view::{Request, View};
 use crate::profile::{ApiKind, Version};
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
-/// A copy in the shape of `to`, if that is another shape than that of `from`.
+/// A copy of an object in the shape of the version `to`; `None` if the versions have the same shape for its kind.
 pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> Option<Doc<'_>> {
     let way: &[&str] = match kind {
         ApiKind::ResourceSlice => &["spec", "devices"],
@@ -22,18 +22,18 @@ pub fn reshaped(value: Value<'_>, kind: ApiKind, from: Version, to: Version) -> 
     }
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
     let is_slice = kind == ApiKind::ResourceSlice;
-    walk(&mut out, value, way, &|out, item| match (is_slice, from.is_flat()) {
-        (true, true) => unwrap(out, item, "basic"),
-        (true, false) => wrap(out, item, "basic", &["name"]),
+    copy_with_items(&mut out, value, way, &|out, item| match (is_slice, from.is_flat()) {
+        (true, true) => write_unwrapped(out, item, "basic"),
+        (true, false) => write_wrapped(out, item, "basic", &["name"]),
         (false, true) if Request::of(item).exactly(from).is_none() => out.copy(item),
-        (false, true) => wrap(out, item, "exactly", &["name", "firstAvailable"]),
-        (false, false) => unwrap(out, item, "exactly"),
+        (false, true) => write_wrapped(out, item, "exactly", &["name", "firstAvailable"]),
+        (false, false) => write_unwrapped(out, item, "exactly"),
     });
     Some(out.finish())
 }
 
-/// Copies `value`, with `change` in place of each item of the list that `way` leads to.
-fn walk<'d>(
+/// Writes a copy of `value` in which `change` writes each object of the list that the fields `way` lead to.
+fn copy_with_items<'d>(
     out: &mut Builder<'d>,
     value: Value<'_>,
     way: &[&str],
@@ -51,7 +51,11 @@ fn walk<'d>(
             out.open(ValueKind::Object, value.span());
             for (key, member) in value.members() {
                 out.copy(key);
-                if key.text() == *step { walk(out, member, rest, change) } else { out.copy(member) }
+                if key.text() == *step {
+                    copy_with_items(out, member, rest, change)
+                } else {
+                    out.copy(member)
+                }
             }
             out.close(value.span().end);
         }
@@ -59,8 +63,8 @@ fn walk<'d>(
     }
 }
 
-/// Puts the members of `inner` beside the others.
-fn unwrap(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
+/// Writes an object with the members of its member `inner` in place of that.
+fn write_unwrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
     out.open(ValueKind::Object, item.span());
     for (key, member) in item.members() {
         if key.text() == inner {
@@ -73,8 +77,8 @@ fn unwrap(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
     out.close(item.span().end);
 }
 
-/// Puts all members but those to `keep` into `inner`.
-fn wrap(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
+/// Writes an object with all members except `keep` in a new member `inner`.
+fn write_wrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&str]) {
     out.open(ValueKind::Object, item.span());
     copy_members(out, item, |key| keep.contains(&key));
     out.fixed(ValueKind::String, Span::default(), inner);
@@ -84,6 +88,7 @@ fn wrap(out: &mut Builder<'_>, item: Value<'_>, inner: &'static str, keep: &[&st
     out.close(item.span().end);
 }
 
+/// Writes copies of the members whose keys `wanted` accepts.
 fn copy_members(out: &mut Builder<'_>, object: Value<'_>, wanted: impl Fn(&str) -> bool) {
     for (key, member) in object.members().filter(|(key, _)| wanted(key.text())) {
         out.copy(key);

@@ -15,19 +15,20 @@ use crate::profile::{ApiKind, Availability, Profile, Version};
 use tollgate_document::doc::{self, NameSet, Value};
 use tollgate_document::field::{FieldPath, Name, Path};
 
-/// Something that no release serves.
+/// A part of an object that no release serves.
 #[derive(Debug)]
 pub struct DraftOnly {
     /// Where it is.
     pub at: FieldPath,
     /// What it is.
     pub what: DraftPart,
-    /// The draft that has it, if one does.
+    /// The first draft that has it; `None` if none does.
     pub draft: Option<&'static Profile>,
 }
 
 impl DraftOnly {
-    /// What is the same in another object, wherever in its lists: `spec.taints.taint`.
+    /// The fields of the path without indexes and keys, `.spec.taints.taint`: the same for the same part of another
+    /// object.
     pub fn identity(&self) -> String {
         let names = self.at.user_steps().filter_map(|step| match step {
             Name::Field(name) => Some(name),
@@ -52,9 +53,10 @@ pub enum DraftPart {
     Field(&'static str),
 }
 
+/// A step on the way to a struct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
-    /// By its number: every device of a slice is asked for each of them.
+    /// The member with this name, which has a number because every device of a slice is asked for it.
     Field(doc::Name),
     Items,
     Values,
@@ -83,7 +85,7 @@ struct DraftFields {
     structs: Vec<DraftStruct>,
 }
 
-/// Of each version of a kind that some release serves.
+/// The draft fields of each version of a kind that some release serves.
 static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
     let all = ApiKind::ALL.into_iter().filter(|kind| kind.only_version().is_none());
     let versions = all.flat_map(|kind| Version::ALL.map(|version| (kind, version)));
@@ -91,12 +93,13 @@ static FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
         .filter_map(|(kind, version)| {
             let releases = Releases::of(kind, version)?;
             let mut found = Vec::new();
-            collect(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
+            collect_draft_structs(fields::root(kind, version), &releases, &mut Vec::new(), &mut found);
             Some(DraftFields { of: (kind, version), structs: found })
         })
         .collect()
 });
 
+/// The profiles of releases, oldest first.
 fn releases() -> impl Iterator<Item = &'static Profile> {
     Profile::ALL.iter().copied().filter(|profile| profile.is_release)
 }
@@ -105,6 +108,7 @@ fn releases() -> impl Iterator<Item = &'static Profile> {
 struct Releases(Availability);
 
 impl Releases {
+    /// The releases up to the last one that serves the version; `None` if none does.
     fn of(kind: ApiKind, version: Version) -> Option<Releases> {
         let serves = |release: &Profile| release.versions(kind).contains(&version);
         releases().any(serves).then(|| {
@@ -115,8 +119,14 @@ impl Releases {
     }
 }
 
-/// Adds the fields below a struct. Structs are a few levels deep, and none contains itself.
-fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, found: &mut Vec<DraftStruct>) {
+/// Adds the struct `of`, and structs below it, if they have fields that no release has; `way` leads to it. Structs are
+/// a few levels deep, and none contains itself.
+fn collect_draft_structs(
+    of: &'static StructTy,
+    releases: &Releases,
+    way: &mut Vec<Step>,
+    found: &mut Vec<DraftStruct>,
+) {
     let is_draft = |field: &&Field| !field.known.overlaps(releases.0) && !has_other_row(of, field, releases);
     let fields: Vec<DraftField> = of
         .fields
@@ -142,7 +152,7 @@ fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, foun
                     way.push(Step::Values);
                     ty = value;
                 }
-                Ty::Struct(inner) => break collect(inner, releases, way, found),
+                Ty::Struct(inner) => break collect_draft_structs(inner, releases, way, found),
                 _ => break,
             }
         }
@@ -150,12 +160,13 @@ fn collect(of: &'static StructTy, releases: &Releases, way: &mut Vec<Step>, foun
     }
 }
 
-/// A field that changed its type has a row for each.
+/// True if the struct has another row for the same field in these releases: a field that changed its type has a row for
+/// each.
 fn has_other_row(of: &StructTy, field: &Field, releases: &Releases) -> bool {
     of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases.0))
 }
 
-/// What of an object no release serves.
+/// The parts of an object that no release serves: its kind, its version, or fields.
 pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     let (kind, version) = (object.kind(), object.version);
     if kind.only_version().is_some() {
@@ -177,7 +188,7 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     };
     let mut found = Vec::new();
     for draft_struct in &rows.structs {
-        visit(object.value(), &draft_struct.steps, &Path::ROOT, &mut |value, at| {
+        visit_objects(object.value(), &draft_struct.steps, &Path::ROOT, &mut |value, at| {
             if !value.may_have(&draft_struct.names) {
                 return;
             }
@@ -194,21 +205,26 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     found
 }
 
-/// Calls `found` with each object at the end of the steps, and its path.
-fn visit<'d>(value: Value<'d>, steps: &[Step], at: &Path<'_>, found: &mut dyn FnMut(Value<'d>, &Path<'_>)) {
+/// Calls `found` with each object that the steps lead to, and its path.
+fn visit_objects<'d>(
+    value: Value<'d>,
+    steps: &[Step],
+    at: &Path<'_>,
+    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
+) {
     let Some((step, rest)) = steps.split_first() else {
         return found(value, at);
     };
     match *step {
-        Step::Field(name) => visit(value.field(name), rest, &at.field(name.text), found),
+        Step::Field(name) => visit_objects(value.field(name), rest, &at.field(name.text), found),
         Step::Items => {
             for (index, item) in value.items().enumerate() {
-                visit(item, rest, &at.index(index), found);
+                visit_objects(item, rest, &at.index(index), found);
             }
         }
         Step::Values => {
             for (key, member) in value.members() {
-                visit(member, rest, &at.key(key.text()), found);
+                visit_objects(member, rest, &at.key(key.text()), found);
             }
         }
     }

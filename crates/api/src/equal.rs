@@ -11,7 +11,8 @@ use super::view::{Object, quantity};
 use tollgate_document::doc::{Members, Value, ValueKind};
 use tollgate_formats::gotime;
 
-/// True if the member `part` (`spec`, `status`) of two objects of one kind means the same.
+/// True if the member `part` (`spec`, `status`) of two objects of one kind is semantically equal. For a kind without a
+/// `spec`, that is everything but its metadata.
 pub fn same(new: Object<'_>, old: Object<'_>, part: &str) -> bool {
     let root = fields::root(new.kind(), new.version);
     let is_same =
@@ -39,6 +40,7 @@ pub fn same_structs(new: Value<'_>, old: Value<'_>, ty: &'static StructTy) -> bo
     new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same_struct(new, old, ty))
 }
 
+/// True if a field has semantically equal values in two structs.
 fn same_field(new: Value<'_>, old: Value<'_>, field: &'static Field) -> bool {
     // A device without `basic` is converted like one whose `basic` is empty.
     if field.pointer && field.json != "basic" && new.is_null() != old.is_null() {
@@ -72,11 +74,12 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
     }
 }
 
-/// Maps with more members in another order than this are looked up instead of searched.
+/// Maps in another order with at most this many members are searched; larger ones are looked up in a hash table.
 const SEARCHED: usize = 16;
 
-/// The order of members does not count. A stored map nearly always comes back in its own, so both are walked side by
-/// side while their keys agree; what is left is looked up, because a hostile map has a hundred thousand members.
+/// True if two maps are semantically equal, in any order of their members. A stored map nearly always comes back in its
+/// own, so both are walked side by side while their keys agree; what is left is looked up, because a hostile map has a
+/// hundred thousand members.
 fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
     let (mut news, mut olds) = (new.members(), old.members());
     loop {
@@ -94,6 +97,7 @@ fn same_map(new: Value<'_>, old: Value<'_>, value: &'static Ty) -> bool {
     }
 }
 
+/// True if two maps have semantically equal members, in any order.
 fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> bool {
     let count = old.clone().count();
     if new.clone().count() != count {
@@ -112,7 +116,8 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
         .all(|(key, member)| known.get(key.text()).is_some_and(|other| same_value(member, *other, value)))
 }
 
-/// metav1.Time keeps whole seconds once it was stored, but compares what it was given.
+/// The time that a value holds; `None` if it is not one. Fractions of a second count, although only whole seconds are
+/// stored.
 fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
     (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten()
 }

@@ -6,7 +6,7 @@
 use super::schema::{Field, Home, Rows, StructTy, Ty, Unlisted};
 use crate::profile::{ApiKind, Availability, Version};
 
-/// The root type of a kind in a version.
+/// The type of a whole object of that kind and version.
 pub fn root(kind: ApiKind, version: Version) -> &'static StructTy {
     match (kind, version) {
         (ApiKind::ResourceSlice, Version::V1alpha3) => &SLICE_V1ALPHA3,
@@ -41,7 +41,7 @@ pub fn slice_spec(version: Version) -> &'static StructTy {
     }
 }
 
-/// Where a version keeps everything of a device but its name.
+/// The struct in which a version keeps everything of a device but its name.
 pub fn device_body(version: Version) -> &'static StructTy {
     match version {
         Version::V1alpha3 => &slice::BASIC_DEVICE_V1ALPHA3,
@@ -80,7 +80,7 @@ macro_rules! row {
         }
     };
 }
-/// A field left out when empty.
+/// A row for a field that is left out when empty.
 macro_rules! f {
     ($json:literal, $ty:expr) => {
         f!($json, $ty, Availability::ALWAYS)
@@ -89,13 +89,13 @@ macro_rules! f {
         row!($json, $ty, pointer: false, always: false, $known)
     };
 }
-/// A field always printed.
+/// A row for a field that is always printed.
 macro_rules! a {
     ($json:literal, $ty:expr) => {
         row!($json, $ty, pointer: false, always: true, Availability::ALWAYS)
     };
 }
-/// A pointer.
+/// A row for a field that is a Go pointer.
 macro_rules! p {
     ($json:literal, $ty:expr) => {
         p!($json, $ty, Availability::ALWAYS)
@@ -104,13 +104,15 @@ macro_rules! p {
         row!($json, $ty, pointer: true, always: false, $known)
     };
 }
+/// A struct of the API's own package whose fields are all listed.
 const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
     StructTy { name, home: Home::Api, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
 }
+/// A struct of `meta/v1` or `core/v1` whose fields are all listed.
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
     StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
 }
-/// A struct of which we know a part.
+/// A struct of `meta/v1` or `core/v1` of which only some fields are listed; others are let be.
 const fn open(name: &'static str, fields: &'static [Field]) -> StructTy {
     StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Ignored, rows: Rows::of(fields) }
 }

@@ -12,7 +12,7 @@ use crate::profile::{Availability, Gate, Profile, Version};
 use tollgate_document::doc::{Change, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// What of an object a strategy looks at.
+/// The part of an object that a registry strategy of the server looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Slice,
@@ -23,24 +23,25 @@ enum Part {
     Class,
 }
 
-/// Fields that are dropped together. Paths are those of the internal type.
+/// Fields that are dropped together if a gate is off. Paths are those of the internal type.
 struct Row {
     part: Part,
-    /// All of them must be on.
+    /// The gates; all of them must be on for the fields to stay.
     gates: &'static [Gate],
     drops: &'static [&'static str],
-    /// What else shows that the stored object uses the feature.
+    /// Further fields of the stored object that show that it uses the feature.
     also_used: &'static [&'static str],
     releases: Availability,
 }
 
 const ALWAYS: Availability = Availability::ALWAYS;
 
+/// A row of all releases, whose use only the dropped fields themselves show.
 const fn row(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> Row {
     Row { part, gates, drops, also_used: &[], releases: ALWAYS }
 }
 
-/// In the order of the server, which drops whole alternatives first.
+/// The fields behind gates, in the order in which the server drops them: whole alternatives first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
 static ROWS: &[Row] = &[
     row(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
@@ -200,13 +201,14 @@ enum Step {
 
 type Steps = Vec<Step>;
 
-/// The paths of a row, read once: those that are dropped, and those that show a use.
+/// The parsed paths of each row: the fields that are dropped, and those that also show that the feature is used.
 static PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
-    let all = |paths: &[&'static str]| paths.iter().map(|path| steps(path)).collect::<Vec<_>>();
+    let all = |paths: &[&'static str]| paths.iter().map(|path| parse_steps(path)).collect::<Vec<_>>();
     ROWS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
 });
 
-fn steps(path: &'static str) -> Steps {
+/// Parses a path of the table.
+fn parse_steps(path: &'static str) -> Steps {
     let mut steps = Vec::new();
     for part in path.split('.') {
         match part {
@@ -232,11 +234,12 @@ pub struct DroppedField {
     pub at: FieldPath,
     /// The gate that is off.
     pub gate: Gate,
-    /// What is left in its place.
+    /// The change that drops it.
     pub change: Change,
 }
 
-/// The fields of a new object that a server drops whose gates are as the profile has them.
+/// The fields of a new object that a server drops, with the gates of the profile. On an update, `old` is the stored
+/// object, whose features are kept; `is_status` is true if the status is written.
 pub fn dropped_fields(
     object: Object<'_>,
     old: Option<Object<'_>>,
@@ -264,7 +267,10 @@ pub fn dropped_fields(
             continue;
         };
         let is_used = |old: Object<'_>| {
-            drops.iter().chain(also_used).any(|steps| is_used(below(old.value(), way), steps, old.version))
+            drops
+                .iter()
+                .chain(also_used)
+                .any(|steps| is_used(value_below(old.value(), way), steps, old.version))
         };
         if old.is_some_and(is_used) {
             continue;
@@ -272,7 +278,7 @@ pub fn dropped_fields(
         let mut own = Vec::new();
         Path::ROOT.descend(way, &mut |at| {
             for steps in drops {
-                visit(below(value, way), steps, object.version, at, &mut |value, at, change| {
+                visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at, change| {
                     let node = value.index();
                     let before = nodes.partition_point(|(first, _)| *first <= node);
                     let is_inside = before
@@ -295,21 +301,22 @@ pub fn dropped_fields(
     dropped
 }
 
-fn below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
+/// The value that the fields `way` lead to; absent if there is none.
+fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
     way.iter().fold(value, |value, step| value.get(step))
 }
 
-/// True if a field of the feature is set: a list with items, or anything else that is not null.
+/// True if a field at the end of the steps is set: a list with items, or anything else that is not null.
 fn is_used(value: Value<'_>, steps: &[Step], version: Version) -> bool {
     let mut used = false;
-    visit(value, steps, version, &Path::ROOT, &mut |value, _, _| {
+    visit_fields(value, steps, version, &Path::ROOT, &mut |value, _, _| {
         used |= value.kind() != ValueKind::Array || !value.is_empty();
     });
     used
 }
 
-/// Calls `found` with each field at the end of the path that is not null, and what replaces it where it is dropped.
-fn visit<'d>(
+/// Calls `found` with each field at the end of the steps that is not null, its path, and the change that drops it.
+fn visit_fields<'d>(
     value: Value<'d>,
     steps: &[Step],
     version: Version,
@@ -323,25 +330,25 @@ fn visit<'d>(
         return;
     };
     match *step {
-        Step::Field(name) => visit(value.get(name), rest, version, &at.field(name), found),
+        Step::Field(name) => visit_fields(value.get(name), rest, version, &at.field(name), found),
         Step::Items => {
             for (index, item) in value.items().enumerate() {
-                visit(item, rest, version, &at.index(index), found);
+                visit_fields(item, rest, version, &at.index(index), found);
             }
         }
         Step::Values => {
             for (key, member) in value.members() {
-                visit(member, rest, version, &at.key(key.text()), found);
+                visit_fields(member, rest, version, &at.key(key.text()), found);
             }
         }
         Step::Body if version.is_flat() => {
-            visit(value.get("basic"), rest, version, &at.field("basic"), found)
+            visit_fields(value.get("basic"), rest, version, &at.field("basic"), found)
         }
         Step::Exactly if !version.is_flat() => {
-            visit(value.get("exactly"), rest, version, &at.field("exactly"), found);
+            visit_fields(value.get("exactly"), rest, version, &at.field("exactly"), found);
         }
         // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
-        Step::Exactly => visit(value, rest, version, at, &mut |value, at, _| {
+        Step::Exactly => visit_fields(value, rest, version, at, &mut |value, at, _| {
             let empty = match value.kind() {
                 ValueKind::Array => New::List(Vec::new()),
                 ValueKind::Object => New::Object(Vec::new()),
@@ -349,6 +356,6 @@ fn visit<'d>(
             };
             found(value, at, Change::Replace { node: value.index(), value: empty });
         }),
-        Step::Body => visit(value, rest, version, at, found),
+        Step::Body => visit_fields(value, rest, version, at, found),
     }
 }

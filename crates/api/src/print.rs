@@ -9,13 +9,14 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 
-/// A struct as JSON of its version; it may end anywhere past `max_bytes` bytes.
+/// A struct as the API server prints it in its own version. The text may end anywhere after `max_bytes` bytes.
 pub fn versioned(value: Value<'_>, ty: &'static StructTy, fields: Availability, max_bytes: usize) -> String {
     let mut out = String::new();
     write_struct(&mut out, value, ty, fields, max_bytes);
     out
 }
 
+/// Appends a struct: the fields that the release knows, in declaration order.
 fn write_struct(
     out: &mut String,
     value: Value<'_>,
@@ -46,7 +47,7 @@ fn write_struct(
     out.push('}');
 }
 
-/// What `omitempty` and (for times) `omitzero` leave out. Structs never are.
+/// True if `omitempty`, or `omitzero` for times, leaves the value out. Never for structs.
 fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
     match ty {
         Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid => value.str().is_empty(),
@@ -58,13 +59,13 @@ fn is_empty(value: Value<'_>, ty: &Ty) -> bool {
     }
 }
 
-/// The time a value holds, unless it is none or Go's zero.
+/// The time that a value holds; `None` if it is not one, or is Go's zero time.
 fn instant(value: Value<'_>) -> Option<gotime::Timestamp> {
     let time = (value.kind() == ValueKind::String).then(|| gotime::parse(value.text()).ok()).flatten();
     time.filter(|time| !time.is_zero())
 }
 
-/// A value of that type; it may end anywhere past `max_bytes` bytes.
+/// Appends a value of that type. The text may end anywhere after `max_bytes` bytes.
 pub fn write_value(
     out: &mut String,
     value: Value<'_>,

@@ -35,7 +35,7 @@ pub enum ProfileMatch {
 pub struct Availability(pub u64);
 
 impl Availability {
-    /// In none.
+    /// In no release or draft.
     pub const NEVER: Availability = Availability(0);
     /// In every release and draft.
     pub const ALWAYS: Availability = Availability(u64::MAX);
@@ -61,19 +61,19 @@ impl Availability {
         Availability(1 << minor)
     }
 
-    /// Without those.
+    /// These releases and drafts without `other`.
     #[must_use]
     pub const fn except(self, other: Availability) -> Availability {
         Availability(self.0 & !other.0)
     }
 
-    /// Either.
+    /// These releases and drafts and `other`.
     #[must_use]
     pub const fn or(self, other: Availability) -> Availability {
         Availability(self.0 | other.0)
     }
 
-    /// Of these only the drafts that have fields of their own.
+    /// The part of the set that is drafts r1 and r2, which have fields of their own.
     #[must_use]
     pub const fn in_drafts(self) -> Availability {
         Availability(self.0 & (Availability::DRAFT_R1.0 | Availability::DRAFT_R2.0))
@@ -267,7 +267,7 @@ pub struct Profile {
     pub empty_effect_stops_eviction: Behaviour,
     /// A claim can be reserved for a PodGroup instead of each of its pods (≥1.36).
     pub reserves_for_pod_groups: Behaviour,
-    /// What no release serves is accepted with a warning: nobody asked for a draft by name (kep-5055).
+    /// Parts that no release serves are accepted with a warning, because nobody asked for a draft by name (kep-5055).
     pub warns_of_drafts: Behaviour,
     /// Evictions per second of a taint that does not say (draft r2); `None`: there is no limit.
     pub eviction_rate: Option<i64>,
@@ -276,7 +276,7 @@ pub struct Profile {
 impl Profile {
     /// Every release and draft, in order.
     pub const ALL: &'static [&'static Profile] = ALL;
-    /// What is checked for where nothing else is asked for.
+    /// The profile that is used if none is named.
     pub const DEFAULT: &'static Profile = DEFAULT;
 
     /// The revisions of the draft, in order, without the union of all.
@@ -284,12 +284,12 @@ impl Profile {
         ALL.iter().copied().filter(|profile| !profile.is_release && !profile.warns_of_drafts)
     }
 
-    /// As sentences name it: `Kubernetes 1.36`, `kep-5055`
+    /// The name in sentences: `Kubernetes 1.36`, `kep-5055`.
     pub fn title(&self) -> String {
         if self.is_release { format!("Kubernetes {}", self.name) } else { self.name.to_owned() }
     }
 
-    /// The profile of that name.
+    /// The profile with exactly that name; `None` if there is none.
     pub fn named(name: &str) -> Option<&'static Profile> {
         ALL.iter().copied().find(|profile| profile.name == name)
     }
@@ -338,7 +338,7 @@ impl Profile {
         Some((profile, fit))
     }
 
-    /// Versions served for a kind.
+    /// The versions of a kind that the release can serve, oldest first; empty if it does not have the kind.
     pub fn versions(&self, kind: ApiKind) -> &'static [Version] {
         if let Some(version) = kind.only_version() {
             return version;
@@ -346,12 +346,14 @@ impl Profile {
         self.serves.iter().find(|(served, _)| *served == kind).map_or(&[], |(_, versions)| versions)
     }
 
-    /// Versions in which a kind of `resource.k8s.io` is registered that Tollgate does not check.
+    /// The versions of a kind of `resource.k8s.io` that the release has and Tollgate does not check; empty for other
+    /// kinds.
     pub fn unchecked_versions(&self, kind: &str) -> &'static [Version] {
         self.unchecked.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, versions)| versions)
     }
 
-    /// Whether the API server in question serves this version: the running one, or else one with the defaults.
+    /// Whether the API server serves this version: the running one if it was asked, otherwise one with default
+    /// settings.
     pub fn is_served(&self, kind: ApiKind, version: Version) -> bool {
         match self.discovered {
             Some(served) if kind.only_version().is_none() => served.has(kind, version),
@@ -359,13 +361,14 @@ impl Profile {
         }
     }
 
-    /// Whether an API server serves this version by default. Only stable versions are on.
+    /// Whether an API server of this release serves this version by default. For `resource.k8s.io`, only v1 is on.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {
         kind.only_version().is_some() || version == Version::V1 && self.versions(kind).contains(&version)
     }
 
-    /// The next release, `1.38`, if it does not serve a version that this release serves.
-    pub fn next_without(&self, kind: ApiKind, version: Version) -> Option<String> {
+    /// The name of the next release, such as `1.38`, if it no longer serves this version of a kind; `None` if it does,
+    /// if this release does not, or for drafts.
+    pub fn next_release_without(&self, kind: ApiKind, version: Version) -> Option<String> {
         let next = Availability(self.fields.0 << 1);
         let is_last = self.is_release
             && self.versions(kind).contains(&version)
@@ -374,7 +377,7 @@ impl Profile {
         is_last.then(|| format!("1.{}", next.0.trailing_zeros()))
     }
 
-    /// True if the server has an endpoint for it.
+    /// True if the release can serve this version of a kind; with `status`, also its status subresource.
     pub fn serves(&self, kind: ApiKind, version: Version, status: bool) -> bool {
         let has_status = || kind.only_version().is_some() || self.status_of.contains(&kind);
         self.versions(kind).contains(&version) && (!status || has_status())
@@ -421,7 +424,7 @@ mod tests {
                 for version in *versions {
                     let removed = kind.removed_since(*version);
                     assert!(!removed.overlaps(profile.fields), "{} {kind:?} {version:?}", profile.name);
-                    if let Some(next) = profile.next_without(*kind, *version) {
+                    if let Some(next) = profile.next_release_without(*kind, *version) {
                         removed_in.push(format!("{next} {} {}", kind.resource(), version.name()));
                     }
                 }

@@ -72,7 +72,7 @@ impl Operation {
     pub const ALL: [Operation; 4] =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
-    /// `CREATE`
+    /// The name in reviews, such as `CREATE`.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Create => "CREATE",
@@ -82,7 +82,7 @@ impl Operation {
         }
     }
 
-    /// The request carries an object that will be stored.
+    /// True if the request has an object that will be stored.
     pub fn writes_object(self) -> bool {
         matches!(self, Operation::Create | Operation::Update)
     }
@@ -97,7 +97,7 @@ pub struct BadReview {
     pub at: usize,
     /// What is wrong.
     pub detail: String,
-    /// It has more keys and values than are read.
+    /// True if the review has more keys and values than are read.
     pub is_too_dense: bool,
 }
 
@@ -108,12 +108,12 @@ impl std::fmt::Display for BadReview {
 }
 
 impl<'d> Request<'d> {
-    /// Reads the request of a review. A review without apiVersion or kind is taken for one; another's is not.
+    /// Reads the request of a review. An error if apiVersion or kind is that of another object; they may be missing.
     pub fn read(review: Value<'d>) -> Result<Request<'d>, BadReview> {
         if review.kind() != ValueKind::Object {
-            return Err(bad("", review, "an AdmissionReview must be a JSON object".to_owned()));
+            return Err(bad_review("", review, "an AdmissionReview must be a JSON object".to_owned()));
         }
-        let [request, kind, api_version] = members(review, [REQUEST, KIND, VERSION_OF_API]);
+        let [request, kind, api_version] = last_members(review, [REQUEST, KIND, VERSION_OF_API]);
         let [
             uid,
             kind_of,
@@ -126,33 +126,41 @@ impl<'d> Request<'d> {
             object,
             old_object,
             dry_run,
-        ] = members(request, FIELDS);
+        ] = last_members(request, FIELDS);
         let told = uid.str();
         // It is sent back; the API server's are 36 bytes.
         if told.len() > LONGEST_UID {
-            return Err(bad("", uid, format!("request.uid is longer than {LONGEST_UID} bytes")));
+            return Err(bad_review("", uid, format!("request.uid is longer than {LONGEST_UID} bytes")));
         }
         for (name, value, expected) in
             [(KIND, kind, "AdmissionReview"), (VERSION_OF_API, api_version, API_VERSION)]
         {
             if !value.is_null() && value.str() != expected {
-                let detail = format!("{} is {}, expected \"{expected}\"", name.text, brief(value));
-                return Err(bad(told, value, detail));
+                let detail = format!("{} is {}, expected \"{expected}\"", name.text, describe_value(value));
+                return Err(bad_review(told, value, detail));
             }
         }
         if request.is_null() {
-            return Err(bad("", review, "the AdmissionReview has no request".to_owned()));
+            return Err(bad_review("", review, "the AdmissionReview has no request".to_owned()));
         }
         if request.kind() != ValueKind::Object {
-            return Err(bad("", request, format!("request is {}, expected an object", brief(request))));
+            return Err(bad_review(
+                "",
+                request,
+                format!("request is {}, expected an object", describe_value(request)),
+            ));
         }
         let text = |value: Value<'d>, name: &str| match value.kind() {
             ValueKind::String => Ok(value.text()),
             ValueKind::Null => Ok(""),
-            _ => Err(bad(told, value, format!("{name} is {}, expected a string", brief(value)))),
+            _ => Err(bad_review(
+                told,
+                value,
+                format!("{name} is {}, expected a string", describe_value(value)),
+            )),
         };
-        let [group, version, kind] = members(kind_of, [GROUP, VERSION, KIND]);
-        let [resource] = members(resource, [RESOURCE]);
+        let [group, version, kind] = last_members(kind_of, [GROUP, VERSION, KIND]);
+        let [resource] = last_members(resource, [RESOURCE]);
         Ok(Request {
             uid: text(uid, "request.uid")?,
             kind: GroupVersionKind {
@@ -173,17 +181,18 @@ impl<'d> Request<'d> {
     }
 }
 
+/// The operation of a request; an error if it is missing or unknown.
 fn read_operation(uid: &str, given: Value<'_>, request: Value<'_>) -> Result<Operation, BadReview> {
     if let Some(known) = Operation::ALL.into_iter().find(|known| known.name() == given.str()) {
         return Ok(known);
     }
-    let what = if given.is_null() { "missing".to_owned() } else { brief(given) };
+    let what = if given.is_null() { "missing".to_owned() } else { describe_value(given) };
     let value = if given.exists() { given } else { request };
     let detail = format!("request.operation is {what}, expected CREATE, UPDATE, DELETE or CONNECT");
-    Err(bad(uid, value, detail))
+    Err(bad_review(uid, value, detail))
 }
 
-/// Bytes of a uid.
+/// The largest number of bytes of a uid.
 const LONGEST_UID: usize = 1 << 10;
 
 /// Fields of a review: they are looked for in every request.
@@ -207,9 +216,9 @@ const DRY_RUN: Name = Name::of("dryRun");
 const FIELDS: [Name; 11] =
     [UID, KIND, RESOURCE, SUB_RESOURCE, OPERATION, NAME, NAMESPACE, USER_INFO, OBJECT, OLD_OBJECT, DRY_RUN];
 
-/// The members of those names, absent where there is none. The last of duplicates counts, as in Go.
+/// The values of the members with those names, the last of duplicates as in Go; absent where there is none.
 #[inline]
-fn members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N] {
+fn last_members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N] {
     let mut found = [Value::absent(); N];
     for (key, value) in object.members() {
         let key = key.as_key();
@@ -223,8 +232,8 @@ fn members<const N: usize>(object: Value<'_>, names: [Name; N]) -> [Value<'_>; N
     found
 }
 
-/// A value in a few words, for messages.
-fn brief(value: Value<'_>) -> String {
+/// A value in a few words, for messages: `a list`, or the beginning of a scalar.
+fn describe_value(value: Value<'_>) -> String {
     match value.kind() {
         ValueKind::Object => "an object".to_owned(),
         ValueKind::Array => "a list".to_owned(),
@@ -236,7 +245,8 @@ fn brief(value: Value<'_>) -> String {
     }
 }
 
-fn bad(uid: &str, value: Value<'_>, detail: String) -> BadReview {
+/// The error about a value of a review; `uid` is that of the request, or empty.
+fn bad_review(uid: &str, value: Value<'_>, detail: String) -> BadReview {
     BadReview { uid: uid.into(), at: value.span().start as usize, detail, is_too_dense: false }
 }
 
@@ -280,7 +290,7 @@ pub struct Status {
     pub reason: &'static str,
     /// `422`
     pub code: u16,
-    /// What exactly.
+    /// The object, and each thing that is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
 }
@@ -306,7 +316,7 @@ pub struct Details {
 pub struct Cause {
     /// `FieldValueInvalid`
     pub reason: &'static str,
-    /// What stands after the path.
+    /// The message without the path.
     pub message: String,
     /// The path.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -314,7 +324,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// About as many bytes as it takes in JSON.
+    /// About how many bytes it takes in JSON.
     pub fn bytes(&self) -> usize {
         let text = |text: &str| -> usize {
             let byte = |byte: u8| match byte {
@@ -332,7 +342,7 @@ impl Cause {
 }
 
 impl Response {
-    /// Yes, and nothing more.
+    /// A response that allows the request and says nothing else.
     pub fn allowed(uid: &str) -> Response {
         Response {
             uid: uid.into(),
@@ -344,12 +354,12 @@ impl Response {
         }
     }
 
-    /// No, because.
+    /// A response that refuses the request with that status.
     pub fn denied(uid: &str, status: Status) -> Response {
         Response { allowed: false, status: Some(status), ..Response::allowed(uid) }
     }
 
-    /// Yes, with a JSON Patch (its text).
+    /// A response that allows the request with a JSON Patch, given as text.
     pub fn patched(uid: &str, patch: &str) -> Response {
         let patch = base64::engine::general_purpose::STANDARD.encode(patch);
         Response { patch: Some(Patch { patch, patch_type: "JSONPatch" }), ..Response::allowed(uid) }
@@ -367,13 +377,14 @@ impl Response {
         self.encode_whole()
     }
 
-    /// Most responses allow a plain uid, and say nothing else.
+    /// True if the response only allows a request whose uid needs no escapes, as most do: it is written without serde.
     fn is_plain_yes(&self) -> bool {
         let is_bare = self.status.is_none() && self.patch.is_none() && self.warnings.is_empty();
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         self.allowed && is_bare && self.audit_annotations.is_empty() && self.uid.bytes().all(is_plain)
     }
 
+    /// The whole review as JSON, written by serde.
     fn encode_whole(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -396,7 +407,7 @@ impl Response {
 }
 
 impl Status {
-    /// A refusal.
+    /// The status of a refusal.
     pub fn failure(code: u16, reason: &'static str, message: String, details: Option<Details>) -> Status {
         Status { outcome: "Failure", message, reason, code, details }
     }

@@ -63,7 +63,7 @@ pub struct StructTy {
     pub fields: &'static [Field],
     /// What becomes of a field that is not listed.
     pub unlisted: Unlisted,
-    /// Where each of them is.
+    /// Tables that find a field by the number of its name.
     pub rows: Rows,
 }
 
@@ -75,7 +75,7 @@ pub enum Unlisted {
     /// It is reported, unless a rule does that, and rules see it: a server of a later release may know it, and a
     /// webhook must not judge the object as if it were not there.
     ReportedExcept(&'static [&'static str]),
-    /// It is let be: the struct is known in part.
+    /// It is kept and not reported: the struct is known in part.
     Ignored,
 }
 
@@ -92,31 +92,38 @@ pub struct Field {
     pub pointer: bool,
     /// Never left out when printed, even when empty (no `omitempty`).
     pub always: bool,
-    /// Where it exists.
+    /// The releases and drafts that have it.
     pub known: Availability,
     /// The embedded Go struct it comes from: Go's error texts name it, JSON does not.
     pub embedded: Option<&'static str>,
 }
 
 impl StructTy {
-    /// The field of that JSON name and its row, if the release knows it. Case counts.
+    /// The field with that JSON name, and its index in `fields`; `None` if the release does not know it. Case counts.
     pub fn field(&self, json: &str, fields: Availability) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.json == json && field.known.overlaps(fields))
     }
 
-    /// The field that a key of a document names and its row, if the release knows it. Case counts.
+    /// The field that a key of a document names, and its index in `fields`; `None` if the release does not know it.
+    /// Case counts.
     #[inline]
     pub fn field_of(&self, key: Key<'_>, fields: Availability) -> Option<(usize, &'static Field)> {
-        let Some(number) = key.number() else { return self.search(key, fields, 0) };
+        let Some(number) = key.number() else { return self.search_from(key, fields, 0) };
         // Plus one; zero: no row.
         let row = usize::from(*self.rows.first.get(number)?);
         let field = self.fields.get(row.checked_sub(1)?)?;
         // A field that changed its type has a row for each.
-        if field.known.overlaps(fields) { Some((row - 1, field)) } else { self.search(key, fields, row) }
+        if field.known.overlaps(fields) { Some((row - 1, field)) } else { self.search_from(key, fields, row) }
     }
 
+    /// [`StructTy::field_of`] among the fields from the index `first` on, comparing texts.
     #[cold]
-    fn search(&self, key: Key<'_>, fields: Availability, first: usize) -> Option<(usize, &'static Field)> {
+    fn search_from(
+        &self,
+        key: Key<'_>,
+        fields: Availability,
+        first: usize,
+    ) -> Option<(usize, &'static Field)> {
         let mut rows = self.fields.iter().enumerate().skip(first);
         rows.find(|(_, field)| key.is(field.name) && field.known.overlaps(fields))
     }
@@ -125,14 +132,14 @@ impl StructTy {
 /// Where the fields of a struct are, by the numbers of their names.
 #[derive(Debug)]
 pub struct Rows {
-    /// The first row of that name, plus one.
+    /// For each number of a name, the index of its first field, plus one; 0 if there is none.
     first: [u8; Name::NUMBERS],
-    /// The kinds of values of which nothing needs to be looked at, if every release has that field.
+    /// For each number of a name, [`Ty::easy_kinds`] if every release has the field; otherwise 0.
     easy: [u8; Name::NUMBERS],
 }
 
 impl Rows {
-    /// The rows of those fields.
+    /// Makes the tables for those fields.
     ///
     /// # Panics
     /// If there are more than 64: for tables that are made while compiling.
@@ -145,7 +152,7 @@ impl Rows {
             let field = &fields[row - 1];
             let number = field.name.number();
             first[number] = row as u8;
-            easy[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.easy() } else { 0 };
+            easy[number] = if field.known.0 == Availability::ALWAYS.0 { field.ty.easy_kinds() } else { 0 };
             row -= 1;
         }
         // Names without a number share its place.
@@ -153,41 +160,43 @@ impl Rows {
         Rows { first, easy }
     }
 
-    /// The row of a field that every release has, as a bit, if nothing of such a value needs to be looked at: what most
-    /// members of most objects are. `None` says nothing.
+    /// The index of the key's field, as a bit, if every release has the field and every value of that kind decodes: so
+    /// for most members of most objects. `None` means that it must be looked up.
     #[inline]
-    pub fn easy(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
+    pub fn easy_row(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
         let number = key.number()?;
-        let is_easy = self.easy.get(number)? & bit(kind) != 0;
+        let is_easy = self.easy.get(number)? & kind_bit(kind) != 0;
         let row = self.first.get(number).filter(|_| is_easy)?;
         1_u64.checked_shl(u32::from(*row).wrapping_sub(1))
     }
 }
 
-/// One bit for each kind.
-const fn bit(kind: ValueKind) -> u8 {
+/// The bit that stands for a kind of value.
+const fn kind_bit(kind: ValueKind) -> u8 {
     1 << kind as u8
 }
 
 impl Ty {
-    /// True if every value of that kind decodes: nothing of it needs to be looked at.
+    /// True if every value of that kind decodes as this type, so that it need not be looked at.
     #[inline]
     pub fn takes_any(&self, kind: ValueKind) -> bool {
-        self.easy() & bit(kind) != 0
+        self.easy_kinds() & kind_bit(kind) != 0
     }
 
-    /// The kinds of which every value decodes.
-    const fn easy(&self) -> u8 {
+    /// The kinds, as bits, of which every value decodes as this type.
+    const fn easy_kinds(&self) -> u8 {
         let also = match self {
             Ty::Raw => u8::MAX,
-            Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => bit(ValueKind::String),
-            Ty::Bool => bit(ValueKind::Bool),
+            Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid | Ty::StringOr(_) => {
+                kind_bit(ValueKind::String)
+            }
+            Ty::Bool => kind_bit(ValueKind::Bool),
             _ => 0,
         };
-        bit(ValueKind::Null) | also
+        kind_bit(ValueKind::Null) | also
     }
 
-    /// The struct that it is, or that its items are.
+    /// The struct that this type is, or that its items or values are; `None` if there is none.
     pub fn innermost(&self) -> Option<&'static StructTy> {
         match self {
             Ty::Struct(ty) | Ty::StringOr(ty) => Some(ty),

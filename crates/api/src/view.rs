@@ -124,7 +124,7 @@ macro_rules! view {
 }
 pub(crate) use view;
 
-/// The quantity a value holds; `None` if it is absent or `null`.
+/// The quantity that a value holds; `None` if it is absent, `null` or not a quantity.
 pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity<'_>> {
     if value.is_null() {
         return None;

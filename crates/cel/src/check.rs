@@ -16,7 +16,7 @@ use super::tree::{Element, ExprKind, Literal, Loop, MapEntry, NodeId, Tree};
 use super::types::Type;
 use super::unify::{Unifier, most_general};
 
-/// What the checker found out about each node.
+/// The results of type checking, by node: its type, and the overloads of calls.
 pub(super) struct Checked {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
@@ -26,27 +26,29 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Nodes that a macro consumed have no type of their own; they read as `dyn`.
+    /// The type of a node; `dyn` for nodes that a macro consumed, which have no type of their own.
     pub(super) fn type_of(&self, id: NodeId) -> &Type {
         self.types.get(id.index()).and_then(Option::as_ref).unwrap_or(&self.unknown)
     }
 
+    /// True if the node was checked: not if a macro consumed it.
     pub(super) fn is_typed(&self, id: NodeId) -> bool {
         self.types.get(id.index()).is_some_and(Option::is_some)
     }
 
-    /// Whether a selection is a declared name instead.
+    /// True if a selection `a.b` is not a field of `a` but a declared name, such as that of a type.
     pub(super) fn is_declared_name(&self, id: NodeId) -> bool {
         self.declared_names.get(id.index()).is_some_and(|is_name| *is_name)
     }
 
-    /// The overloads a call may resolve to when it runs.
+    /// The overloads that a call may resolve to when it runs; empty for other nodes.
     pub(super) fn overloads(&self, id: NodeId) -> &[&'static Overload] {
         self.overloads.get(id.index()).map_or(&[], Vec::as_slice)
     }
 }
 
-/// `None` if the types grew too large to compare.
+/// Gives every node a type and every call its overloads, and reports what is wrong; `None` if the types grew too large
+/// to compare.
 pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<Checked> {
     let mut checker = Checker {
         tree,
@@ -64,6 +66,7 @@ pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option
     (!unifier.is_exhausted()).then_some(Checked { types, overloads, declared_names, unknown: Type::Dyn })
 }
 
+/// Checks the nodes of one tree.
 struct Checker<'t, 'i> {
     tree: &'t Tree,
     env: CelEnv,
@@ -77,6 +80,7 @@ struct Checker<'t, 'i> {
 }
 
 impl<'t> Checker<'t, '_> {
+    /// Checks a node and everything below it, once, and returns its type.
     fn check(&mut self, id: NodeId) -> Type {
         if let Some(Some(known)) = self.types.get(id.index()) {
             return known.clone();
@@ -112,10 +116,12 @@ impl<'t> Checker<'t, '_> {
         })
     }
 
+    /// The type of the innermost loop variable with that name; `None` if there is none.
     fn local(&self, name: &str) -> Option<Type> {
         self.variables.iter().rev().find(|(variable, _)| *variable == name).map(|(_, found)| found.clone())
     }
 
+    /// The type of a loop variable or a declared name; `None` if there is none.
     fn lookup(&self, name: &str) -> Option<Type> {
         let local = match name.strip_prefix('.') {
             // A leading dot means the root of the namespace.
@@ -126,7 +132,7 @@ impl<'t> Checker<'t, '_> {
         local.or_else(|| names::declared(name, self.env))
     }
 
-    /// A dotted name. What begins with a variable selects from it.
+    /// The type of a dotted name if it is declared as a whole; `None` if it is not, or if it selects from a variable.
     fn lookup_qualified(&self, name: &str) -> Option<Type> {
         let first = name.split('.').next().unwrap_or(name);
         if self.env.scoped_names && self.local(first).is_some() { None } else { self.lookup(name) }
@@ -146,6 +152,7 @@ impl<'t> Checker<'t, '_> {
         if presence_test { Type::Bool } else { self.unifier.resolve(&found) }
     }
 
+    /// The type of a field of `operand`, in an optional if `operand` or the selection is optional.
     fn select(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         let operand = self.check(operand);
         let operand = self.unifier.resolve(&operand);
@@ -217,6 +224,8 @@ impl<'t> Checker<'t, '_> {
         result
     }
 
+    /// Finds the overloads that fit the types `found` of the arguments, and returns the type of the result; reports if
+    /// there is none.
     fn resolve(&mut self, id: NodeId, name: &str, style: Style, found: &[Type]) -> Type {
         let mut result: Option<Type> = None;
         let mut matching = Vec::new();
@@ -255,6 +264,7 @@ impl<'t> Checker<'t, '_> {
         })
     }
 
+    /// The message that no overload fits these arguments.
     fn no_overload(&mut self, name: &str, style: Style, found: &[Type]) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();
@@ -265,6 +275,7 @@ impl<'t> Checker<'t, '_> {
         format!("found no matching overload for '{name}' applied to '{applied}'")
     }
 
+    /// Reports that a node has another type than expected.
     fn mismatch(&mut self, id: NodeId, expected: &Type, found: &Type) {
         self.report(id, format!("expected type '{}' but found '{}'", expected.shown(), found.shown()));
     }
@@ -292,6 +303,7 @@ impl<'t> Checker<'t, '_> {
         Type::map(key, values.unwrap_or_else(|| self.unifier.fresh()))
     }
 
+    /// The type inside of an optional; reports if `found` is not one.
     fn unwrap_optional(&mut self, id: NodeId, found: &Type) -> Type {
         if let Type::Optional(inner) = found {
             return (**inner).clone();
@@ -302,7 +314,8 @@ impl<'t> Checker<'t, '_> {
         found.clone()
     }
 
-    /// Literals that mix types are refused after the types are known, except in `format`.
+    /// The common type of the elements so far and the next one; `dyn` if they do not agree. Literals that mix types are
+    /// refused later, except in `format`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.unifier.is_assignable(&previous, &current) {
@@ -333,6 +346,7 @@ impl<'t> Checker<'t, '_> {
         self.unifier.resolve(&result)
     }
 
+    /// The types of the first and second variable of a loop over `range`; reports if it is not a list or a map.
     fn loop_variables(&mut self, body: &Loop, range: &Type) -> (Type, Type) {
         let range = self.unifier.resolve(range);
         match &range {
@@ -354,6 +368,7 @@ impl<'t> Checker<'t, '_> {
         }
     }
 
+    /// Reports if `found` cannot stand where `expected` is.
     fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
         if !self.unifier.is_assignable(expected, found) {
             self.mismatch(id, expected, found);
@@ -361,6 +376,7 @@ impl<'t> Checker<'t, '_> {
     }
 }
 
+/// The message about a name that is not declared.
 pub(super) fn undeclared(name: &str) -> String {
     format!("undeclared reference to '{name}' (in container '')")
 }

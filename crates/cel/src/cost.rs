@@ -23,6 +23,7 @@ const CREATE_LIST: u64 = 10;
 const CREATE_MAP: u64 = 30;
 const CREATE_STRUCT: u64 = 40;
 
+/// The worst-case cost of the whole expression in the server's units.
 pub(super) fn estimate(tree: &Tree, checked: &Checked, env: CelEnv) -> u64 {
     let mut estimator = Estimator {
         tree,
@@ -46,6 +47,7 @@ struct Contents {
 }
 
 impl Contents {
+    /// Sizes that cover those of both.
     fn union(self, other: Contents) -> Contents {
         Contents {
             is_list: self.is_list,
@@ -55,6 +57,7 @@ impl Contents {
     }
 }
 
+/// A variable of a loop, or its accumulator.
 struct Local<'t> {
     name: &'t str,
     path: Path<'t>,
@@ -62,6 +65,7 @@ struct Local<'t> {
     contents: Option<Contents>,
 }
 
+/// Computes costs; what is known of each node is kept by its number.
 struct Estimator<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
@@ -73,7 +77,8 @@ struct Estimator<'t> {
     locals: Vec<Local<'t>>,
 }
 
-fn put<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
+/// Sets what is known of a node; keeps the earlier value if `value` is `None`.
+fn set_known<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
     if let Some(slot) = slots.get_mut(id.index())
         && value.is_some()
     {
@@ -81,14 +86,16 @@ fn put<T>(slots: &mut [Option<T>], id: NodeId, value: Option<T>) {
     }
 }
 
-fn get<T: Copy>(slots: &[Option<T>], id: NodeId) -> Option<T> {
+/// What is known of a node; `None` if nothing is.
+fn get_known<T: Copy>(slots: &[Option<T>], id: NodeId) -> Option<T> {
     slots.get(id.index()).copied().flatten()
 }
 
 impl<'t> Estimator<'t> {
-    /// Counted once per node: where a macro uses its target twice, nested ones would double each time.
+    /// The cost of a node and everything below it. Computed once per node: where a macro uses its target twice, nested
+    /// ones would double each time.
     fn cost(&mut self, id: NodeId) -> u64 {
-        if let Some(known) = get(&self.costs, id) {
+        if let Some(known) = get_known(&self.costs, id) {
             return known;
         }
         let tree = self.tree;
@@ -109,7 +116,7 @@ impl<'t> Estimator<'t> {
             ExprKind::Loop(body) if body.is_bind => self.cost_of_bind(id, body),
             ExprKind::Loop(body) => self.cost_of_loop(id, body),
         };
-        put(&mut self.costs, id, Some(cost));
+        set_known(&mut self.costs, id, Some(cost));
         cost
     }
 
@@ -121,7 +128,7 @@ impl<'t> Estimator<'t> {
             (None, Some(plain)) => Path::of_variable(plain),
             (None, None) => Path::of_variable(name),
         };
-        put(&mut self.paths, id, Some(path));
+        set_known(&mut self.paths, id, Some(path));
         IDENT_OR_SELECT
     }
 
@@ -131,7 +138,7 @@ impl<'t> Estimator<'t> {
             return cost;
         }
         let path = self.path(operand).extended(field);
-        put(&mut self.paths, id, Some(path));
+        set_known(&mut self.paths, id, Some(path));
         let is_lookup = matches!(self.checked.type_of(operand), Type::Map(..))
             || self.checked.type_of(operand).is_object();
         cost.saturating_add(if is_lookup { IDENT_OR_SELECT } else { 0 })
@@ -146,7 +153,7 @@ impl<'t> Estimator<'t> {
             value = Some(value.map_or(size, |value| value.union(size)));
         }
         let value = value.unwrap_or(Size::exactly(0));
-        put(&mut self.contents, id, Some(Contents { is_list: true, key: Size::exactly(1), value }));
+        set_known(&mut self.contents, id, Some(Contents { is_list: true, key: Size::exactly(1), value }));
         cost
     }
 
@@ -160,10 +167,11 @@ impl<'t> Estimator<'t> {
             inside = Some(inside.map_or(entry, |inside| inside.union(entry)));
         }
         let empty = Contents { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
-        put(&mut self.contents, id, Some(inside.unwrap_or(empty)));
+        set_known(&mut self.contents, id, Some(inside.unwrap_or(empty)));
         cost
     }
 
+    /// The cost of `cel.bind`, which evaluates its result once.
     fn cost_of_bind(&mut self, id: NodeId, body: &'t Loop) -> u64 {
         let cost = self.cost(body.range).saturating_add(self.cost(body.init));
         self.push_accumulator(body);
@@ -187,24 +195,26 @@ impl<'t> Estimator<'t> {
         match self.tree.kind(body.init) {
             ExprKind::Literal(_) => {
                 let size = self.size(body.init);
-                put(&mut self.sizes, id, size);
+                set_known(&mut self.sizes, id, size);
             }
             ExprKind::List { .. } | ExprKind::Map { .. } => {
-                put(&mut self.sizes, id, Some(times));
+                set_known(&mut self.sizes, id, Some(times));
                 let inside = self.contents(body.step);
-                put(&mut self.contents, id, inside);
+                set_known(&mut self.contents, id, inside);
             }
             _ => {}
         }
         cost.saturating_add(times.max.saturating_mul(once))
     }
 
+    /// Adds the accumulator of a loop to the variables.
     fn push_accumulator(&mut self, body: &'t Loop) {
         let (path, contents) = (self.path(body.init), self.contents(body.init));
         let size = self.size(body.init);
         self.locals.push(Local { name: &body.accumulator, path, size, contents });
     }
 
+    /// Adds the one or two variables of a loop over a list or a map.
     fn push_variables(&mut self, body: &'t Loop) {
         let inside = self.contents(body.range);
         let is_list = match inside {
@@ -233,10 +243,12 @@ impl<'t> Estimator<'t> {
         }
     }
 
+    /// The innermost variable with that name; `None` if there is none.
     fn local(&self, name: &str) -> Option<&Local<'t>> {
         self.locals.iter().rev().find(|local| local.name == name)
     }
 
+    /// The variable that a node names; `None` if it is not a variable.
     fn local_of(&self, id: NodeId) -> Option<&Local<'t>> {
         match self.tree.kind(id) {
             ExprKind::Ident(name) => self.local(name),
@@ -244,6 +256,7 @@ impl<'t> Estimator<'t> {
         }
     }
 
+    /// Where in the device the value of a node comes from; the empty path if that is not known.
     fn path(&self, id: NodeId) -> Path<'t> {
         match self.local_of(id) {
             Some(local) => local.path.clone(),
@@ -251,12 +264,13 @@ impl<'t> Estimator<'t> {
         }
     }
 
+    /// The size of a node's value; `None` if nothing is known about it.
     fn size(&mut self, id: NodeId) -> Option<Size> {
-        if let Some(known) = get(&self.sizes, id).or_else(|| self.written_size(id)) {
+        if let Some(known) = get_known(&self.sizes, id).or_else(|| self.written_size(id)) {
             return Some(known);
         }
         if let Some(limit) = self.path(id).size() {
-            put(&mut self.sizes, id, Some(limit));
+            set_known(&mut self.sizes, id, Some(limit));
             return Some(limit);
         }
         let of_type = is_scalar(self.checked.type_of(id)).then_some(Size::exactly(1));
@@ -267,6 +281,7 @@ impl<'t> Estimator<'t> {
         self.size(id).unwrap_or(Size::UNKNOWN)
     }
 
+    /// The size of a literal, list or map that is written out; `None` for other nodes.
     fn written_size(&self, id: NodeId) -> Option<Size> {
         let size = match self.tree.kind(id) {
             ExprKind::Literal(Literal::String(text)) => text.chars().count(),
@@ -279,17 +294,20 @@ impl<'t> Estimator<'t> {
         Some(Size::exactly(size as u64))
     }
 
+    /// The sizes of what is inside a node's list or map; `None` if they are not known.
     fn contents(&self, id: NodeId) -> Option<Contents> {
-        get(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
+        get_known(&self.contents, id).or_else(|| self.local_of(id).and_then(|local| local.contents))
     }
 
+    /// Takes the sizes that are known of one node for another.
     fn copy_sizes(&mut self, to: NodeId, from: NodeId) {
         let (size, contents) = (self.size(from), self.contents(from));
-        put(&mut self.sizes, to, size);
-        put(&mut self.contents, to, contents);
+        set_known(&mut self.sizes, to, size);
+        set_known(&mut self.contents, to, contents);
     }
 }
 
+/// True if values of the type have the size 1.
 fn is_scalar(found: &Type) -> bool {
     match found.unwrapped() {
         Type::Optional(inner) => is_scalar(inner),

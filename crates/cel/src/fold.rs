@@ -16,22 +16,24 @@ use super::tree::{ExprKind, Literal, NodeId, Tree};
 use super::types::Type;
 use value::Value;
 
-/// The detail text, if the program cannot be made.
+/// The detail text if the server cannot make a program of the expression; `None` if it can.
 pub(super) fn failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
     let mut planner = Planner { tree, checked, env, evaluated: vec![false; tree.len()] };
     planner.plan(tree.root()).err().map(|problem| format!("program instantiation failed: {problem}"))
 }
 
-/// Whether a conversion of a literal fails.
+/// True if converting a literal by `function`, such as `duration`, fails.
 pub(super) fn conversion_fails(function: &str, literal: &Literal, env: CelEnv) -> bool {
     Value::from(literal).converted(function, env).is_err()
 }
 
+/// Plans the nodes of one tree as the server does.
 struct Planner<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
     env: CelEnv,
-    /// What was found to be no constant. A node can be used twice, and nested ones would double each time.
+    /// Whether a node was planned and is not a constant. A node can be used twice, and nested ones would double each
+    /// time.
     evaluated: Vec<bool>,
 }
 
@@ -39,6 +41,7 @@ struct Planner<'t> {
 type Planned = Result<Option<Value>, String>;
 
 impl Planner<'_> {
+    /// Plans a node and everything below it, once if it is not a constant.
     fn plan(&mut self, id: NodeId) -> Planned {
         if self.evaluated.get(id.index()) == Some(&true) {
             return Ok(None);
@@ -50,6 +53,7 @@ impl Planner<'_> {
         Ok(planned)
     }
 
+    /// Plans a node by its kind.
     fn plan_kind(&mut self, id: NodeId) -> Planned {
         let tree = self.tree;
         match tree.kind(id) {
@@ -86,7 +90,7 @@ impl Planner<'_> {
         ids.map(|id| self.plan(id)).collect()
     }
 
-    /// What has the type of a type is looked up by its name, and variables have none.
+    /// Plans a name: a type's name is a constant, if programs know that type; a variable is not.
     fn plan_name(&self, id: NodeId, name: &str) -> Planned {
         let plain = name.strip_prefix('.').unwrap_or(name);
         match self.checked.type_of(id) {
@@ -97,6 +101,7 @@ impl Planner<'_> {
         }
     }
 
+    /// Plans a call: converts a constant argument, and compiles a constant pattern.
     fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> Planned {
         let checked = self.checked;
         let overloads = checked.overloads(id);

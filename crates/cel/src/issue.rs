@@ -6,10 +6,11 @@
 
 use std::fmt::Write as _;
 
-/// The server keeps no more than this many issues of one expression, and counts the rest.
+/// How many issues of one expression the server keeps; it only counts the rest.
 const MAX_KEPT: usize = 100;
 
-/// Where an issue with something that was not recognised is reported: in the first line, before its first column.
+/// The offset that stands for a place before the first column of the first line, where issues with parts that were not
+/// recognised are reported.
 pub(super) const BEFORE_START: usize = usize::MAX;
 
 /// What an issue points at, in the order of printing.
@@ -37,6 +38,7 @@ struct Issue {
     message: String,
 }
 
+/// The issues of one expression.
 pub(super) struct Issues<'t> {
     source: &'t str,
     list: Vec<Issue>,
@@ -57,15 +59,17 @@ impl<'t> Issues<'t> {
         self.list.is_empty()
     }
 
+    /// Adds an issue at a byte offset of the source, or at [`BEFORE_START`].
     pub(super) fn report(&mut self, at: usize, message: impl Into<String>) {
         self.add(if at == BEFORE_START { Position::BeforeStart } else { Position::Offset(at) }, message);
     }
 
-    /// An issue without a position, such as a limit of the compiler itself.
+    /// Adds an issue without a position, such as a limit of the compiler itself.
     pub(super) fn internal(&mut self, message: impl Into<String>) {
         self.add(Position::Nowhere, message);
     }
 
+    /// Adds an issue, or only counts it if there are too many.
     fn add(&mut self, at: Position, message: impl Into<String>) {
         if self.list.len() < MAX_KEPT {
             self.list.push(Issue { at, message: message.into() });
@@ -84,7 +88,7 @@ impl<'t> Issues<'t> {
         self.list.into_iter().map(fault).collect()
     }
 
-    /// All issues in source order, as the server words them; it may end anywhere past `max_detail` bytes.
+    /// The text of all issues in source order, in the server's words. It may end anywhere after `max_detail` bytes.
     pub(super) fn detail(mut self, max_detail: usize) -> String {
         // Stable: issues at one position stay in the order they were found.
         self.list.sort_by_key(|issue| issue.at);
@@ -105,6 +109,7 @@ impl<'t> Issues<'t> {
         text
     }
 
+    /// Appends an issue with its position, its source line and a caret.
     fn print(&self, issue: &Issue, text: &mut String) {
         // A line has characters from column 1 on.
         let (at, first_column) = match issue.at {

@@ -50,13 +50,13 @@ const MAX_COST: u64 = 1_000_000;
 
 const TYPES_TOO_LARGE: &str = "the types are too large to compare";
 
-/// Deep but legal expressions, and those with syntax errors, are read on a stack of their own. Its
-/// pages are touched only as deep as the expression goes.
+/// The size of the stack on which deep but legal expressions are checked. Its pages are touched only as deep as the
+/// expression goes.
 const DEEP_STACK: usize = 64 << 20;
 
 /// Checks expressions for the rules. Whoever runs them decides how: by compiling each, or with a cache.
 pub trait Checker: std::fmt::Debug + Sync {
-    /// The outcome of [`check`]; its text may end anywhere past `max_detail` bytes.
+    /// The outcome of [`check`]; its text may end anywhere after `max_detail` bytes.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome;
 }
 
@@ -94,7 +94,7 @@ fn check_within(expression: &str, target: Target, env: CelEnv, max_detail: usize
     }
 }
 
-/// Why an expression is too long or too deep to be read and evaluated on any thread, if it is.
+/// The reason why an expression is too long or nested too deeply to be evaluated on any thread; `None` if it is not.
 pub fn too_deep(expression: &str) -> Option<&'static str> {
     match scan::scan(expression) {
         Shape::Flat => None,
@@ -104,12 +104,14 @@ pub fn too_deep(expression: &str) -> Option<&'static str> {
     }
 }
 
+/// [`check_here`] on a stack of [`DEEP_STACK`] bytes; a panic gives `Unchecked`.
 fn check_on_deep_stack(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
     let check = || stacker::grow(DEEP_STACK, || check_here(expression, target, env, max_detail));
     // Whatever code that was not made for this depth does, the caller goes on.
     std::panic::catch_unwind(check).unwrap_or(Outcome::Unchecked("the checker failed"))
 }
 
+/// Checks an expression on the present stack: syntax, types, literals, result type, constants and cost, in this order.
 fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) -> Outcome {
     let (tree, checked) = match check_types(expression, env) {
         Ok(Some(typed)) => typed,

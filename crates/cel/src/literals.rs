@@ -14,7 +14,7 @@ use super::types::Type;
 
 mod format;
 
-/// Call only on a tree whose types are right.
+/// Reports literals that make no sense, and lists and maps that mix types. Call it only on a tree without type errors.
 pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut Issues<'_>) {
     let in_format = inside_format_calls(tree);
     let is_exempt = |id: NodeId| in_format.get(id.index()).is_some_and(|inside| *inside);
@@ -27,8 +27,8 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
             }
             // Policies may mix types: what is made of such a list can still be evaluated.
             ExprKind::List { .. } | ExprKind::Map { .. } if env.scope == Scope::Request => {}
-            ExprKind::List { elements } if !is_exempt(id) => one_type(tree, checked, elements, issues),
-            ExprKind::Map { entries } if !is_exempt(id) => one_type_each(tree, checked, entries, issues),
+            ExprKind::List { elements } if !is_exempt(id) => check_one_type(tree, checked, elements, issues),
+            ExprKind::Map { entries } if !is_exempt(id) => check_entry_types(tree, checked, entries, issues),
             _ => {}
         }
     }
@@ -42,7 +42,8 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
     }
 }
 
-/// The first argument of `matches` is taken for the pattern, also where it is the text: `matches(text, pattern)`.
+/// The position and the message if the first argument of a call is a bad duration, timestamp or pattern; `None` if it
+/// is fine. For `matches(text, pattern)`, the text is taken for the pattern, as on the server.
 fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Option<(usize, String)> {
     let function = function.strip_prefix('.').unwrap_or(function);
     let first = *args.first()?;
@@ -56,11 +57,11 @@ fn bad_argument(tree: &Tree, function: &str, args: &[NodeId], env: CelEnv) -> Op
     is_bad.then(|| (tree.at(first), format!("invalid {function} argument")))
 }
 
-/// The first element of another type than the first is the one reported.
-fn one_type(tree: &Tree, checked: &Checked, elements: &[Element], issues: &mut Issues<'_>) {
+/// Reports the first element of a list that has another type than its first element.
+fn check_one_type(tree: &Tree, checked: &Checked, elements: &[Element], issues: &mut Issues<'_>) {
     let types = elements
         .iter()
-        .map(|element| (element.value, unwrapped(checked.type_of(element.value), element.optional)));
+        .map(|element| (element.value, without_optional(checked.type_of(element.value), element.optional)));
     let mut types = types.peekable();
     let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
     if let Some((id, found)) = types.find(|(_, found)| !is_equivalent(expected, found)) {
@@ -68,10 +69,10 @@ fn one_type(tree: &Tree, checked: &Checked, elements: &[Element], issues: &mut I
     }
 }
 
-/// Every key and every value of another type than the first is reported.
-fn one_type_each(tree: &Tree, checked: &Checked, entries: &[MapEntry], issues: &mut Issues<'_>) {
+/// Reports every key and every value of a map that has another type than the first one.
+fn check_entry_types(tree: &Tree, checked: &Checked, entries: &[MapEntry], issues: &mut Issues<'_>) {
     let types = |entry: &MapEntry| {
-        (checked.type_of(entry.key), unwrapped(checked.type_of(entry.value), entry.optional))
+        (checked.type_of(entry.key), without_optional(checked.type_of(entry.value), entry.optional))
     };
     let Some((key, value)) = entries.first().map(types) else { return };
     for entry in entries {
@@ -85,7 +86,8 @@ fn one_type_each(tree: &Tree, checked: &Checked, entries: &[MapEntry], issues: &
     }
 }
 
-fn unwrapped(found: &Type, is_optional: bool) -> &Type {
+/// The type inside of an optional, if the element was written as optional; otherwise the type itself.
+fn without_optional(found: &Type, is_optional: bool) -> &Type {
     match found {
         Type::Optional(inner) if is_optional => inner,
         other => other,
@@ -109,11 +111,12 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
     }
 }
 
+/// The message that a type differs from the expected one.
 fn mismatch(expected: &Type, found: &Type) -> String {
     format!("expected type '{}' but found '{}'", expected.shown(), found.shown())
 }
 
-/// Arguments of `format` may differ in type. Indexed by node.
+/// For each node, whether it is inside of an argument of `format`, where lists may mix types.
 fn inside_format_calls(tree: &Tree) -> Vec<bool> {
     let mut inside = vec![false; tree.len()];
     let mut pending: Vec<NodeId> = tree

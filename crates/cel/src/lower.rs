@@ -17,7 +17,7 @@ const MAX_DEPTH: u32 = 250;
 /// The parser counts from zero where cel-go counts from one.
 const MAX_NESTING: u16 = 249;
 
-/// The tree, unless there are syntax errors.
+/// Parses an expression with the `cel` crate; `None` if there are syntax errors.
 pub(super) fn parse(expression: &str, env: CelEnv) -> Option<Tree> {
     let parser = cel::Env::default()
         .parser()
@@ -31,6 +31,7 @@ pub(super) fn parse(expression: &str, env: CelEnv) -> Option<Tree> {
     issues.is_empty().then_some(tree)
 }
 
+/// Turns the crate's nodes into ours.
 struct Lowering<'t> {
     draft: Draft<'t>,
     source: &'t SourceInfo,
@@ -38,10 +39,12 @@ struct Lowering<'t> {
 }
 
 impl Lowering<'_> {
+    /// The byte offset of one of the crate's nodes.
     fn at(&self, id: u64) -> usize {
         self.source.offset_for(id).map_or(0, |(start, _)| start as usize)
     }
 
+    /// Adds a node and everything below it; `Missing` beyond the server's depth.
     fn lower(&mut self, syntax: IdedExpr) -> NodeId {
         let at = self.at(syntax.id);
         let counted = counts_towards_depth(&syntax.expr);
@@ -57,7 +60,8 @@ impl Lowering<'_> {
         id
     }
 
-    /// A negative number begins with its sign; the crate's position is that of the first digit.
+    /// The position of the minus before `at`, or `at` if there is none: the crate's position of a negative number is
+    /// that of its first digit.
     fn sign_before(&self, at: usize) -> usize {
         let before = self.draft.issues.source().get(..at).unwrap_or("").trim_end();
         before.strip_suffix('-').map_or(at, str::len)
@@ -137,7 +141,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Parentheses, literals, lists, `&&` and `||` are not counted by the server.
+/// True if the server counts the node towards its limit of depth: not parentheses, literals, lists, `&&` and `||`.
 fn counts_towards_depth(syntax: &Expr) -> bool {
     match syntax {
         Expr::Select(_) => true,

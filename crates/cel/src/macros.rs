@@ -8,16 +8,18 @@
 use super::draft::Draft;
 use super::tree::{Element, ExprKind, Literal, Loop, NodeId};
 
-/// Cannot be written in an expression, so it collides with no variable.
+/// The name of the accumulator of a loop. It cannot be written in an expression, so it collides with no variable.
 const ACCUMULATOR: &str = "@result";
-/// What it was once; still no name for a variable of a loop.
+/// The former name of the accumulator, which no variable of a loop may have.
 const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
-/// The number of nodes from which on nothing is copied; some selectors of the largest length have as many.
+/// Trees with at least this many nodes share parts instead of copying them; some selectors of the largest length have
+/// as many.
 const MAX_COPIED: usize = 10_000;
 
-/// Bytes of text that checking an expression costs as much as: each of these macros copies what it is called on.
+/// How large an expression is for estimating the time to check it: its bytes, doubled for each `optMap` or
+/// `optFlatMap`, because these macros copy what they are called on.
 pub fn weight(expression: &str) -> usize {
     let size = expression.len();
     // Nearly no expression has one: it is searched once.
@@ -28,7 +30,7 @@ pub fn weight(expression: &str) -> usize {
     size.saturating_mul(1 << copies.min(14)).min(MAX_COPIED).max(size)
 }
 
-/// The node that replaces the call, or `None` if the call is not a macro.
+/// Expands a call that is a macro; returns the node that replaces it, or `None` if it is not a macro.
 pub(super) fn expand(
     cx: &mut Draft<'_>,
     at: usize,
@@ -38,55 +40,57 @@ pub(super) fn expand(
 ) -> Option<NodeId> {
     let builder = &mut Builder { cx, at };
     match (function, target, args) {
-        ("has", None, [argument]) => Some(builder.has(*argument)),
+        ("has", None, [argument]) => Some(builder.expand_has(*argument)),
         ("bind", Some(target), [name, init, result]) if builder.is_ident(target, "cel") => {
-            Some(builder.bind_macro(*name, *init, *result))
+            Some(builder.expand_bind(*name, *init, *result))
         }
         ("all" | "exists" | "exists_one", Some(range), [variable, predicate]) => {
             let names = builder.one_name(*variable, "argument must be a simple name");
-            Some(builder.quantifier(function, range, names, *predicate))
+            Some(builder.expand_quantifier(function, range, names, *predicate))
         }
         ("all" | "exists" | "exists_one" | "existsOne", Some(range), [first, second, predicate]) => {
             let names = builder.two_names(*first, *second);
-            Some(builder.quantifier(function, range, names, *predicate))
+            Some(builder.expand_quantifier(function, range, names, *predicate))
         }
         ("map", Some(range), [variable, transform]) => {
             let names = builder.one_name(*variable, "argument is not an identifier");
-            Some(builder.list_of(range, names, None, *transform))
+            Some(builder.expand_to_list(range, names, None, *transform))
         }
         ("map", Some(range), [variable, filter, transform]) => {
             let names = builder.one_name(*variable, "argument is not an identifier");
-            Some(builder.list_of(range, names, Some(*filter), *transform))
+            Some(builder.expand_to_list(range, names, Some(*filter), *transform))
         }
         ("filter", Some(range), [variable, filter]) => {
             let names = builder.one_name(*variable, "argument is not an identifier");
-            Some(builder.list_of(range, names, Some(*filter), *variable))
+            Some(builder.expand_to_list(range, names, Some(*filter), *variable))
         }
         ("transformList", Some(range), [first, second, rest @ ..]) => {
             let (filter, transform) = filter_and_transform(rest)?;
             let names = builder.two_names(*first, *second);
-            Some(builder.list_of(range, names, filter, transform))
+            Some(builder.expand_to_list(range, names, filter, transform))
         }
         ("transformMap", Some(range), [first, second, rest @ ..]) => {
             let (filter, transform) = filter_and_transform(rest)?;
             let names = builder.two_names(*first, *second);
-            Some(builder.map_of(range, names, filter, &[*first, transform]))
+            Some(builder.expand_to_map(range, names, filter, &[*first, transform]))
         }
         ("transformMapEntry", Some(range), [first, second, rest @ ..]) => {
             let (filter, transform) = filter_and_transform(rest)?;
             let names = builder.two_names(*first, *second);
-            Some(builder.map_of(range, names, filter, &[transform]))
+            Some(builder.expand_to_map(range, names, filter, &[transform]))
         }
         ("optMap" | "optFlatMap", Some(target), [name, transform]) => {
-            Some(builder.opt_map(function, target, *name, *transform))
+            Some(builder.expand_opt_map(function, target, *name, *transform))
         }
         ("sortBy", Some(target), [variable, key]) if builder.cx.env.ext_lists => {
-            Some(builder.sort_by(target, *variable, *key))
+            Some(builder.expand_sort_by(target, *variable, *key))
         }
         _ => None,
     }
 }
 
+/// The optional filter and the transformation among the last one or two arguments of a macro; `None` for another
+/// number.
 fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
     match args {
         [transform] => Some((None, *transform)),
@@ -101,38 +105,44 @@ struct Misused(NodeId);
 /// The variables of a loop.
 type Names = Result<(String, Option<String>), Misused>;
 
+/// Adds the nodes of one expansion, all at the position of the macro.
 struct Builder<'c, 't> {
     cx: &'c mut Draft<'t>,
     at: usize,
 }
 
 impl Builder<'_, '_> {
+    /// Adds a node at the position of the macro.
     fn add(&mut self, kind: ExprKind) -> NodeId {
         self.cx.tree.add(self.at, kind)
     }
 
-    fn literal(&mut self, literal: Literal) -> NodeId {
+    /// Adds a literal.
+    fn add_literal(&mut self, literal: Literal) -> NodeId {
         self.add(ExprKind::Literal(literal))
     }
 
-    fn ident(&mut self, name: &str) -> NodeId {
+    fn add_ident(&mut self, name: &str) -> NodeId {
         self.add(ExprKind::Ident(name.to_owned()))
     }
 
-    fn call(&mut self, function: &str, args: &[NodeId]) -> NodeId {
+    /// Adds a call `function(args)`.
+    fn add_call(&mut self, function: &str, args: &[NodeId]) -> NodeId {
         self.add(ExprKind::Call { function: function.to_owned(), target: None, args: args.to_vec() })
     }
 
-    fn member(&mut self, function: &str, target: NodeId, args: &[NodeId]) -> NodeId {
+    /// Adds a call `target.function(args)`.
+    fn add_member_call(&mut self, function: &str, target: NodeId, args: &[NodeId]) -> NodeId {
         self.add(ExprKind::Call { function: function.to_owned(), target: Some(target), args: args.to_vec() })
     }
 
-    fn list(&mut self, elements: &[NodeId]) -> NodeId {
+    fn add_list(&mut self, elements: &[NodeId]) -> NodeId {
         let elements = elements.iter().map(|value| Element { value: *value, optional: false }).collect();
         self.add(ExprKind::List { elements })
     }
 
-    /// Shared instead once the tree is large: each nested copy would double it.
+    /// A copy of a node and everything below it; the node itself once the tree is large, because each nested copy would
+    /// double it.
     fn copy(&mut self, id: NodeId) -> NodeId {
         if self.cx.tree.len() < MAX_COPIED { self.cx.tree.copy(id) } else { id }
     }
@@ -141,52 +151,60 @@ impl Builder<'_, '_> {
         matches!(self.cx.tree.kind(id), ExprKind::Ident(name) if name == expected)
     }
 
-    fn misused(&mut self, id: NodeId, complaint: impl Into<String>) -> Misused {
+    /// Reports a macro that is used wrongly, and returns the node that stands for it.
+    fn report_misuse(&mut self, id: NodeId, complaint: impl Into<String>) -> Misused {
         let at = self.cx.tree.at(id);
         self.cx.issues.report(at, complaint);
         Misused(self.cx.tree.add(at, ExprKind::Missing))
     }
 
+    /// The name if the node is an identifier; otherwise reports `complaint`.
     fn name(&mut self, id: NodeId, complaint: &str) -> Result<String, Misused> {
         if let ExprKind::Ident(name) = self.cx.tree.kind(id) {
             return Ok(name.clone());
         }
-        Err(self.misused(id, complaint))
+        Err(self.report_misuse(id, complaint))
     }
 
-    fn not_accumulator(&mut self, id: NodeId, name: &str) -> Result<(), Misused> {
+    /// Reports a variable that has the former name of the accumulator.
+    fn check_not_accumulator(&mut self, id: NodeId, name: &str) -> Result<(), Misused> {
         if name == OLD_ACCUMULATOR {
-            return Err(self.misused(id, "iteration variable overwrites accumulator variable"));
+            return Err(self.report_misuse(id, "iteration variable overwrites accumulator variable"));
         }
         Ok(())
     }
 
+    /// The name of the only variable of a loop.
     fn one_name(&mut self, variable: NodeId, complaint: &str) -> Names {
         let name = self.name(variable, complaint)?;
-        self.not_accumulator(variable, &name)?;
+        self.check_not_accumulator(variable, &name)?;
         Ok((name, None))
     }
 
+    /// The names of the two variables of a loop, which must differ.
     fn two_names(&mut self, first: NodeId, second: NodeId) -> Names {
         let first_name = self.name(first, "argument must be a simple name")?;
         let second_name = self.name(second, "argument must be a simple name")?;
         if first_name == second_name {
-            return Err(self.misused(second, format!("duplicate variable name: {first_name}")));
+            return Err(self.report_misuse(second, format!("duplicate variable name: {first_name}")));
         }
-        self.not_accumulator(first, &first_name)?;
-        self.not_accumulator(second, &second_name)?;
+        self.check_not_accumulator(first, &first_name)?;
+        self.check_not_accumulator(second, &second_name)?;
         Ok((first_name, Some(second_name)))
     }
 
-    fn has(&mut self, argument: NodeId) -> NodeId {
+    /// Expands `has(a.b)` to a presence test.
+    fn expand_has(&mut self, argument: NodeId) -> NodeId {
         if let ExprKind::Select { operand, field, .. } = self.cx.tree.kind(argument) {
             let (operand, field) = (*operand, field.clone());
             return self.add(ExprKind::Select { operand, field, presence_test: true });
         }
-        self.misused(argument, "invalid argument to has() macro").0
+        self.report_misuse(argument, "invalid argument to has() macro").0
     }
 
-    fn repeat(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
+    /// Adds a loop over `range`; `parts` are its initial value, condition, step and result. The node of the error if
+    /// the names are wrong.
+    fn add_loop(&mut self, range: NodeId, names: Names, parts: [NodeId; 4]) -> NodeId {
         let (variable, second_variable) = match names {
             Ok(names) => names,
             Err(Misused(missing)) => return missing,
@@ -206,58 +224,80 @@ impl Builder<'_, '_> {
         })))
     }
 
-    fn quantifier(&mut self, function: &str, range: NodeId, names: Names, predicate: NodeId) -> NodeId {
+    /// Expands `all`, `exists` or `exists_one`.
+    fn expand_quantifier(
+        &mut self,
+        function: &str,
+        range: NodeId,
+        names: Names,
+        predicate: NodeId,
+    ) -> NodeId {
         let parts = match function {
             "all" => {
-                let init = self.literal(Literal::Bool(true));
-                let accumulator = self.ident(ACCUMULATOR);
-                let condition = self.call("@not_strictly_false", &[accumulator]);
-                let accumulator = self.ident(ACCUMULATOR);
-                let step = self.call("_&&_", &[accumulator, predicate]);
-                [init, condition, step, self.ident(ACCUMULATOR)]
+                let init = self.add_literal(Literal::Bool(true));
+                let accumulator = self.add_ident(ACCUMULATOR);
+                let condition = self.add_call("@not_strictly_false", &[accumulator]);
+                let accumulator = self.add_ident(ACCUMULATOR);
+                let step = self.add_call("_&&_", &[accumulator, predicate]);
+                [init, condition, step, self.add_ident(ACCUMULATOR)]
             }
             "exists" => {
-                let init = self.literal(Literal::Bool(false));
-                let accumulator = self.ident(ACCUMULATOR);
-                let not = self.call("!_", &[accumulator]);
-                let condition = self.call("@not_strictly_false", &[not]);
-                let accumulator = self.ident(ACCUMULATOR);
-                let step = self.call("_||_", &[accumulator, predicate]);
-                [init, condition, step, self.ident(ACCUMULATOR)]
+                let init = self.add_literal(Literal::Bool(false));
+                let accumulator = self.add_ident(ACCUMULATOR);
+                let not = self.add_call("!_", &[accumulator]);
+                let condition = self.add_call("@not_strictly_false", &[not]);
+                let accumulator = self.add_ident(ACCUMULATOR);
+                let step = self.add_call("_||_", &[accumulator, predicate]);
+                [init, condition, step, self.add_ident(ACCUMULATOR)]
             }
             _ => {
-                let init = self.literal(Literal::Int(0));
-                let condition = self.literal(Literal::Bool(true));
-                let accumulator = self.ident(ACCUMULATOR);
-                let one = self.literal(Literal::Int(1));
-                let more = self.call("_+_", &[accumulator, one]);
-                let same = self.ident(ACCUMULATOR);
-                let step = self.call("_?_:_", &[predicate, more, same]);
-                let accumulator = self.ident(ACCUMULATOR);
-                let one = self.literal(Literal::Int(1));
-                [init, condition, step, self.call("_==_", &[accumulator, one])]
+                let init = self.add_literal(Literal::Int(0));
+                let condition = self.add_literal(Literal::Bool(true));
+                let accumulator = self.add_ident(ACCUMULATOR);
+                let one = self.add_literal(Literal::Int(1));
+                let more = self.add_call("_+_", &[accumulator, one]);
+                let same = self.add_ident(ACCUMULATOR);
+                let step = self.add_call("_?_:_", &[predicate, more, same]);
+                let accumulator = self.add_ident(ACCUMULATOR);
+                let one = self.add_literal(Literal::Int(1));
+                [init, condition, step, self.add_call("_==_", &[accumulator, one])]
             }
         };
-        self.repeat(range, names, parts)
+        self.add_loop(range, names, parts)
     }
 
-    fn list_of(&mut self, range: NodeId, names: Names, filter: Option<NodeId>, transform: NodeId) -> NodeId {
-        let init = self.list(&[]);
-        let accumulator = self.ident(ACCUMULATOR);
-        let added = self.list(&[transform]);
-        let step = self.call("_+_", &[accumulator, added]);
-        self.collect(range, names, filter, init, step)
+    /// Expands a macro that makes a list of `transform` for each element that passes the filter.
+    fn expand_to_list(
+        &mut self,
+        range: NodeId,
+        names: Names,
+        filter: Option<NodeId>,
+        transform: NodeId,
+    ) -> NodeId {
+        let init = self.add_list(&[]);
+        let accumulator = self.add_ident(ACCUMULATOR);
+        let added = self.add_list(&[transform]);
+        let step = self.add_call("_+_", &[accumulator, added]);
+        self.collecting_loop(range, names, filter, init, step)
     }
 
-    fn map_of(&mut self, range: NodeId, names: Names, filter: Option<NodeId>, inserted: &[NodeId]) -> NodeId {
+    /// Expands a macro that makes a map, by inserting `inserted` for each element that passes the filter.
+    fn expand_to_map(
+        &mut self,
+        range: NodeId,
+        names: Names,
+        filter: Option<NodeId>,
+        inserted: &[NodeId],
+    ) -> NodeId {
         let init = self.add(ExprKind::Map { entries: Vec::new() });
-        let mut args = vec![self.ident(ACCUMULATOR)];
+        let mut args = vec![self.add_ident(ACCUMULATOR)];
         args.extend_from_slice(inserted);
-        let step = self.call("cel.@mapInsert", &args);
-        self.collect(range, names, filter, init, step)
+        let step = self.add_call("cel.@mapInsert", &args);
+        self.collecting_loop(range, names, filter, init, step)
     }
 
-    fn collect(
+    /// Adds a loop that takes `step` for each element that passes the filter, from `init` on.
+    fn collecting_loop(
         &mut self,
         range: NodeId,
         names: Names,
@@ -265,19 +305,20 @@ impl Builder<'_, '_> {
         init: NodeId,
         mut step: NodeId,
     ) -> NodeId {
-        let condition = self.literal(Literal::Bool(true));
+        let condition = self.add_literal(Literal::Bool(true));
         if let Some(filter) = filter {
-            let same = self.ident(ACCUMULATOR);
-            step = self.call("_?_:_", &[filter, step, same]);
+            let same = self.add_ident(ACCUMULATOR);
+            step = self.add_call("_?_:_", &[filter, step, same]);
         }
-        let result = self.ident(ACCUMULATOR);
-        self.repeat(range, names, [init, condition, step, result])
+        let result = self.add_ident(ACCUMULATOR);
+        self.add_loop(range, names, [init, condition, step, result])
     }
 
-    fn bind(&mut self, name: String, init: NodeId, result: NodeId) -> NodeId {
-        let range = self.list(&[]);
-        let condition = self.literal(Literal::Bool(false));
-        let step = self.ident(&name);
+    /// Adds a loop that never runs and names `init` for `result`: what `cel.bind` expands to.
+    fn add_bind(&mut self, name: String, init: NodeId, result: NodeId) -> NodeId {
+        let range = self.add_list(&[]);
+        let condition = self.add_literal(Literal::Bool(false));
+        let step = self.add_ident(&name);
         let variable = UNUSED.to_owned();
         self.add(ExprKind::Loop(Box::new(Loop {
             range,
@@ -292,49 +333,53 @@ impl Builder<'_, '_> {
         })))
     }
 
-    fn bind_macro(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
+    /// Expands `cel.bind(name, init, result)`.
+    fn expand_bind(&mut self, name: NodeId, init: NodeId, result: NodeId) -> NodeId {
         match self.name(name, "cel.bind() variable names must be simple identifiers") {
-            Ok(name) => self.bind(name, init, result),
+            Ok(name) => self.add_bind(name, init, result),
             Err(Misused(missing)) => missing,
         }
     }
 
-    fn opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
+    /// Expands `optMap` or `optFlatMap`.
+    fn expand_opt_map(&mut self, function: &str, target: NodeId, name: NodeId, transform: NodeId) -> NodeId {
         let complaint = format!("{function}() variable name must be a simple identifier");
         let name = match self.name(name, &complaint) {
             Ok(name) => name,
             Err(Misused(missing)) => return missing,
         };
-        let has_value = self.member("hasValue", target, &[]);
+        let has_value = self.add_member_call("hasValue", target, &[]);
         let copy = self.copy(target);
-        let value = self.member("value", copy, &[]);
-        let mut present = self.bind(name, value, transform);
+        let value = self.add_member_call("value", copy, &[]);
+        let mut present = self.add_bind(name, value, transform);
         if function == "optMap" {
-            present = self.call("optional.of", &[present]);
+            present = self.add_call("optional.of", &[present]);
         }
-        let absent = self.call("optional.none", &[]);
-        self.call("_?_:_", &[has_value, present, absent])
+        let absent = self.add_call("optional.none", &[]);
+        self.add_call("_?_:_", &[has_value, present, absent])
     }
 
-    fn sort_by(&mut self, target: NodeId, variable: NodeId, key: NodeId) -> NodeId {
+    /// Expands `sortBy`: sorts by a list of keys that is made first.
+    fn expand_sort_by(&mut self, target: NodeId, variable: NodeId, key: NodeId) -> NodeId {
         if !is_sortable(self.cx.tree.kind(target)) {
-            return self.misused(target, NOT_SORTABLE).0;
+            return self.report_misuse(target, NOT_SORTABLE).0;
         }
         let names = match self.one_name(variable, "argument is not an identifier") {
             Err(Misused(missing)) => return missing,
             names => names,
         };
-        let input = self.ident(SORT_INPUT);
-        let keys = self.list_of(input, names, None, key);
-        let input = self.ident(SORT_INPUT);
-        let sorted = self.member("@sortByAssociatedKeys", input, &[keys]);
-        self.bind(SORT_INPUT.to_owned(), target, sorted)
+        let input = self.add_ident(SORT_INPUT);
+        let keys = self.expand_to_list(input, names, None, key);
+        let input = self.add_ident(SORT_INPUT);
+        let sorted = self.add_member_call("@sortByAssociatedKeys", input, &[keys]);
+        self.add_bind(SORT_INPUT.to_owned(), target, sorted)
     }
 }
 
 const NOT_SORTABLE: &str =
     "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
 
+/// True if `sortBy` may be called on such an expression.
 fn is_sortable(target: &ExprKind) -> bool {
     matches!(
         target,

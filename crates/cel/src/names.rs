@@ -9,7 +9,7 @@ use super::types::{self, Type};
 /// An enum's only value.
 pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
-/// What a message's name stands for: the type, and the name by which its fields are looked up.
+/// What the name of a message written out stands for, with the name by which its fields are looked up.
 pub(super) enum Message {
     Of(Type, String),
     /// A type that has no fields to set.
@@ -19,7 +19,7 @@ pub(super) enum Message {
     Undeclared,
 }
 
-/// What a message says of a field.
+/// The result of looking up a field of a message.
 pub(super) enum Field {
     Of(Type),
     Undefined,
@@ -27,8 +27,8 @@ pub(super) enum Field {
     Unresolved,
 }
 
-/// The type of a declared identifier. A leading dot means the root of the namespace, which is
-/// where everything is declared.
+/// The type of a declared identifier; `None` if it is not declared. A leading dot means the root of the namespace,
+/// which is where everything is declared.
 pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
     let name = name.strip_prefix('.').unwrap_or(name);
     match name {
@@ -41,6 +41,7 @@ pub(super) fn declared(name: &str, env: CelEnv) -> Option<Type> {
     }
 }
 
+/// What the name of a message stands for, such as `google.protobuf.Duration`.
 pub(super) fn message(name: &str, env: CelEnv) -> Message {
     let name = name.strip_prefix('.').unwrap_or(name);
     if let Some(found) = type_named(name, env) {
@@ -56,6 +57,7 @@ pub(super) fn message(name: &str, env: CelEnv) -> Message {
     }
 }
 
+/// The name by which the fields of a type are looked up; `None` if the type has no fields to set.
 fn message_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
     Some(match found {
         Type::Any => "google.protobuf.Any",
@@ -78,6 +80,7 @@ fn message_name(found: &Type, name: &str, env: CelEnv) -> Option<&'static str> {
     })
 }
 
+/// Looks up a field of a message by their names.
 pub(super) fn field(message: &str, field: &str, env: CelEnv) -> Field {
     let is_plain =
         matches!(message, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map");
@@ -90,6 +93,7 @@ pub(super) fn field(message: &str, field: &str, env: CelEnv) -> Field {
     found.map_or(Field::Undefined, Field::Of)
 }
 
+/// The type of a field of a protobuf message or a map; `None` if there is none.
 fn known_field(message: &str, field: &str, env: CelEnv) -> Option<Type> {
     let name = message.strip_prefix("google.protobuf.").unwrap_or(message);
     Some(match (name, field) {
@@ -110,7 +114,8 @@ fn known_field(message: &str, field: &str, env: CelEnv) -> Option<Type> {
     })
 }
 
-/// upstream v1.34 `dynamic-resource-allocation/cel`, `newCompiler`
+/// The type of a field of the device; `None` if the release has no such field. upstream v1.34
+/// `dynamic-resource-allocation/cel`, `newCompiler`
 fn device_field(field: &str, env: CelEnv) -> Option<Type> {
     let attribute = if env.list_attributes { Type::Dyn } else { Type::Any };
     let by_domain = |value| Type::map(Type::String, Type::map(Type::String, value));
@@ -123,8 +128,8 @@ fn device_field(field: &str, env: CelEnv) -> Option<Type> {
     }
 }
 
-/// The type an identifier denotes, as in `type(x) == string`. Most types of the Kubernetes libraries have no name
-/// that an expression can use.
+/// The type that an identifier denotes, as in `type(x) == string`; `None` if it denotes none. Most types of the
+/// Kubernetes libraries have no name that an expression can use.
 pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
     let wrapper = |of: Type| Type::Wrapper(of.into());
     Some(match name {
@@ -163,7 +168,7 @@ pub(super) fn type_named(name: &str, env: CelEnv) -> Option<Type> {
     })
 }
 
-/// Whether a type is found by this name when the program is made. Some names that the checker knows are not: those of
+/// True if a type is found by this name when the program is made. Some names that the checker knows are not: those of
 /// the device, and of messages that become plain values.
 pub(super) fn is_registered_type(name: &str) -> bool {
     matches!(

@@ -130,7 +130,7 @@ pub enum Outcome {
     Unchecked(&'static str),
 }
 
-/// The detail text if a result of this type is wrong for the target.
+/// The detail text if a result of this type is wrong for the target; `None` if it is right.
 pub(super) fn wrong_type(result: &Type, target: Target, env: CelEnv) -> Option<String> {
     match target {
         Target::Selector => selector_type_is_wrong(result, env)
@@ -154,7 +154,8 @@ fn is_known_other(result: &Type, wanted: &Type) -> bool {
     !result.is_dyn_or_error() && result != wanted
 }
 
-/// The unknown type is the type of an attribute value: `dyn(1)` is wrong where attribute values are `any`.
+/// True if a selector must not have this type: it must be bool or the unknown type, which is the type of an attribute
+/// value. So `dyn(1)` is wrong where attribute values are `any`.
 fn selector_type_is_wrong(result: &Type, env: CelEnv) -> bool {
     match result {
         Type::Bool => false,
@@ -165,6 +166,7 @@ fn selector_type_is_wrong(result: &Type, env: CelEnv) -> bool {
     }
 }
 
+/// True if a derived attribute must not have this type.
 fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
     match result {
         Type::List(element) if env.list_attributes => !is_attribute_scalar(element),
@@ -172,6 +174,7 @@ fn derived_type_is_wrong(result: &Type, env: CelEnv) -> bool {
     }
 }
 
+/// True if an attribute can hold a value of this type.
 fn is_attribute_scalar(value: &Type) -> bool {
     matches!(
         value.unwrapped(),

@@ -8,6 +8,7 @@ use super::outcome::{CelEnv, Scope};
 use super::types::Type;
 use super::unify::Unifier;
 
+/// A type in a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decl {
     Dyn,
@@ -29,6 +30,7 @@ pub(super) enum Decl {
     B,
 }
 
+/// How a function is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Global,
@@ -51,6 +53,7 @@ pub(super) enum Since {
 }
 
 impl Since {
+    /// True if the environment declares such functions.
     fn is_in(self, env: CelEnv) -> bool {
         match self {
             Since::Always => true,
@@ -64,6 +67,7 @@ impl Since {
     }
 }
 
+/// One declaration of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overload {
     pub(super) name: &'static str,
@@ -84,19 +88,22 @@ pub(super) const fn member(name: &'static str, params: &'static [Decl], result: 
 }
 
 impl Overload {
+    /// The declaration, limited to environments that have a library or option.
     pub(super) const fn since(self, since: Since) -> Overload {
         Overload { since, ..self }
     }
 
+    /// True if it is called on its first parameter.
     pub(super) fn is_member(&self) -> bool {
         self.style == Style::Member
     }
 
+    /// True if the environment declares it.
     pub(super) fn is_declared(&self, env: CelEnv) -> bool {
         self.since.is_in(env)
     }
 
-    /// Parameter and result types with type parameters of their own.
+    /// The types of the parameters and of the result, with fresh type parameters.
     pub(super) fn instantiate(&self, unifier: &mut Unifier) -> (Vec<Type>, Type) {
         let mut own = [None, None];
         let params = self.params.iter().map(|param| param.instantiate(unifier, &mut own)).collect();
@@ -106,6 +113,7 @@ impl Overload {
 }
 
 impl Decl {
+    /// The checker's type; `own` are the fresh type parameters of this use.
     fn instantiate(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
         match self {
             Decl::Dyn => Type::Dyn,

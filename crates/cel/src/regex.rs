@@ -14,7 +14,7 @@ use node::{Group, Node};
 /// The largest repetition count, also of nested repetitions together. Go `repeat`, `repeatIsValid`
 const MAX_REPEAT: u64 = 1000;
 
-/// Why a pattern is none.
+/// Why a pattern is not a regular expression; prints as Go's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     problem: &'static str,
@@ -28,20 +28,22 @@ impl fmt::Display for PatternError {
     }
 }
 
+/// An error with Go's words about a part of the pattern.
 fn error<T>(problem: &'static str, part: &str) -> Result<T, PatternError> {
     Err(PatternError { problem, part: part.to_owned() })
 }
 
-/// What `from` has and `rest`, its end, has not.
+/// The part of `from` before `rest`, which is its end.
 fn between<'p>(from: &'p str, rest: &str) -> &'p str {
     from.get(..from.len().saturating_sub(rest.len())).unwrap_or(from)
 }
 
+/// True if Go accepts the pattern.
 pub fn is_valid(pattern: &str) -> bool {
     parse(pattern).is_ok()
 }
 
-/// Parses a pattern; returns the instructions of the program that Go makes of it.
+/// Parses a pattern; returns how many instructions the program has that Go makes of it.
 pub fn parse(pattern: &str) -> Result<u64, PatternError> {
     let mut parser =
         Parser { whole: pattern, rest: pattern, group: Group::default(), outer: Vec::new(), folds: false };
@@ -56,6 +58,7 @@ pub fn parse(pattern: &str) -> Result<u64, PatternError> {
     }
 }
 
+/// Reads a pattern from its start.
 struct Parser<'p> {
     whole: &'p str,
     rest: &'p str,
@@ -67,11 +70,11 @@ struct Parser<'p> {
 }
 
 impl<'p> Parser<'p> {
-    /// Reads one element. Returns the pattern from a repetition on, if that was one.
+    /// Reads one element. If it is a repetition, returns the rest of the pattern from its start on; otherwise `None`.
     fn step(&mut self, last_repeat: Option<&'p str>) -> Result<Option<&'p str>, PatternError> {
         let before = self.rest;
         match before.chars().next() {
-            Some('(') if before.starts_with("(?") => self.flags_or_group()?,
+            Some('(') if before.starts_with("(?") => self.take_flags_or_group()?,
             Some('(') => {
                 self.skip(1);
                 self.open(true);
@@ -85,7 +88,7 @@ impl<'p> Parser<'p> {
                 self.group.next_alternative();
             }
             Some('[') => {
-                self.rest = class::bracketed(before)?;
+                self.rest = class::skip_bracketed(before)?;
                 self.push(Node::class())?;
             }
             Some(operator @ ('*' | '+' | '?')) => {
@@ -93,15 +96,15 @@ impl<'p> Parser<'p> {
                 self.repeat(before, last_repeat, |node| node.starred(operator))?;
                 return Ok(Some(before));
             }
-            Some('{') => match counts(before) {
+            Some('{') => match read_counts(before) {
                 Some((low, high, after)) => {
                     self.rest = after;
                     self.repeat_counted(before, last_repeat, low, high)?;
                     return Ok(Some(before));
                 }
-                None => self.literals(1)?,
+                None => self.take_literals(1)?,
             },
-            Some('\\') => self.escape()?,
+            Some('\\') => self.take_escape()?,
             Some('^' | '$') => {
                 self.skip(1);
                 self.push(Node::leaf())?;
@@ -110,17 +113,18 @@ impl<'p> Parser<'p> {
                 self.skip(1);
                 self.push(Node::class())?;
             }
-            _ => self.literals(1)?,
+            _ => self.take_literals(1)?,
         }
         Ok(None)
     }
 
+    /// Moves past that many bytes.
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest.get(bytes..).unwrap_or("");
     }
 
-    /// The next characters stand for themselves.
-    fn literals(&mut self, count: usize) -> Result<(), PatternError> {
+    /// Reads the next `count` characters, which stand for themselves.
+    fn take_literals(&mut self, count: usize) -> Result<(), PatternError> {
         for _ in 0..count {
             let length = self.rest.chars().next().map_or(0, char::len_utf8);
             self.skip(length);
@@ -129,11 +133,13 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
+    /// Adds an element to the group; an error if it is too high or too large.
     fn push(&mut self, node: Node) -> Result<(), PatternError> {
         self.group.push(node);
         self.check_limits(node)
     }
 
+    /// An error if a node is beyond Go's limits.
     fn check_limits(&self, node: Node) -> Result<(), PatternError> {
         if node.is_too_high() {
             return error("expression nests too deeply", self.whole);
@@ -144,11 +150,13 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
+    /// Begins a group.
     fn open(&mut self, is_capture: bool) {
         let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
         self.outer.push((outer, self.folds));
     }
 
+    /// Ends a group; an error if none is open.
     fn close(&mut self) -> Result<(), PatternError> {
         let Some((outer, folds)) = self.outer.pop() else { return error("unexpected )", self.whole) };
         let inner = std::mem::replace(&mut self.group, outer);
@@ -156,8 +164,8 @@ impl<'p> Parser<'p> {
         self.push(inner.into_node())
     }
 
-    /// After a repetition operator, which starts at `before`: there must be something to repeat, and `a**` is not
-    /// allowed.
+    /// Repeats the last element, after a repetition operator that starts at `before`, and returns the result. An error
+    /// if there is nothing to repeat, or for a second operator such as `a**`.
     fn repeat(
         &mut self,
         before: &'p str,
@@ -178,6 +186,7 @@ impl<'p> Parser<'p> {
         Ok(node)
     }
 
+    /// Repeats the last element between `low` and `high` times; an error if the counts are too large.
     fn repeat_counted(
         &mut self,
         before: &'p str,
@@ -197,8 +206,8 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`; a group that only sets flags opens nothing.
-    fn flags_or_group(&mut self) -> Result<(), PatternError> {
+    /// Reads `(?P<name>`, `(?<name>`, `(?i)` or `(?i:`, and opens a group unless it only sets flags.
+    fn take_flags_or_group(&mut self) -> Result<(), PatternError> {
         let start = self.rest;
         let is_python = start.len() > 4 && start.starts_with("(?P<");
         if is_python || (start.len() > 3 && start.starts_with("(?<")) {
@@ -232,7 +241,8 @@ impl<'p> Parser<'p> {
         error("invalid or unsupported Perl syntax", between(start, self.rest))
     }
 
-    fn escape(&mut self) -> Result<(), PatternError> {
+    /// Reads an escape.
+    fn take_escape(&mut self) -> Result<(), PatternError> {
         let start = self.rest;
         match start.as_bytes().get(1) {
             Some(b'A' | b'b' | b'B' | b'z') => {
@@ -244,14 +254,14 @@ impl<'p> Parser<'p> {
                 let quoted = start.get(2..).unwrap_or("");
                 let (literal, rest) = quoted.split_once("\\E").unwrap_or((quoted, ""));
                 self.rest = quoted;
-                self.literals(literal.chars().count())?;
+                self.take_literals(literal.chars().count())?;
                 self.rest = rest;
                 Ok(())
             }
             _ => {
-                let (node, rest) = match class::escaped_class(start)? {
+                let (node, rest) = match class::skip_escaped_class(start)? {
                     Some(rest) => (Node::class(), rest),
-                    None => (Node::literal(self.folds), class::escaped_character(start)?.1),
+                    None => (Node::literal(self.folds), class::read_escaped_character(start)?.1),
                 };
                 self.rest = rest;
                 self.push(node)
@@ -268,10 +278,10 @@ enum Bound {
     TooLarge,
 }
 
-/// `{2}`, `{2,}`, `{2,5}`, with what follows; anything else beginning with `{` is literal. A count that is too large to
-/// be read is `None`.
-fn counts(text: &str) -> Option<(Option<u64>, Bound, &str)> {
-    let (low, rest) = count(text.get(1..)?)?;
+/// The counts of a repetition `{2}`, `{2,}` or `{2,5}` at the start of a text, and what follows it; `None` for anything
+/// else, which is literal. A count too large for an integer is `None` or `TooLarge`.
+fn read_counts(text: &str) -> Option<(Option<u64>, Bound, &str)> {
+    let (low, rest) = read_count(text.get(1..)?)?;
     if let Some(rest) = rest.strip_prefix('}') {
         let high = low.map_or(Bound::TooLarge, Bound::At);
         return Some((low, high, rest));
@@ -280,11 +290,13 @@ fn counts(text: &str) -> Option<(Option<u64>, Bound, &str)> {
     if let Some(rest) = rest.strip_prefix('}') {
         return Some((low, Bound::None, rest));
     }
-    let (high, rest) = count(rest)?;
+    let (high, rest) = read_count(rest)?;
     Some((low, high.map_or(Bound::TooLarge, Bound::At), rest.strip_prefix('}')?))
 }
 
-fn count(text: &str) -> Option<(Option<u64>, &str)> {
+/// The number at the start of a text and what follows it; `None` if there is none. Its value is `None` if it is too
+/// large.
+fn read_count(text: &str) -> Option<(Option<u64>, &str)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at_checked(length)?;
     if digits.is_empty() || (digits.len() > 1 && digits.starts_with('0')) {

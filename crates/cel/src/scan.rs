@@ -14,6 +14,7 @@ const MAX_BYTES: usize = 10_240;
 const FLAT_WEIGHT: u32 = 48;
 const FLAT_BYTES: usize = 4_096;
 
+/// How an expression may be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Shallow enough for any thread.
@@ -22,6 +23,7 @@ pub(super) enum Shape {
     Deep,
     /// Over the server's limits; its message.
     Refused(&'static str),
+    /// Longer than any expression that the server reads.
     TooLong,
 }
 
@@ -36,10 +38,12 @@ struct Level {
 }
 
 impl Level {
+    /// The length of the longest chain, conditionals not counted.
     fn longest(self) -> u32 {
         self.additive.max(self.multiplicative).max(self.relation).max(self.postfix)
     }
 
+    /// About how many stack frames the parser needs at this level.
     fn weight(self) -> u32 {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
@@ -50,6 +54,7 @@ impl Level {
     }
 }
 
+/// Counts the nesting and the chains of an expression.
 struct Scanner {
     outer: Vec<Level>,
     outer_weight: u32,
@@ -59,6 +64,7 @@ struct Scanner {
     refused: Option<&'static str>,
 }
 
+/// Says how an expression may be parsed, by its length, nesting and chains.
 pub(super) fn scan(text: &str) -> Shape {
     if text.len() > MAX_BYTES {
         return Shape::TooLong;
@@ -86,13 +92,13 @@ impl Scanner {
     /// Reads one token and returns what follows it.
     fn take<'t>(&mut self, first: u8, tail: &'t [u8], rest: &'t [u8]) -> &'t [u8] {
         match first {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.word(rest),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.take_word(rest),
             b'0'..=b'9' => {
-                self.operand();
+                self.count_operand();
                 return skip_number(rest);
             }
             b'"' | b'\'' => {
-                self.operand();
+                self.count_operand();
                 return skip_string(rest, Escapes::Read);
             }
             b'/' if tail.first() == Some(&b'/') => return skip_while(rest, |byte| byte != b'\n'),
@@ -125,7 +131,7 @@ impl Scanner {
                 self.after_operand = false;
             }
             b'<' | b'>' | b'=' | b'!' if self.after_operand => {
-                self.relation();
+                self.count_relation();
                 return tail.strip_prefix(b"=").unwrap_or(tail);
             }
             b'?' if self.after_operand => {
@@ -142,11 +148,12 @@ impl Scanner {
         tail
     }
 
-    fn word<'t>(&mut self, rest: &'t [u8]) -> &'t [u8] {
+    /// Reads a word, or a string with a prefix, and returns what follows it.
+    fn take_word<'t>(&mut self, rest: &'t [u8]) -> &'t [u8] {
         let after = skip_while(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let word = rest.get(..rest.len() - after.len()).unwrap_or(rest);
         if matches!(after.first(), Some(b'"' | b'\'')) {
-            self.operand();
+            self.count_operand();
             return match word {
                 b"r" | b"R" | b"br" | b"bR" | b"Br" | b"BR" => skip_string(after, Escapes::Ignore),
                 b"b" | b"B" => skip_string(after, Escapes::Read),
@@ -154,26 +161,29 @@ impl Scanner {
             };
         }
         if word == b"in" {
-            self.relation();
+            self.count_relation();
         } else {
-            self.operand();
+            self.count_operand();
         }
         after
     }
 
-    fn operand(&mut self) {
+    /// Notes that an operand was read; one that does not follow another begins a new chain.
+    fn count_operand(&mut self) {
         if !self.after_operand {
             self.level.postfix = 0;
         }
         self.after_operand = true;
     }
 
-    fn relation(&mut self) {
+    /// Notes a relation operator.
+    fn count_relation(&mut self) {
         let Level { relation, ternary, .. } = self.level;
         self.level = Level { relation: relation + 1, ternary, ..Level::default() };
         self.after_operand = false;
     }
 
+    /// Enters brackets; refuses the text if they are nested too deeply.
     fn open(&mut self, bracket: u8) {
         if self.after_operand && bracket == b'[' {
             self.level.postfix += 1;
@@ -189,12 +199,14 @@ impl Scanner {
         }
     }
 
+    /// Leaves brackets, which are then an operand.
     fn close(&mut self) {
         self.level = self.outer.pop().unwrap_or_default();
         self.outer_weight = self.outer_weight.saturating_sub(self.level.weight());
         self.after_operand = true;
     }
 
+    /// Remembers the largest weight, and refuses chains beyond the server's limits.
     fn weigh(&mut self) {
         self.heaviest = self.heaviest.max(self.outer_weight + self.level.weight());
         if self.level.longest() > MAX_DEPTH {
@@ -206,19 +218,21 @@ impl Scanner {
     }
 }
 
+/// Whether a backslash in a string is an escape.
 #[derive(Clone, Copy, PartialEq)]
 enum Escapes {
     Read,
     Ignore,
 }
 
+/// The text after the bytes at its start that `keep` accepts.
 fn skip_while(text: &[u8], keep: impl Fn(u8) -> bool) -> &[u8] {
     let end = text.iter().position(|byte| !keep(*byte)).unwrap_or(text.len());
     text.get(end..).unwrap_or(&[])
 }
 
-/// The sign of an exponent (`1e-5`) is not an operator. Taking `0xE-5` for one, too, counts too
-/// little, which is the safe side.
+/// The text after the number at its start. The sign of an exponent (`1e-5`) is not an operator. Taking `0xE-5` for one,
+/// too, counts too little, which is the safe side.
 fn skip_number(text: &[u8]) -> &[u8] {
     let after = skip_while(text, |byte| byte.is_ascii_alphanumeric());
     let number = text.get(..text.len() - after.len()).unwrap_or(text);
@@ -230,8 +244,8 @@ fn skip_number(text: &[u8]) -> &[u8] {
     }
 }
 
-/// `text` begins with a quote; the result begins after the string. A string that does not end is
-/// an error whatever follows it.
+/// The text after the string at its start, whose quote comes first. A string that does not end is an error whatever
+/// follows it.
 fn skip_string(text: &[u8], escapes: Escapes) -> &[u8] {
     let quote = text.first().copied().unwrap_or(b'"');
     let triple = [quote; 3];

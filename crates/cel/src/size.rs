@@ -3,7 +3,7 @@
 //! Sums and products saturate; factors are floating-point numbers and round up, because an estimate has to be the
 //! server's to the unit.
 
-/// At least and at most how many characters, bytes, elements or entries.
+/// The smallest and the largest number of characters, bytes, elements or entries that a value can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) min: u64,
@@ -14,7 +14,7 @@ pub(super) struct Size {
 pub(super) const PER_CHARACTER: f64 = 0.1;
 /// A regular expression costs a quarter of its length. cel-go `RegexStringLengthCostFactor`
 pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
-/// Reading a string and writing another.
+/// Reading a string and writing another costs twice as much as reading it.
 pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
@@ -50,11 +50,12 @@ impl Size {
         Size { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
+    /// A size that covers both.
     pub(super) fn union(self, other: Size) -> Size {
         Size { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// What reading all of it costs at most.
+    /// The cost of reading a value of the largest size; `factor` is the cost of each part.
     pub(super) fn cost(self, factor: f64) -> u64 {
         scaled(self.max, factor)
     }
@@ -67,25 +68,26 @@ impl Size {
         } else if new.max <= old.min {
             self.max
         } else {
-            pieces(self.max, old.min).saturating_mul(new.max)
+            piece_count(self.max, old.min).saturating_mul(new.max)
         };
         let shortest = if old.max == 0 {
             self.min.saturating_add(1).saturating_mul(new.min).saturating_add(self.min)
         } else if old.max <= new.min {
             self.min
         } else {
-            pieces(self.min, old.max).saturating_mul(new.min)
+            piece_count(self.min, old.max).saturating_mul(new.min)
         };
         Size { min: shortest, max: longest }
     }
 }
 
+/// How many pieces of that size a whole has, rounded up.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the server divides in float64"
 )]
-fn pieces(whole: u64, piece: u64) -> u64 {
+fn piece_count(whole: u64, piece: u64) -> u64 {
     (whole as f64 / piece as f64).ceil() as u64
 }

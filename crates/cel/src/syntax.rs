@@ -21,7 +21,7 @@ use super::tree::Tree;
 use parser::Parser;
 use visit::Visitor;
 
-/// The tree, or what the server's parser finds wrong with the text.
+/// Parses an expression: the tree, or the errors that the server's parser finds.
 pub(super) fn parse(text: &str, env: CelEnv) -> Result<Tree, Issues<'_>> {
     let mut parser = Parser::new(text);
     let root = parser.text().ok();

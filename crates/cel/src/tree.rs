@@ -21,6 +21,7 @@ pub(super) struct Node {
     pub(super) kind: ExprKind,
 }
 
+/// What a node is.
 #[derive(Debug, Clone)]
 pub(super) enum ExprKind {
     /// Stands where the parser or a macro already reported an error.
@@ -103,12 +104,14 @@ pub(super) struct Loop {
 
 static MISSING: Node = Node { at: 0, kind: ExprKind::Missing };
 
+/// All nodes of an expression.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
 }
 
 impl Tree {
+    /// Adds a node, whose children must have been added before.
     pub(super) fn add(&mut self, at: usize, kind: ExprKind) -> NodeId {
         // A text of some kilobytes has some thousand nodes; the cast cannot wrap.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
@@ -116,6 +119,7 @@ impl Tree {
         id
     }
 
+    /// A node; `Missing` if there is none with that number.
     pub(super) fn node(&self, id: NodeId) -> &Node {
         self.nodes.get(id.index()).unwrap_or(&MISSING)
     }
@@ -124,6 +128,7 @@ impl Tree {
         &self.node(id).kind
     }
 
+    /// The byte offset that an error about a node points at.
     pub(super) fn at(&self, id: NodeId) -> usize {
         self.node(id).at
     }
@@ -137,6 +142,7 @@ impl Tree {
         NodeId(u32::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
 
+    /// All nodes, children before their parents.
     pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(NodeId)
     }
@@ -154,8 +160,8 @@ impl Tree {
         }
     }
 
-    /// A copy of all that is below a node, and of the node. A macro that uses its target twice makes the server check
-    /// and count two.
+    /// Adds a copy of a node and of everything below it, and returns it. A macro that uses its target twice makes the
+    /// server check and count two.
     pub(super) fn copy(&mut self, id: NodeId) -> NodeId {
         let at = self.at(id);
         let kind = match self.kind(id).clone() {
@@ -200,7 +206,7 @@ impl Tree {
         self.add(at, kind)
     }
 
-    /// `a.b.c` as a dotted name, if the node is nothing but identifiers and plain selections.
+    /// The dotted name `a.b.c` if the node is only an identifier with plain selections; `None` otherwise.
     pub(super) fn qualified_name(&self, id: NodeId) -> Option<String> {
         let mut segments = Vec::new();
         let mut current = id;

@@ -17,10 +17,11 @@ pub(super) const FORMAT: &str = "kubernetes.NamedFormat";
 /// The name of optional values without a type parameter.
 pub(super) const OPTIONAL: &str = "optional_type";
 
-/// Parameters that are never bound: what `list` and `map` are types of, by themselves.
+/// Type parameters that are never bound: the element types of the bare names `list` and `map`.
 pub(super) const A: Type = Type::Param(u32::MAX - 1);
 pub(super) const B: Type = Type::Param(u32::MAX);
 
+/// A type as the checker sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// The type of a node that already has an error; agrees with everything.
@@ -63,6 +64,7 @@ impl Type {
         Type::Optional(Rc::new(value))
     }
 
+    /// True for types that agree with everything: `dyn` and `any`.
     pub(super) fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn | Type::Any)
     }
@@ -71,12 +73,12 @@ impl Type {
         self.is_dyn() || *self == Type::Error
     }
 
-    /// Objects may have fields; the other named types are opaque.
+    /// True for named types that may have fields; the others are opaque.
     pub(super) fn is_object(&self) -> bool {
         matches!(self, Type::Named(name) if !matches!(*name, IP | CIDR | OPTIONAL))
     }
 
-    /// The first type parameter: the elements of a list, the keys of a map.
+    /// The first type parameter: that of the elements of a list, or of the keys of a map. `None` if there is none.
     pub(super) fn parameter(&self) -> Option<&Type> {
         match self {
             Type::List(inner) | Type::Map(inner, _) | Type::Optional(inner) | Type::Meta(inner) => {
@@ -86,12 +88,12 @@ impl Type {
         }
     }
 
-    /// The scalar that a wrapper wraps.
+    /// The scalar type that a wrapper wraps; the type itself if it is not a wrapper.
     pub(super) fn unwrapped(&self) -> &Type {
         if let Type::Wrapper(of) = self { of } else { self }
     }
 
-    /// Without type parameters: `list`.
+    /// The name without type parameters: `list`.
     pub(super) fn bare_name(&self) -> String {
         match self {
             Type::List(_) => "list".to_owned(),
@@ -102,7 +104,7 @@ impl Type {
         }
     }
 
-    /// Spelled as in a result-type error.
+    /// The type as spelled in a result-type error.
     pub(super) fn declared(&self) -> String {
         let mut text = String::new();
         self.spell(
@@ -112,13 +114,14 @@ impl Type {
         text
     }
 
-    /// Spelled as in a compilation error.
+    /// The type as spelled in a compilation error.
     pub(super) fn shown(&self) -> String {
         let mut text = String::new();
         self.spell(&Spelling { null: "null", any: "any", time: "" }, &mut text);
         text
     }
 
+    /// Appends the type in one of the two spellings.
     fn spell(&self, spelling: &Spelling, text: &mut String) {
         // A type can be exponentially larger than its expression; nobody reads such a message.
         if text.len() > 4096 {
@@ -153,6 +156,7 @@ impl Type {
         }
     }
 
+    /// Appends a type with its parameters in parentheses.
     fn spell_with(name: &str, parameters: &[&Type], spelling: &Spelling, text: &mut String) {
         text.push_str(name);
         for (position, parameter) in parameters.iter().enumerate() {
@@ -163,6 +167,7 @@ impl Type {
     }
 }
 
+/// What differs between the two spellings of types.
 struct Spelling {
     null: &'static str,
     any: &'static str,
@@ -170,6 +175,7 @@ struct Spelling {
 }
 
 impl Spelling {
+    /// Appends `Duration` or `Timestamp` in this spelling.
     fn timed(&self, declared: &str, shown: &str, text: &mut String) {
         text.push_str(self.time);
         text.push_str(if self.time.is_empty() { shown } else { declared });

@@ -10,9 +10,10 @@ use std::rc::Rc;
 
 use super::types::Type;
 
-/// Steps for one expression. The largest honest selector needs some thousands.
+/// How many steps may be taken for one expression. The largest honest selector needs some thousands.
 const FUEL: u32 = 500_000;
 
+/// The type parameters of one expression and what they are bound to.
 pub(super) struct Unifier {
     bindings: Vec<Option<Type>>,
     /// What to restore if the current attempt fails.
@@ -25,35 +26,40 @@ impl Unifier {
         Unifier { bindings: Vec::new(), trail: Vec::new(), fuel: FUEL }
     }
 
+    /// True if the fuel is used up, so that answers are no longer right.
     pub(super) fn is_exhausted(&self) -> bool {
         self.fuel == 0
     }
 
+    /// A new type parameter.
     pub(super) fn fresh(&mut self) -> Type {
         let id = u32::try_from(self.bindings.len()).unwrap_or(u32::MAX);
         self.bindings.push(None);
         Type::Param(id)
     }
 
+    /// True if a value of type `from` may stand where `to` is expected; binds parameters if so.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         self.attempt(|unifier| unifier.assignable(from, to))
     }
 
+    /// True if both lists have the same length and each type is assignable; binds parameters only if all are.
     pub(super) fn are_assignable(&mut self, from: &[Type], to: &[Type]) -> bool {
         from.len() == to.len()
             && self.attempt(|unifier| from.iter().zip(to).all(|(from, to)| unifier.assignable(from, to)))
     }
 
-    /// Replaces bound parameters; free ones stay.
+    /// The type with bound parameters replaced; free ones stay.
     pub(super) fn resolve(&mut self, found: &Type) -> Type {
         self.substitute(found, None)
     }
 
-    /// Replaces bound parameters; free ones become `dyn`.
+    /// The type with bound parameters replaced and free ones as `dyn`.
     pub(super) fn finish(&mut self, found: &Type) -> Type {
         self.substitute(found, Some(&Type::Dyn))
     }
 
+    /// Calls `unify`, and takes back its bindings if it returns false.
     fn attempt(&mut self, unify: impl FnOnce(&mut Self) -> bool) -> bool {
         self.trail.clear();
         let agreed = unify(self);
@@ -67,15 +73,18 @@ impl Unifier {
         agreed
     }
 
-    fn burn(&mut self) -> bool {
+    /// Takes a step; returns true if the fuel is used up.
+    fn burn_fuel(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
 
+    /// What a parameter is bound to; `None` if it is free.
     fn binding(&self, id: u32) -> Option<&Type> {
         self.bindings.get(id as usize).and_then(Option::as_ref)
     }
 
+    /// Binds a parameter, and remembers what to restore.
     fn bind(&mut self, id: u32, bound: Type) {
         if let Some(slot) = self.bindings.get_mut(id as usize) {
             let old = slot.replace(bound);
@@ -83,8 +92,9 @@ impl Unifier {
         }
     }
 
+    /// [`Self::is_assignable`] within an attempt.
     fn assignable(&mut self, from: &Type, to: &Type) -> bool {
-        if self.burn() {
+        if self.burn_fuel() {
             return true;
         }
         if let Type::Param(id) = to {
@@ -142,8 +152,9 @@ impl Unifier {
         Agreement::Agreed
     }
 
+    /// True if a parameter occurs in a type, so that binding it would make the type contain itself.
     fn occurs(&mut self, id: u32, within: &Type) -> bool {
-        if self.burn() {
+        if self.burn_fuel() {
             return true;
         }
         match within {
@@ -158,8 +169,9 @@ impl Unifier {
         }
     }
 
+    /// The type with bound parameters replaced, and free ones by `free` if given.
     fn substitute(&mut self, found: &Type, free: Option<&Type>) -> Type {
-        if self.burn() {
+        if self.burn_fuel() {
             return Type::Dyn;
         }
         match found {
@@ -178,6 +190,7 @@ impl Unifier {
     }
 }
 
+/// Whether a type may stand for a parameter.
 #[derive(PartialEq)]
 enum Agreement {
     Agreed,
@@ -187,6 +200,7 @@ enum Agreement {
     Cyclic,
 }
 
+/// True if `null` may stand for a value of the type.
 fn is_nullable(found: &Type) -> bool {
     matches!(
         found,
@@ -199,6 +213,7 @@ pub(super) fn most_general(left: &Type, right: &Type) -> Type {
     if is_equal_or_less_specific(left, right) { left.clone() } else { right.clone() }
 }
 
+/// True if the left type is equal to the right one, or more general.
 fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
     if left.is_dyn() || matches!(left, Type::Param(_)) {
         return true;

@@ -389,7 +389,7 @@ fn check_list(list: &Envelope<'_>, kind: &ListedKind) -> Result<(), String> {
     if found != expected {
         return Err(format!("expected a {expected}, got {}", found.chars().take(100).collect::<String>()));
     }
-    if list.has_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
+    if list.member_can_be_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
 }
 
 /// Fingerprints of the objects that were handed on.

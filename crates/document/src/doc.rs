@@ -35,10 +35,10 @@ use node::{Marks, Node, Text, Word};
 use owned::OwnedTexts;
 use tape::Tape;
 
-/// Deeper documents are refused, as Go's decoder does.
+/// How many lists and objects may be open inside each other; deeper documents are refused, as by Go's decoder.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// What a node is, in JSON's words.
+/// The JSON type of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueKind {
     /// `null`, and anything that is not there.
@@ -69,15 +69,16 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
-    /// Without its first and its last byte.
-    fn inside(self) -> Span {
+    /// The span without its first and its last byte: the text between two quotes.
+    fn without_quotes(self) -> Span {
         Span { start: self.start + 1, end: self.end.saturating_sub(1) }
     }
 }
 
-/// Whether two texts of one length are the same. Names are short, and a call costs more than comparing them.
+/// True if two texts, which have the same length, are equal. Faster than `==` for short names, because it makes no
+/// call. Names are short, and a call costs more than comparing them.
 #[inline]
-fn same(one: &[u8], other: &[u8]) -> bool {
+fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     if one.len() > 16 {
         // Attributes of one device share a long prefix: their last bytes tell them apart.
         return one.last() == other.last() && one == other;
@@ -110,11 +111,13 @@ pub struct Doc<'a> {
     nodes: Tape,
     /// Texts that are not in the source as they are.
     owned: OwnedTexts,
-    /// As a JSON reader left it: every value is what its bytes say.
+    /// True if a JSON reader made it and nothing was changed since, so that every value is what its span of the source
+    /// says.
     verbatim: bool,
 }
 
-static NOTHING: Doc<'static> =
+/// The document that every absent value points into.
+static EMPTY_DOC: Doc<'static> =
     Doc { source: "", syntax: Syntax::Json, nodes: Tape::EMPTY, owned: OwnedTexts::NONE, verbatim: false };
 
 impl<'a> Doc<'a> {
@@ -128,7 +131,7 @@ impl<'a> Doc<'a> {
         Value { doc: self, at: index }
     }
 
-    /// Bytes that it takes in memory, without its source.
+    /// How many bytes the document takes in memory, without its source.
     pub fn bytes_kept(&self) -> usize {
         size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()
     }
@@ -138,23 +141,24 @@ impl<'a> Doc<'a> {
         self.source
     }
 
-    /// What the source is written in.
+    /// The syntax of the source.
     pub fn syntax(&self) -> Syntax {
         self.syntax
     }
 
-    /// True if the text of the node at that index is `expected`. Keys are compared more than anything else.
+    /// True if the text of `node`, which is at the index `at`, is `expected`. Faster than comparing [`Doc::text_of`].
     #[inline]
     fn text_is(&self, at: u32, node: &Node, expected: &str) -> bool {
         match node.text {
             Text::Inside => {
-                let span = node.span.inside();
-                span.len() as usize == expected.len() && same(self.bytes(span), expected.as_bytes())
+                let span = node.span.without_quotes();
+                span.len() as usize == expected.len() && same_bytes(self.bytes(span), expected.as_bytes())
             }
             _ => self.text_of(at, node) == expected,
         }
     }
 
+    /// The bytes of the source at a span; empty if the span is outside of it.
     #[inline]
     fn bytes(&self, span: Span) -> &[u8] {
         let bytes = self.source.as_bytes().get(span.start as usize..span.end as usize);
@@ -162,6 +166,7 @@ impl<'a> Doc<'a> {
         bytes.unwrap_or_default()
     }
 
+    /// The text of the source at a span; empty if the span is outside of it.
     #[inline]
     fn text_at(&self, span: Span) -> &str {
         let text = self.source.get(span.start as usize..span.end as usize);
@@ -169,10 +174,11 @@ impl<'a> Doc<'a> {
         text.unwrap_or_default()
     }
 
+    /// The text of `node`, which is at the index `at`: without quotes, with escapes resolved.
     fn text_of(&self, at: u32, node: &Node) -> &str {
         match node.text {
             Text::Span => self.text_at(node.span),
-            Text::Inside => self.text_at(node.span.inside()),
+            Text::Inside => self.text_at(node.span.without_quotes()),
             Text::Owned => self.owned_text(at),
             Text::Word(word) => word.text(),
         }
@@ -199,15 +205,16 @@ impl std::fmt::Debug for Value<'_> {
 impl<'d> Value<'d> {
     /// The value of a field that is not there.
     pub const fn absent() -> Value<'d> {
-        Value { doc: &NOTHING, at: 0 }
+        Value { doc: &EMPTY_DOC, at: 0 }
     }
 
+    /// The node on the tape; `None` for an absent value.
     #[inline]
     fn node(self) -> Option<&'d Node> {
         self.doc.nodes.get(self.at as usize)
     }
 
-    /// True if the document has this value, even as `null`.
+    /// True if the document has this value, `null` included; false if it is absent.
     pub fn exists(self) -> bool {
         self.node().is_some()
     }
@@ -222,27 +229,27 @@ impl<'d> Value<'d> {
         self.at
     }
 
-    /// What it is; absent is [`ValueKind::Null`].
+    /// The JSON type of the value; [`ValueKind::Null`] if it is absent.
     pub fn kind(self) -> ValueKind {
         self.node().map_or(ValueKind::Null, |node| node.kind)
     }
 
-    /// `null` or absent.
+    /// True if the value is `null` or absent.
     pub fn is_null(self) -> bool {
         self.kind() == ValueKind::Null
     }
 
-    /// Bytes it came from.
+    /// The bytes of the source that the value was read from; empty for an absent value and for one that was not read.
     pub fn span(self) -> Span {
         self.node().map_or(Span::default(), |node| node.span)
     }
 
-    /// The string's value, the number's literal, `true`, `false`, `null`; empty for containers.
+    /// A string's value, a number's literal, `true`, `false` or `null`; empty for containers and absent values.
     #[inline]
     pub fn text(self) -> &'d str {
         let Some(node) = self.node() else { return "" };
         match node.text {
-            Text::Inside => self.doc.text_at(node.span.inside()),
+            Text::Inside => self.doc.text_at(node.span.without_quotes()),
             _ => self.doc.text_of(self.at, node),
         }
     }
@@ -252,19 +259,20 @@ impl<'d> Value<'d> {
     pub fn bytes(self) -> &'d [u8] {
         let Some(node) = self.node() else { return &[] };
         match node.text {
-            Text::Inside => self.doc.bytes(node.span.inside()),
+            Text::Inside => self.doc.bytes(node.span.without_quotes()),
             _ => self.doc.text_of(self.at, node).as_bytes(),
         }
     }
 
-    /// True if [`Value::text`] is that; cheaper than comparing it.
+    /// True if [`Value::text`] equals `expected`; faster than comparing the two. False if the value is absent.
     #[inline]
     pub fn text_is(self, expected: &str) -> bool {
         self.node().is_some_and(|node| self.doc.text_is(self.at, node, expected))
     }
 
-    /// True if both are in one JSON text and have the same bytes there: then they are the same value. False says
-    /// nothing: the same value can be written in other words, and a changed copy is not what its text says.
+    /// True if both values are in the same JSON text and have the same bytes there, so that they are surely equal.
+    /// False does not mean that they differ: equal values can be written differently, and changed copies always give
+    /// false.
     #[inline]
     pub fn is_written_as(self, other: Value<'_>) -> bool {
         let (Some(mine), Some(others)) = (self.node(), other.node()) else { return false };
@@ -272,17 +280,17 @@ impl<'d> Value<'d> {
             && self.doc.verbatim
             && other.doc.verbatim
             && mine.span.len() == others.span.len()
-            && same(self.doc.bytes(mine.span), other.doc.bytes(others.span))
+            && same_bytes(self.doc.bytes(mine.span), other.doc.bytes(others.span))
     }
 
-    /// True if its text is the same, to the byte, as that of the value at the same path in an earlier item of a list that
-    /// both are in. What a schema says of the one, it says of the other. False says nothing.
+    /// True if the text is equal, byte for byte, to that of the value at the same path in an earlier item of the same
+    /// list, so that a schema accepts both or neither. False does not mean that they differ.
     #[inline]
     pub fn is_copied(self) -> bool {
         self.node().is_some_and(|node| node.marks.has(Marks::COPIED))
     }
 
-    /// True if it is, however deep, in a list.
+    /// True if a list contains the value, directly or at any depth.
     pub fn is_in_list(self) -> bool {
         let mut at = 0;
         while at < self.at
@@ -299,7 +307,8 @@ impl<'d> Value<'d> {
         false
     }
 
-    /// The bytes it was read from, quotes and all; empty for what is not as a JSON reader left it.
+    /// The bytes that the value was read from, quotes included; empty unless a JSON reader made the document and
+    /// nothing was changed since.
     pub fn written(self) -> &'d [u8] {
         self.node().filter(|_| self.doc.verbatim).map_or(&[], |node| self.doc.bytes(node.span))
     }
@@ -309,12 +318,12 @@ impl<'d> Value<'d> {
         if self.kind() == ValueKind::String { self.text() } else { "" }
     }
 
-    /// The bool, if it is one.
+    /// The bool; `None` for any other type.
     pub fn bool(self) -> Option<bool> {
         (self.kind() == ValueKind::Bool).then(|| self.text() == "true")
     }
 
-    /// The integer, if the literal is one that Go's int64 takes.
+    /// The number as an `i64`; `None` for other types, fractions, exponents and numbers out of range.
     pub fn int(self) -> Option<i64> {
         let node = self.node().filter(|node| node.kind == ValueKind::Number)?;
         let digits = if node.text == Text::Span { self.doc.bytes(node.span) } else { self.bytes() };
@@ -325,7 +334,7 @@ impl<'d> Value<'d> {
         self.text().parse().ok()
     }
 
-    /// Number of items or members.
+    /// The number of items or members, duplicate keys included; 0 for anything but a list or an object.
     pub fn len(self) -> usize {
         match self.kind() {
             ValueKind::Array => self.items().count(),
@@ -334,7 +343,7 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// No items, no members, or no container at all.
+    /// True for an empty list or object, and for anything that is neither.
     pub fn is_empty(self) -> bool {
         self.node().is_none_or(|node| node.next <= self.at + 1)
     }
@@ -357,19 +366,19 @@ impl<'d> Value<'d> {
         Members::new(self.doc, self.at + 1, end)
     }
 
-    /// The member's key and value. The last of duplicates counts.
+    /// The key and the value of the member `key`, the last one if it is there more than once; `None` if there is none.
     pub fn member(self, key: &str) -> Option<(Value<'d>, Value<'d>)> {
         self.members().filter(|(name, _)| name.text_is(key)).last()
     }
 
-    /// The member's value, absent if there is none.
+    /// The value of the first member `key`; absent if there is none. [`Value::member`] gives the last one.
     pub fn get(self, key: &str) -> Value<'d> {
         let mut members = self.members();
         members.find(|(name, _)| name.text_is(key)).map_or(Value::absent(), |(_, value)| value)
     }
 
-    /// The value of the member of that name, absent if there is none; faster than [`Value::get`], because the name is
-    /// a constant.
+    /// The value of the first member with that name; absent if there is none. [`Value::get`] for constant names, and
+    /// faster.
     #[expect(clippy::inline_always, reason = "the name is a constant where it is asked for")]
     #[inline(always)]
     pub fn field(self, name: Name) -> Value<'d> {
@@ -396,7 +405,8 @@ impl<'d> Value<'d> {
         Value::absent()
     }
 
-    /// [`Value::field`] among the members from `at` on, by text: a key that was not recognised may have that name.
+    /// [`Value::field`] among the members from the node `at` to `end`, comparing texts: a key without a number may
+    /// still have that name.
     #[cold]
     #[inline(never)]
     fn field_from(self, at: u32, end: u32, name: Name) -> Value<'d> {
@@ -404,19 +414,19 @@ impl<'d> Value<'d> {
         rest.find(|(key, _)| key.is_named(name)).map_or(Value::absent(), |(_, value)| value)
     }
 
-    /// True if this is a key of that name.
+    /// True if this value is a key and its text is that name.
     #[inline]
     pub fn is_named(self, name: Name) -> bool {
         self.as_key().is(name)
     }
 
-    /// This key, to be held against many names.
+    /// This value as a [`Key`], which compares quickly with many names.
     #[inline]
     pub fn as_key(self) -> Key<'d> {
         Key::new(self, self.node().map_or(0, |node| node.name))
     }
 
-    /// Nodes of this value and everything in it.
+    /// The number of nodes of this value and of everything in it, keys included; 0 if it is absent.
     pub fn size(self) -> usize {
         self.node().map_or(0, |node| (node.next - self.at) as usize)
     }
@@ -427,7 +437,7 @@ impl<'d> Value<'d> {
         (self.at..end).map(move |at| Value { doc: self.doc, at })
     }
 
-    /// The item's value, absent if there is none.
+    /// The item with that index, from 0; absent if there is none, or if this is not a list.
     pub fn at(self, index: usize) -> Value<'d> {
         self.items().nth(index).unwrap_or(Value::absent())
     }

@@ -50,7 +50,7 @@ impl<'a> Path<'a> {
     /// The object itself.
     pub const ROOT: Path<'static> = Path { parent: None, seg: Segment::Root };
 
-    /// One step further.
+    /// This path with one more step.
     pub const fn then(&'a self, seg: Segment<'a>) -> Path<'a> {
         Path { parent: Some(self), seg }
     }
@@ -60,7 +60,7 @@ impl<'a> Path<'a> {
         self.then(Segment::Field(name))
     }
 
-    /// Descends through fields and calls `visit` at the end.
+    /// Calls `visit` with this path followed by `fields`.
     pub fn descend(&self, fields: &[&str], visit: &mut dyn FnMut(&Path<'_>)) {
         match fields.split_first() {
             Some((step, rest)) => self.field(step).descend(rest, visit),
@@ -83,12 +83,12 @@ impl<'a> Path<'a> {
         self.then(Segment::Key(key, limit))
     }
 
-    /// `[key]` that only the user's printing shows.
+    /// This path with a step `[key]` that only the user's path shows.
     pub const fn own_key(&'a self, key: &'a str) -> Path<'a> {
         self.then(Segment::UserKey(key))
     }
 
-    /// `[i]` that only the user's printing shows.
+    /// This path with a step `[i]` that only the user's path shows.
     pub const fn own_index(&'a self, index: usize) -> Path<'a> {
         self.then(Segment::UserIndex(index))
     }
@@ -175,6 +175,7 @@ pub enum PathStyle {
 }
 
 impl Step {
+    /// An owned copy of a step; `None` for the root.
     fn of(seg: Segment<'_>) -> Option<Step> {
         let (name, visibility) = match seg {
             Segment::Root => return None,
@@ -193,6 +194,7 @@ impl Step {
         Some(Step { name, visibility })
     }
 
+    /// True if the step is printed for that audience.
     fn is_visible_to(&self, audience: PathStyle) -> bool {
         match self.visibility {
             Visibility::Everywhere { .. } | Visibility::Moved { .. } => true,
@@ -208,7 +210,7 @@ const MAX_KEY_BYTES: usize = 16 << 10;
 /// Bytes kept of the end of a longer key, because servers print some.
 const KEY_TAIL_BYTES: usize = 256;
 
-/// A name or key; only the beginning and the end of a very long one.
+/// The name or key itself, or, if it is longer than [`MAX_KEY_BYTES`], its beginning and end with `…` between them.
 fn truncated(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_KEY_BYTES {
         return Cow::Borrowed(name);
@@ -242,7 +244,7 @@ impl FieldPath {
         }
     }
 
-    /// About as many bytes as it prints.
+    /// About how many bytes the printed path has.
     pub fn bytes(&self) -> usize {
         let step = |step: &Step| match &step.name {
             Name::Index(_) => 4,
@@ -251,7 +253,8 @@ impl FieldPath {
         self.steps.iter().map(step).sum()
     }
 
-    /// The dotted path for a reader: `spec.devices[0].attributes[a.b/c]`.
+    /// The path as text, `spec.devices[0].attributes[a.b/c]`, with the steps that the audience sees; empty for the
+    /// root.
     pub fn print(&self, audience: PathStyle) -> String {
         let mut out = String::new();
         for step in self.steps.iter().filter(|step| step.is_visible_to(audience)) {
@@ -273,7 +276,7 @@ impl FieldPath {
         out
     }
 
-    /// RFC 6901 pointer of the user's path.
+    /// The user's path as an RFC 6901 JSON pointer; empty for the root.
     pub fn pointer(&self) -> String {
         let mut out = String::new();
         for name in self.user_steps() {
@@ -288,7 +291,8 @@ impl FieldPath {
         out
     }
 
-    /// The user's path without the field that comes after `prefix`; none if another step does.
+    /// This path without the field `field` right after `prefix`. `None` if the path does not begin with `prefix` and
+    /// that field.
     pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
         let visible = |(_, step): &(usize, &Step)| step.is_visible_to(PathStyle::User);
         let mut steps = self.steps.iter().enumerate().filter(visible);
@@ -301,7 +305,7 @@ impl FieldPath {
         Some(rest)
     }
 
-    /// This path with `prefix` (a list's `items[i]`) before it, for the user only.
+    /// This path with the steps of `prefix`, such as a list's `items[i]`, before it.
     #[must_use]
     pub fn within(mut self, prefix: &Path<'_>) -> FieldPath {
         let mut steps = prefix.owned().steps;
@@ -310,7 +314,8 @@ impl FieldPath {
     }
 }
 
-/// Long map keys as the API server prints them in paths.
+/// A map key as the API server prints it in paths: longer than `limit` bytes, only its beginning and end with `...`
+/// between.
 // upstream v1.36 truncateIfTooLong
 fn server_shortened(key: &str, limit: usize) -> String {
     if key.len() <= limit {

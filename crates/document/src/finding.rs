@@ -49,7 +49,7 @@ pub enum ErrorType {
     TypeInvalid,
     /// The server could not decide.
     Internal,
-    /// Not a fault: so many more were found, and left out.
+    /// Not a fault: tells how many more findings there were and were left out.
     LeftOut,
 }
 
@@ -72,7 +72,8 @@ impl ErrorType {
         }
     }
 
-    fn words(self) -> &'static str {
+    /// The words that the API server's message begins with.
+    fn message_prefix(self) -> &'static str {
         match self {
             ErrorType::Required => "Required value",
             ErrorType::Invalid | ErrorType::TypeInvalid => "Invalid value",
@@ -88,7 +89,7 @@ impl ErrorType {
         }
     }
 
-    /// Whether the server prints the value.
+    /// Whether the API server's message of this type shows the value.
     pub fn shows_value(self) -> bool {
         !matches!(
             self,
@@ -139,7 +140,7 @@ impl BadValue {
         BadValue::Json(json.into())
     }
 
-    /// A count of items.
+    /// A number of items; the largest `i64` if it is larger.
     pub fn count(n: usize) -> BadValue {
         BadValue::Int(i64::try_from(n).unwrap_or(i64::MAX))
     }
@@ -221,8 +222,9 @@ impl Finding {
         }
     }
 
-    /// True if both state one fact, whatever path the server prints: then they are merged into one.
-    pub fn same(&self, other: &Finding) -> bool {
+    /// True if both have the same path, rule, kind, value and detail. Such findings are merged, whatever path the
+    /// server prints.
+    pub fn states_same_fact(&self, other: &Finding) -> bool {
         (&self.at, self.rule, self.kind, &self.value, &self.detail)
             == (&other.at, other.rule, other.kind, &other.value, &other.detail)
     }
@@ -234,7 +236,7 @@ impl Finding {
         if self.kind == ErrorType::LeftOut {
             return self.detail.to_string();
         }
-        let mut out = self.kind.words().to_owned();
+        let mut out = self.kind.message_prefix().to_owned();
         if self.kind.shows_value() {
             _ = write!(out, ": {}", self.value);
         }

@@ -61,7 +61,7 @@ impl InputError {
         InputError { file: file.to_owned(), line, column, at, message: message.into() }
     }
 
-    /// An error at a line and column of the file's text.
+    /// An error at a line and column, both from 1, of the file's text, of which `lines` are the lines.
     pub fn at_position(
         file: &str,
         lines: &Lines<'_>,

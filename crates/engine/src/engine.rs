@@ -256,7 +256,7 @@ impl Engine {
 
     /// What may be said about one object.
     fn budget(&self, from_review: bool) -> FindingBudget {
-        FindingBudget::of(self.exact, from_review)
+        FindingBudget::for_report(self.exact, from_review)
     }
 
     /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
@@ -428,7 +428,7 @@ impl Engine {
             let is_same = |last: &&mut Diagnostic| {
                 let said_by = ground.as_ref().map(|(level, policy)| (*level, policy));
                 let was_by = last.policy.as_ref().map(|policy| (last.level, policy));
-                last.finding.same(&finding) && said_by == was_by
+                last.finding.states_same_fact(&finding) && said_by == was_by
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}

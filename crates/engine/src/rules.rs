@@ -178,7 +178,7 @@ impl RuleSet {
             }
             _ => {
                 let known = &mut *known.borrow_mut();
-                findings.excuse(first, |finding| {
+                findings.remove_excused(first, |finding| {
                     is_ours(finding) && known.excuses(&Statement::of(finding, None), admission.object)
                 });
             }

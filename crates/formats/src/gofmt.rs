@@ -27,7 +27,7 @@ pub fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
-/// Go's `%q`.
+/// The text in double quotes, as Go's `%q` prints it.
 pub fn quote(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
@@ -50,12 +50,12 @@ pub fn quote_bytes(value: &[u8]) -> String {
     out
 }
 
-/// The list behind `supported values: `, sorted as upstream sorts it.
+/// The values, each quoted, sorted and separated by commas: the list after `supported values: `.
 pub fn quote_list(values: &[&str]) -> String {
     quote_list_within(values, usize::MAX)
 }
 
-/// [`quote_list`]; the text may end anywhere past `max_bytes` bytes.
+/// [`quote_list`] for a caller that reads at most `max_bytes` bytes: the result may end anywhere after them.
 pub fn quote_list_within(values: &[&str], max_bytes: usize) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -121,8 +121,8 @@ pub fn float(value: f64) -> String {
     }
 }
 
-/// A number of JSON as a Go client sends it that decoded it without a type: an `int64` if the literal is one, otherwise
-/// a `float64`. A literal too large for both stays as it is; Go refuses it.
+/// The number literal that a Go client sends for `literal`, having decoded it without a type: that of an `int64` if it
+/// is one, otherwise that of a `float64`. A literal too large for both stays as it is; Go refuses it.
 pub fn json_number(literal: &str) -> Cow<'_, str> {
     let is_canonical = |text: &str| {
         text.len() < 19 && text != "-0" && text.bytes().skip(1).all(|byte| byte.is_ascii_digit())
@@ -139,6 +139,7 @@ pub fn json_number(literal: &str) -> Cow<'_, str> {
     }
 }
 
+/// Appends the text as `%q` prints it, without the quotes.
 fn quote_into(out: &mut String, value: &str) {
     for letter in value.chars() {
         match letter {
@@ -159,6 +160,7 @@ fn quote_into(out: &mut String, value: &str) {
     }
 }
 
+/// Appends the character, or its `\u` escape if `encoding/json` escapes it for HTML.
 fn push_html_safe(out: &mut String, letter: char) {
     match letter {
         '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => push_hex(out, "\\u", u32::from(letter), 4),
@@ -166,6 +168,7 @@ fn push_html_safe(out: &mut String, letter: char) {
     }
 }
 
+/// Appends `escape` and the number in hexadecimal, with zeros up to `width` digits.
 fn push_hex(out: &mut String, escape: &str, number: u32, width: usize) {
     // Writing to a String cannot fail.
     let _ = write!(out, "{escape}{number:0width$x}");

@@ -24,7 +24,7 @@ impl Timestamp {
     /// Go's zero time, the first second of year 1. `metav1.Time` takes it for "not set" and writes `null`.
     pub const ZERO: Timestamp = Timestamp { seconds: -62_135_596_800, nanos: 0 };
 
-    /// The time of an RFC 3339 text, read as Go reads it.
+    /// Reads an RFC 3339 time as Go does; the error is Go's message.
     pub fn parse(text: &str) -> Result<Timestamp, String> {
         parse(text)
     }
@@ -35,7 +35,7 @@ impl Timestamp {
     }
 }
 
-/// Parses RFC 3339; the error is Go's message.
+/// Reads an RFC 3339 time as Go does; the error is Go's message.
 pub fn parse(text: &str) -> Result<Timestamp, String> {
     if let Some(time) = parse_canonical(text.as_bytes()) {
         return Ok(time);
@@ -43,7 +43,7 @@ pub fn parse(text: &str) -> Result<Timestamp, String> {
     parse_layout(text.as_bytes()).map_err(|error| error.text(text))
 }
 
-/// Whole seconds in UTC, as `metav1.Time` is written.
+/// The time in UTC as `metav1.Time` is written: `2026-01-02T03:04:05Z`, without fractions of a second.
 pub fn rfc3339(time: Timestamp) -> String {
     let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
@@ -52,8 +52,8 @@ pub fn rfc3339(time: Timestamp) -> String {
     format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", year.unsigned_abs())
 }
 
-/// Whole seconds in UTC, of years with four digits: what [`rfc3339`] gives, without an allocation. Texts of this form
-/// are in the order of their times.
+/// The bytes of [`rfc3339`], without an allocation; `None` for years outside of 0 to 9999. Their order is that of the
+/// times.
 pub fn written(time: Timestamp) -> Option<[u8; 20]> {
     let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
@@ -68,8 +68,8 @@ pub fn written(time: Timestamp) -> Option<[u8; 20]> {
     Some([y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'])
 }
 
-/// The form the API server itself writes, `2026-01-02T03:04:05Z`, without the last days of a month: nearly every
-/// time has it, and a slice has a thousand.
+/// Reads a time of the form `2026-01-02T03:04:05Z` with a day up to 28; `None` for any other text. Nearly every time
+/// has this form, because the API server writes it, and a slice has a thousand.
 fn parse_canonical(text: &[u8]) -> Option<Timestamp> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = text
     else {
@@ -98,6 +98,7 @@ const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 /// Bytes of a text that messages show.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
+/// Why a text is not a time.
 enum TimeError<'a> {
     /// The rest does not match an element of the layout.
     Shape { rest: &'a [u8], element: &'static str },
@@ -108,6 +109,7 @@ enum TimeError<'a> {
 }
 
 impl TimeError<'_> {
+    /// Go's message about the text `whole`.
     #[cold]
     fn text(&self, whole: &str) -> String {
         // Both may be megabytes long.
@@ -123,30 +125,31 @@ impl TimeError<'_> {
     }
 }
 
+/// Reads a time of any form that Go accepts, element by element in Go's order.
 fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
     let mut rest = text;
-    let year = year(&mut rest)?;
-    literal(&mut rest, "-")?;
-    let month = two_digits(&mut rest, "01")?;
+    let year = read_year(&mut rest)?;
+    skip_literal(&mut rest, "-")?;
+    let month = read_two_digits(&mut rest, "01")?;
     if !(1..=12).contains(&month) {
         return Err(TimeError::Range("month"));
     }
-    literal(&mut rest, "-")?;
-    let day = two_digits(&mut rest, "02")?;
-    literal(&mut rest, "T")?;
-    let hour = hour(&mut rest)?;
-    literal(&mut rest, ":")?;
-    let minute = two_digits(&mut rest, "04")?;
+    skip_literal(&mut rest, "-")?;
+    let day = read_two_digits(&mut rest, "02")?;
+    skip_literal(&mut rest, "T")?;
+    let hour = read_hour(&mut rest)?;
+    skip_literal(&mut rest, ":")?;
+    let minute = read_two_digits(&mut rest, "04")?;
     if minute > 59 {
         return Err(TimeError::Range("minute"));
     }
-    literal(&mut rest, ":")?;
-    let second = two_digits(&mut rest, "05")?;
+    skip_literal(&mut rest, ":")?;
+    let second = read_two_digits(&mut rest, "05")?;
     if second > 59 {
         return Err(TimeError::Range("second"));
     }
-    let nanos = fraction(&mut rest);
-    let offset = offset(&mut rest)?;
+    let nanos = read_fraction(&mut rest);
+    let offset = read_offset(&mut rest)?;
     if !rest.is_empty() {
         return Err(TimeError::Extra(rest));
     }
@@ -158,12 +161,14 @@ fn parse_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
     Ok(Timestamp { seconds, nanos })
 }
 
-fn literal<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<(), TimeError<'a>> {
+/// Moves `rest` past the text `element`; an error if it does not begin with it.
+fn skip_literal<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<(), TimeError<'a>> {
     *rest = rest.strip_prefix(element.as_bytes()).ok_or(TimeError::Shape { rest, element })?;
     Ok(())
 }
 
-fn year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+/// Reads four digits and moves `rest` past them.
+fn read_year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     if let Some((&[a, b, c, d], after)) = rest.split_first_chunk()
         && let (Some(high), Some(low)) = (two_digit_number(a, b), two_digit_number(c, d))
     {
@@ -173,7 +178,8 @@ fn year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     Err(TimeError::Shape { rest, element: "2006" })
 }
 
-fn two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, TimeError<'a>> {
+/// Reads two digits and moves `rest` past them; `element` names them in the error.
+fn read_two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, TimeError<'a>> {
     if let [a, b, after @ ..] = *rest
         && let Some(number) = two_digit_number(*a, *b)
     {
@@ -183,8 +189,9 @@ fn two_digits<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<i64, Tim
     Err(TimeError::Shape { rest, element })
 }
 
-/// The one field of the layout that Go lets be a single digit (its `15` also reads `3PM`-style hours).
-fn hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+/// Reads an hour of one or two digits: the only element that Go lets be a single digit, because its `15` also reads
+/// `3PM`-style hours.
+fn read_hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     let (hour, after) = match *rest {
         [a, b, after @ ..] if two_digit_number(*a, *b).is_some() => (two_digit_number(*a, *b), after),
         [a, after @ ..] => (two_digit_number(b'0', *a), after),
@@ -195,8 +202,9 @@ fn hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     if hour > 23 { Err(TimeError::Range("hour")) } else { Ok(hour) }
 }
 
-/// A fraction is read although the layout has none. Digits after the ninth are dropped.
-fn fraction(rest: &mut &[u8]) -> u32 {
+/// Reads a fraction of a second in nanoseconds; 0 if there is none. Go reads it although the layout has none. Digits
+/// after the ninth are dropped.
+fn read_fraction(rest: &mut &[u8]) -> u32 {
     let [b'.' | b',', digits @ ..] = *rest else { return 0 };
     let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (Some(number), Some(after)) = (digits.get(..length), digits.get(length..)) else { return 0 };
@@ -211,7 +219,8 @@ fn fraction(rest: &mut &[u8]) -> u32 {
         .fold(0, |nanos, &digit| nanos * 10 + u32::from(digit - b'0'))
 }
 
-fn offset<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
+/// Reads `Z` or an offset such as `+02:00`, in seconds.
+fn read_offset<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     let bad = TimeError::Shape { rest, element: "Z07:00" };
     if let [b'Z', after @ ..] = *rest {
         *rest = after;
@@ -237,6 +246,7 @@ fn offset<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
     }
 }
 
+/// The number with these two digits; `None` if one of them is not a digit.
 fn two_digit_number(a: u8, b: u8) -> Option<i64> {
     (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
 }
@@ -245,6 +255,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
+/// The number of days of a month, from 1, in a year.
 fn days_in(month: i64, year: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -254,8 +265,8 @@ fn days_in(month: i64, year: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar. Years are counted from March, so that the
-/// leap day is a year's last; 400 years are always 146,097 days.
+/// The number of days from 1970-01-01 to a date of the proleptic Gregorian calendar; negative before. Years are counted
+/// from March, so that the leap day is a year's last; 400 years are always 146,097 days.
 pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
@@ -264,7 +275,7 @@ pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468
 }
 
-/// The date that is `days` after 1970-01-01; the inverse of [`days_before`].
+/// The year, month and day that is `days` after 1970-01-01; the inverse of [`days_before`].
 pub fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -276,8 +287,8 @@ pub fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
-/// The quoting of Go's `time` package, which is not `%q`: every byte outside ASCII and every control byte below a
-/// space is `\xNN`.
+/// The text in double quotes as Go's `time` package prints it, which is not `%q`: every byte outside ASCII and every
+/// control byte below a space is `\xNN`.
 fn quote(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

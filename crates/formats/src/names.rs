@@ -22,7 +22,7 @@ pub use uuid::{is_lowercase_uuid, uid_problem};
 /// The detail text of one problem.
 pub type Problem = Cow<'static, str>;
 
-/// The word of a release in `must be no more than N …`. It never changes what is counted.
+/// The word that a release uses for lengths in `must be no more than N …`. Bytes are counted in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Up to 1.34, and for object names later too.
@@ -40,7 +40,7 @@ pub enum KeyWord {
     LabelKey,
 }
 
-/// A label key: an optional subdomain and `/`, then a name.
+/// Reports what is wrong with a label key: an optional subdomain and `/`, then a name.
 pub fn label_key(value: &str, unit: Unit, word: KeyWord, report: &mut dyn FnMut(Problem)) {
     if is_label_key(value) {
         return;
@@ -90,7 +90,7 @@ pub fn is_label_key(value: &str) -> bool {
     prefixed && name.len() <= LABEL_MAX && shapes::is_qualified(name)
 }
 
-/// What stands before and after the last `/`.
+/// The parts before and after the last `/`; `None` and the whole value if there is none.
 pub fn split_prefix(value: &str) -> (Option<&str>, &str) {
     // From the end: the part after the slash is the short one.
     match memchr::memrchr(b'/', value.as_bytes()) {
@@ -104,7 +104,7 @@ pub fn is_subdomain(value: &str) -> bool {
     shapes::is_subdomain(value)
 }
 
-/// A label value; the empty one is fine.
+/// Reports what is wrong with a label value; nothing for an empty one.
 pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
@@ -114,7 +114,7 @@ pub fn label_value(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// A DNS-1123 label: device and request names, counter sets, namespaces.
+/// Reports what is wrong with a DNS-1123 label: device and request names, counter sets, namespaces.
 pub fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {
         report(Cow::Borrowed(too_long_label(unit)));
@@ -124,12 +124,12 @@ pub fn dns_label(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// Whether it is one.
+/// True if [`dns_label`] reports nothing.
 pub fn is_dns_label(value: &str) -> bool {
     value.len() <= LABEL_MAX && shapes::is_label(value)
 }
 
-/// A DNS-1123 subdomain: object, class and node names, pool segments.
+/// Reports what is wrong with a DNS-1123 subdomain: object, class and node names, pool segments.
 pub fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
@@ -139,7 +139,8 @@ pub fn dns_subdomain(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// The case-insensitive subdomain of 1.37 (opaque and result drivers). It reads the value as given, not lowered.
+/// Reports what is wrong with a subdomain whose letters may be in any case, which 1.37 has for opaque and result
+/// drivers.
 pub fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Problem)) {
     if value.len() > SUBDOMAIN_MAX {
         report(Cow::Borrowed(too_long_subdomain(unit)));
@@ -149,7 +150,7 @@ pub fn dns_subdomain_caseless(value: &str, unit: Unit, report: &mut dyn FnMut(Pr
     }
 }
 
-/// An object name as a part of a URL path.
+/// Reports what is wrong with an object name as a part of a URL path.
 pub fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
     match value {
         "." => report(Cow::Borrowed("may not be '.'")),
@@ -158,7 +159,7 @@ pub fn path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// A `generateName` as the beginning of a part of a URL path.
+/// Reports what is wrong with a `generateName` as the beginning of a part of a URL path.
 pub fn path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
     if value.contains('/') {
         report(Cow::Borrowed("may not contain '/'"));
@@ -175,7 +176,7 @@ pub fn is_extended_resource_name(value: &str) -> bool {
     !value.contains(KUBERNETES) && !value.starts_with(REQUESTS) && is_quota_key(value)
 }
 
-/// An extended resource name as 1.37 checks it.
+/// Reports what 1.37 finds wrong with an extended resource name.
 pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
     if !value.contains('/') {
         report(Cow::Borrowed(texts::DOMAIN_PREFIXED));
@@ -192,7 +193,7 @@ pub fn extended_resource_name(value: &str, report: &mut dyn FnMut(Problem)) {
     }
 }
 
-/// Go's `strings.ToLower`: every character by its simple mapping; borrowed when nothing changes.
+/// The text in lower case as Go's `strings.ToLower` makes it, character by character; borrowed if nothing changes.
 pub fn lower(value: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
     if value.bytes().all(is_plain) || value.chars().all(|letter| simple_lower(letter) == letter) {
@@ -219,6 +220,7 @@ fn is_quota_key(value: &str) -> bool {
     })
 }
 
+/// The text about a label with more than [`LABEL_MAX`] bytes.
 fn too_long_label(unit: Unit) -> &'static str {
     match unit {
         Unit::Characters => "must be no more than 63 characters",
@@ -226,6 +228,7 @@ fn too_long_label(unit: Unit) -> &'static str {
     }
 }
 
+/// The text about a subdomain with more than [`SUBDOMAIN_MAX`] bytes.
 fn too_long_subdomain(unit: Unit) -> &'static str {
     match unit {
         Unit::Characters => "must be no more than 253 characters",
@@ -233,6 +236,7 @@ fn too_long_subdomain(unit: Unit) -> &'static str {
     }
 }
 
+/// The one character that Unicode's simple mapping gives for a letter in lower case.
 fn simple_lower(letter: char) -> char {
     match letter {
         // The one character whose full mapping (`i` and a combining dot) is longer than its simple one.

@@ -20,7 +20,7 @@ pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
         Some(octets) => (IpAddr::V4(Ipv4Addr::from(octets)), 32),
         None => (IpAddr::V6(Ipv6Addr::from(parse_v6(address).ok_or(InvalidCidr)?)), 128),
     };
-    let (mut length, rest) = number(length.as_bytes(), 10).ok_or(InvalidCidr)?;
+    let (mut length, rest) = read_number(length.as_bytes(), 10).ok_or(InvalidCidr)?;
     if !rest.is_empty() || length > bits {
         return Err(InvalidCidr);
     }
@@ -34,7 +34,7 @@ pub fn canonical_cidr(value: &str) -> Result<Option<String>, InvalidCidr> {
     Ok(if same.rest == Some("") { None } else { Some(format!("{address}/{length}")) })
 }
 
-/// Compares what is written with a text instead of storing it.
+/// A writer that compares what is written with a text instead of storing it; `rest` is `None` once they differ.
 struct PrefixMatcher<'a> {
     rest: Option<&'a str>,
 }
@@ -46,6 +46,7 @@ impl fmt::Write for PrefixMatcher<'_> {
     }
 }
 
+/// The octets of an IPv4 address; `None` if it is none. Leading zeros are allowed.
 fn parse_v4(text: &[u8]) -> Option<[u8; 4]> {
     let mut octets = [0; 4];
     let mut rest = text;
@@ -53,25 +54,26 @@ fn parse_v4(text: &[u8]) -> Option<[u8; 4]> {
         if idx > 0 {
             rest = rest.strip_prefix(b".")?;
         }
-        let (value, after) = number(rest, 10)?;
+        let (value, after) = read_number(rest, 10)?;
         *octet = u8::try_from(value).ok()?;
         rest = after;
     }
     rest.is_empty().then_some(octets)
 }
 
+/// The octets of an IPv6 address, of which the last part may be IPv4; `None` if it is none.
 fn parse_v6(text: &str) -> Option<[u8; 16]> {
     let (head, tail) = match text.split_once("::") {
         Some((head, tail)) => (head, Some(tail)),
         None => (text, None),
     };
     let mut octets = [0; 16];
-    let front = groups(head, tail.is_some(), &mut octets)?;
+    let front = read_groups(head, tail.is_some(), &mut octets)?;
     let Some(tail) = tail else {
         return (front == 16).then_some(octets);
     };
     let mut behind = [0; 16];
-    let back = groups(tail, true, &mut behind)?;
+    let back = read_groups(tail, true, &mut behind)?;
     // The ellipsis stands for at least one group.
     if front + back > 14 {
         return None;
@@ -84,8 +86,9 @@ fn parse_v6(text: &str) -> Option<[u8; 16]> {
     (!head.contains('.')).then_some(octets)
 }
 
-/// Reads colon-separated groups into `octets` and says how many octets they fill.
-fn groups(text: &str, may_be_empty: bool, octets: &mut [u8; 16]) -> Option<usize> {
+/// Reads colon-separated groups into `octets` and returns how many octets they fill; `None` if they are wrong, or empty
+/// where they may not be.
+fn read_groups(text: &str, may_be_empty: bool, octets: &mut [u8; 16]) -> Option<usize> {
     if text.is_empty() {
         return may_be_empty.then_some(0);
     }
@@ -100,7 +103,7 @@ fn groups(text: &str, may_be_empty: bool, octets: &mut [u8; 16]) -> Option<usize
             octets.get_mut(filled..filled + 4)?.copy_from_slice(&four);
             filled += 4;
         } else {
-            let (value, rest) = number(part.as_bytes(), 16)?;
+            let (value, rest) = read_number(part.as_bytes(), 16)?;
             let group = u16::try_from(value).ok()?;
             if !rest.is_empty() {
                 return None;
@@ -112,8 +115,9 @@ fn groups(text: &str, may_be_empty: bool, octets: &mut [u8; 16]) -> Option<usize
     Some(filled)
 }
 
-/// The number at the start of `text`, and what follows it. Go gives up at 0xFFFFFF.
-fn number(text: &[u8], radix: u32) -> Option<(u32, &[u8])> {
+/// The number at the start of `text`, and what follows it; `None` if there is no digit, or from 0xFFFFFF on, where Go
+/// gives up.
+fn read_number(text: &[u8], radix: u32) -> Option<(u32, &[u8])> {
     let mut value = 0;
     let mut length = 0;
     for &byte in text {

@@ -35,6 +35,7 @@ pub enum ParseError {
     Numeric,
 }
 
+/// The kind of suffix that a quantity was written with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     DecimalExponent,
@@ -42,6 +43,7 @@ enum Format {
     DecimalSI,
 }
 
+/// The two ways in which upstream keeps an amount.
 #[derive(Clone, Debug)]
 enum Amount {
     /// `value` times `10^scale`.
@@ -50,7 +52,7 @@ enum Amount {
     Decimal { number: Decimal, places: u32 },
 }
 
-/// Places a sum, or an exact text, may have. Upstream has no limit and takes minutes instead.
+/// How many decimal places a sum or an exact text may have. Upstream has no limit and takes minutes instead.
 const MAX_PLACES: u32 = 1024;
 
 impl ParseError {
@@ -117,17 +119,19 @@ impl<'a> Quantity<'a> {
         })
     }
 
-    /// Upstream's `Value()`: whole units, rounded up in upstream's ways. Too large an amount wraps or reads 0.
+    /// The amount in whole units, as upstream's `Value()` computes it: rounded up; a too large amount wraps around or
+    /// gives 0.
     pub fn value(&self) -> i64 {
         self.scaled(0)
     }
 
-    /// Upstream's `MilliValue()`: thousandths, with the same rounding and wrapping.
+    /// The amount in thousandths, as upstream's `MilliValue()` computes it: rounded up; a too large amount wraps around
+    /// or gives 0.
     pub fn milli_value(&self) -> i64 {
         self.scaled(3)
     }
 
-    /// -1, 0 or 1.
+    /// -1 for a negative amount, 0 for zero, 1 for a positive one.
     pub fn sign(&self) -> i8 {
         match &self.amount {
             Amount::Int { value, .. } if *value == 0 => 0,
@@ -189,6 +193,7 @@ impl<'a> Quantity<'a> {
         Quantity { amount: self.amount, format: self.format, text: None }
     }
 
+    /// How many decimal places upstream's number carries; 0 for whole units.
     fn places(&self) -> u32 {
         match &self.amount {
             Amount::Int { scale, .. } => u32::try_from(-i64::from(*scale)).unwrap_or(0),
@@ -196,6 +201,7 @@ impl<'a> Quantity<'a> {
         }
     }
 
+    /// Calls `look` with the amount as digits.
     fn with_view<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
         match &self.amount {
             Amount::Int { value, scale } => {
@@ -206,7 +212,7 @@ impl<'a> Quantity<'a> {
         }
     }
 
-    /// upstream v1.36 `ScaledValue` for `10^-shift`
+    /// The amount in units of `10^-shift`. upstream v1.36 `ScaledValue`
     fn scaled(&self, shift: u32) -> i64 {
         match &self.amount {
             Amount::Int { value, scale } => scaled_int(*value, i64::from(*scale) + i64::from(shift)),
@@ -236,8 +242,8 @@ impl PartialEq for Quantity<'_> {
 
 impl Eq for Quantity<'_> {}
 
-/// upstream v1.36 `AsScaledInt64`: down with rounding away from zero; up with a wrapped product where upstream has
-/// a multiplication of its own for the power, and 0 where it loops.
+/// `value` times `10^power`: rounded away from zero if `power` is negative. An overflow wraps around for the powers
+/// that upstream multiplies at once, and gives 0 for the others. upstream v1.36 `AsScaledInt64`
 fn scaled_int(value: i64, power: i64) -> i64 {
     let Some(up) = u32::try_from(power).ok() else {
         let factor = u32::try_from(-power).ok().and_then(|down| 10_i64.checked_pow(down));
@@ -253,8 +259,8 @@ fn scaled_int(value: i64, power: i64) -> i64 {
     }
 }
 
-/// upstream v1.36 `scaledValue`: it adds one for any remainder, also below zero, and takes the short way through an
-/// `int64` for every negative number, so a large one wraps before it is divided.
+/// The number in units of `10^-shift`. As upstream does, adds one for any remainder, also below zero, and computes
+/// negative numbers in an `int64`, so that a large one wraps before it is divided. upstream v1.36 `scaledValue`
 fn scaled_decimal(view: View<'_>, places: u32, shift: u32) -> i64 {
     let signed = |bits: u64| if view.negative { bits.wrapping_neg() } else { bits }.cast_signed();
     let unscaled = || signed(decimal::low_bits(view.digits, view.exponent + i64::from(places)));

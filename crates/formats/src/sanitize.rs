@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// Replaces unsafe characters.
+/// What replaces an unsafe character.
 const REPLACEMENT: char = '\u{fffd}';
 /// Commands of CI servers anywhere in a line: GitHub (old form), Azure Pipelines, TeamCity.
 const CI_COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
@@ -43,12 +43,12 @@ pub fn is_unsafe(letter: char) -> bool {
     letter.is_control() || !letter.is_ascii() && INVISIBLE.iter().any(|range| range.contains(&letter))
 }
 
-/// Replaces unsafe characters, except line breaks.
+/// The text with unsafe characters, except line breaks, replaced by U+FFFD.
 pub fn characters(text: &str) -> Cow<'_, str> {
     replace_chars(text, |letter| letter != '\n' && is_unsafe(letter))
 }
 
-/// Replaces unsafe characters, and breaks commands of CI servers.
+/// The text with unsafe characters, except line breaks, replaced, and with commands of CI servers made harmless.
 pub fn text(text: &str) -> Cow<'_, str> {
     let text = characters(text);
     if !has_command(&text) {
@@ -61,7 +61,8 @@ pub fn text(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Replaces unsafe characters in one line, such as a name, and breaks commands of CI servers. Line breaks are unsafe.
+/// The text as one line, such as a name: with unsafe characters and line breaks replaced, and with commands of CI
+/// servers made harmless.
 pub fn line(name: &str) -> Cow<'_, str> {
     let name = replace_chars(name, is_unsafe);
     if !has_command(&name) {
@@ -72,7 +73,7 @@ pub fn line(name: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Escapes unsafe characters and commands in JSON, without changing its value.
+/// The JSON text with unsafe characters and commands of CI servers escaped, so that its value does not change.
 pub fn json(text: &str) -> Cow<'_, str> {
     // Between tokens there are only line breaks and tabs, and `#` occurs in strings only.
     let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_unsafe(letter);
@@ -93,7 +94,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// A source line and a range of it, for a renderer that shows C0 controls and tabs in its own way.
+/// A source line with unsafe characters outside of ASCII and commands replaced, and `mark` moved to the same
+/// characters. For a renderer that shows C0 controls and tabs in its own way.
 pub fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::ops::Range<usize>) {
     let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
     if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
@@ -112,6 +114,7 @@ pub fn excerpt(text: &str, mark: std::ops::Range<usize>) -> (Cow<'_, str>, std::
     (out.into(), mark)
 }
 
+/// The text with the characters that `is_replaced` accepts replaced; borrowed if there are none.
 fn replace_chars(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
     // Bytes first: most texts are printable ASCII.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(&is_replaced) {
@@ -123,16 +126,17 @@ fn replace_chars(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str>
         .into()
 }
 
+/// True if a line of the text is, or contains, a command of a CI server.
 fn has_command(text: &str) -> bool {
     CI_COMMANDS.iter().any(|command| text.contains(command)) || text.lines().any(is_command)
 }
 
-/// `::name …::…` after any blanks is a command of GitHub Actions.
+/// True if the line is a command of GitHub Actions: `::name …::…` after any blanks.
 fn is_command(line: &str) -> bool {
     line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"))
 }
 
-/// Adds one line that is not a command.
+/// Appends a line, with a character replaced in each command of a CI server.
 fn push_line(out: &mut String, line: &str) {
     let mut rest = line;
     if is_command(line) {
@@ -148,7 +152,7 @@ fn push_line(out: &mut String, line: &str) {
     }
 }
 
-/// True if a `#` between these two is the second one of a command.
+/// True if a `#` between `before` and `after` is the second one of a command such as `##[error]`.
 fn ends_command_mark(before: &str, after: &str) -> bool {
     before.ends_with('#')
         && CI_COMMANDS

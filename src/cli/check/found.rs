@@ -74,7 +74,7 @@ fn is_complete(root: Value<'_>) -> bool {
     });
     list::objects(root).any(|item| {
         let object = item.value();
-        let is_checked = list::last(object, "apiVersion").str().starts_with("resource.k8s.io/");
+        let is_checked = list::last_member(object, "apiVersion").str().starts_with("resource.k8s.io/");
         is_checked
             && object.get("spec").exists()
             && match API_SERVER.validate(&Attributes::create(object, "", ""), Labels::Unknown) {
@@ -128,7 +128,7 @@ pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileR
 
 /// Why a document in Markdown is not checked: documentation shows parts of objects, too.
 pub(super) fn reason_in_markdown(root: Value<'_>) -> Option<SkipReason> {
-    let is_given = |key: &str| !list::last(root, key).str().is_empty();
+    let is_given = |key: &str| !list::last_member(root, key).str().is_empty();
     if shape::is_json_patch(root) {
         return Some(SkipReason::JsonPatch);
     }

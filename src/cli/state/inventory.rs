@@ -48,7 +48,7 @@ impl Inventory {
     pub(in crate::cli) fn add(&mut self, file: &str, root: Value<'_>) {
         for partial in list::lists(root) {
             let (version, kind) =
-                (list::last(partial, "apiVersion").str(), list::last(partial, "kind").str());
+                (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
             if let Some(kind) = kind.strip_suffix("List").and_then(|kind| SnapshotKind::of(version, kind)) {
                 self.add_kind(kind);
             }

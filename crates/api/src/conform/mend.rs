@@ -11,7 +11,7 @@ use tollgate_document::finding::{Edit, Fix, NewValue};
 
 /// Objects with more members are not mended.
 const MAX_MEMBERS: usize = 64;
-/// How far down a field is moved at most.
+/// How many levels down a place for a field is searched at most.
 const MAX_DEPTH: usize = 5;
 /// Objects whose members are taken out of them where the version has no such object.
 const SHELLS: [&str; 3] = ["exactly", "basic", "spec"];
@@ -48,23 +48,24 @@ pub(super) struct UnknownField<'d, 'p> {
     pub(super) at: &'p Path<'p>,
 }
 
-/// The fix for an unknown field.
+/// The fix for an unknown field; `None` if there is not exactly one way to mend it.
 pub(super) fn for_field(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { object, key, value, .. } = unknown;
     let is_large = object.members().nth(MAX_MEMBERS).is_some();
     if is_large || object.members().filter(|(name, _)| name.text_is(key)).count() != 1 {
         return None;
     }
-    let fix = renamed(unknown, schema)
-        .or_else(|| nested(unknown, schema))
-        .or_else(|| moved(unknown, schema))
-        .or_else(|| unnested(unknown, schema))?;
+    let fix = rename_fix(unknown, schema)
+        .or_else(|| nest_fix(unknown, schema))
+        .or_else(|| move_fix(unknown, schema))
+        .or_else(|| unnest_fix(unknown, schema))?;
     // What a server would otherwise drop takes effect.
     let has_taints = value.descendants().any(|inner| inner.text_is("taints") || inner.text_is("taint"));
     Some(if has_taints { fix.changing_a_value() } else { fix })
 }
 
-fn renamed(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+/// Renames the field to the one that was meant, and makes its value a list or an object if that is all that differs.
+fn rename_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let meant = suggest::meant_field(unknown.ty, unknown.key, schema)?;
     let (_, field) = unknown.ty.field(meant, schema.fields)?;
     if unknown.object.get(meant).exists() {
@@ -79,12 +80,12 @@ fn renamed(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
         (Ty::Struct(_), ValueKind::Array) if unknown.value.len() == 1 => {
             Some(fix.and(Edit::UnwrapList { at }))
         }
-        (ty, kind) => fits(ty, kind).then_some(fix),
+        (ty, kind) => may_decode(ty, kind).then_some(fix),
     }
 }
 
-/// True if a value of that kind may decode.
-fn fits(ty: &Ty, kind: ValueKind) -> bool {
+/// True if some value of that kind decodes as the type.
+fn may_decode(ty: &Ty, kind: ValueKind) -> bool {
     match kind {
         ValueKind::Object => matches!(ty, Ty::Struct(_) | Ty::StringOr(_) | Ty::Map { .. } | Ty::Raw),
         ValueKind::Array => matches!(ty, Ty::List(_) | Ty::Raw),
@@ -92,8 +93,13 @@ fn fits(ty: &Ty, kind: ValueKind) -> bool {
     }
 }
 
-/// The object of `ty` that has the field, if there is exactly one: `exactly` has `deviceClassName`.
-fn owner(ty: &'static StructTy, key: &str, schema: Schema) -> Option<(&'static Field, &'static StructTy)> {
+/// The field of `ty` whose struct has the field `key`, and that struct: `exactly` for `deviceClassName`. `None` if
+/// there is not exactly one, or if such fields are not moved.
+fn owning_field(
+    ty: &'static StructTy,
+    key: &str,
+    schema: Schema,
+) -> Option<(&'static Field, &'static StructTy)> {
     let mut found =
         ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).filter_map(|field| {
             let Ty::Struct(inner) = &field.ty else { return None };
@@ -102,10 +108,10 @@ fn owner(ty: &'static StructTy, key: &str, schema: Schema) -> Option<(&'static F
     found.next().filter(|_| found.next().is_none() && MOVABLE.contains(&key))
 }
 
-/// Puts the field, and all others that belong there, into an object that is not there yet.
-fn nested(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+/// Puts the field, and all others that belong there, into a new object. `None` if that object exists.
+fn nest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, at, .. } = unknown;
-    let (field, inner) = owner(ty, key, schema)?;
+    let (field, inner) = owning_field(ty, key, schema)?;
     if object.get(field.json).exists() || object.get("firstAvailable").exists() {
         return None;
     }
@@ -122,21 +128,22 @@ fn nested(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     Some(if has_taints { fix.changing_a_value() } else { fix })
 }
 
-/// Moves the field to the only place below that has it, through lists of one item.
-fn moved(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+/// Moves the field to the only place below that may have it. `None` if there are several places or none.
+fn move_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, at, .. } = unknown;
     if !MOVABLE.contains(&key) {
         return None;
     }
     let mut found = Vec::new();
-    search(object, ty, schema, key, at, MAX_DEPTH, &mut found);
+    find_places(object, ty, schema, key, at, MAX_DEPTH, &mut found);
     let [into] = <[FieldPath; 1]>::try_from(found).ok()?;
     let title = format!("Move `{key}` to `{}`", into.print(tollgate_document::field::PathStyle::User));
     Some(Fix::safe(title, Edit::Move { at: at.field(key).owned(), into }))
 }
 
-/// The objects below `object` that may have the field. A list of several items is no single place.
-fn search(
+/// Adds to `found` the paths of the objects below `object` that may have the field. A list with several items counts as
+/// two places, because any item could be meant.
+fn find_places(
     object: Value<'_>,
     ty: &'static StructTy,
     schema: Schema,
@@ -155,7 +162,7 @@ fn search(
             }
             // Any of several could be meant.
             (Ty::List(Ty::Struct(inner)), ValueKind::Array)
-                if value.len() > 1 && knows(inner, key, schema, 2) =>
+                if value.len() > 1 && has_field_within(inner, key, schema, 2) =>
             {
                 found.extend([FieldPath::default(), FieldPath::default()]);
                 continue;
@@ -167,23 +174,23 @@ fn search(
                 found.push(path.owned());
             }
         } else if depth > 0 {
-            search(value, ty, schema, key, &path, depth - 1, found);
+            find_places(value, ty, schema, key, &path, depth - 1, found);
         }
     }
 }
 
-/// True if the type, or an object in it, has the field.
-fn knows(ty: &'static StructTy, key: &str, schema: Schema, depth: usize) -> bool {
+/// True if the type, or a struct at most `depth` levels below, has the field.
+fn has_field_within(ty: &'static StructTy, key: &str, schema: Schema, depth: usize) -> bool {
     ty.field(key, schema.fields).is_some()
         || depth > 0
             && ty
                 .fields
                 .iter()
-                .any(|field| matches!(&field.ty, Ty::Struct(inner) if knows(inner, key, schema, depth - 1)))
+                .any(|field| matches!(&field.ty, Ty::Struct(inner) if has_field_within(inner, key, schema, depth - 1)))
 }
 
-/// Puts the members of an object that the version does not have in its place.
-fn unnested(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
+/// Replaces an object that the version does not have by its members.
+fn unnest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, value, at } = unknown;
     let is_shell = SHELLS.contains(&key) && value.kind() == ValueKind::Object && !value.is_empty();
     let fits = |name: &str| ty.field(name, schema.fields).is_some() && !object.get(name).exists();
@@ -194,7 +201,7 @@ fn unnested(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     Some(Fix::safe(title, Edit::Unnest { at: at.field(key).owned() }))
 }
 
-/// The fix for a key given twice with the same value.
+/// The fix for a key that is given twice; `None` if the values differ.
 pub(super) fn for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Option<Fix> {
     let mut values =
         object.members().take(MAX_MEMBERS).filter(|(name, _)| name.text_is(key)).map(|(_, value)| value);
@@ -205,7 +212,7 @@ pub(super) fn for_duplicate(object: Value<'_>, key: &str, at: &Path<'_>) -> Opti
     is_same.then(|| Fix::safe(title, Edit::Remove { at: at.field(key).owned() }))
 }
 
-/// The fix for a value of the wrong type.
+/// The fix for a value of the wrong type; `None` if it is not clear what was meant.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix> {
     let span = value.span();
     let written = value.doc().source().get(span.start as usize..span.end as usize)?;
@@ -226,7 +233,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
                 .map(Fix::changing_a_value),
         },
         (ValueKind::String, Ty::Bool) => {
-            let meant = suggest::boolean(value.text())?.to_string();
+            let meant = suggest::meant_bool(value.text())?.to_string();
             Some(literal(format!("Replace `{written}` with `{meant}`"), &meant))
         }
         (ValueKind::Number, Ty::Int) => {
@@ -244,7 +251,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
         (ValueKind::Array, Ty::Map { .. }) if value.is_empty() => {
             Some(literal("Replace `[]` with `{}`".to_owned(), "{}"))
         }
-        (kind, Ty::List(item)) if fits(item, kind) && kind != ValueKind::Null => {
+        (kind, Ty::List(item)) if may_decode(item, kind) && kind != ValueKind::Null => {
             Some(Fix::safe("Convert the value to a list with one item", Edit::WrapInList { at: at() }))
         }
         (ValueKind::Array, Ty::Struct(_)) if value.len() == 1 && value.at(0).kind() == ValueKind::Object => {
@@ -256,7 +263,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
             Some(Fix::safe("Replace the list with its only item", Edit::UnwrapList { at: at() }))
         }
         (kind, Ty::Struct(inner)) => {
-            let key = suggest::only_member(inner, kind)?;
+            let key = suggest::member_for_scalar(inner, kind)?;
             let title = format!("Replace `{written}` with `{{{key}: {written}}}`");
             Some(Fix::safe(title, Edit::WrapInObject { at: at(), key: key.into() }))
         }
@@ -264,7 +271,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty, at: &Path<'_>) -> Option<Fix>
     }
 }
 
-/// The fix for a time or a quantity whose form is off.
+/// The fix that replaces a malformed time or quantity by `meant`; `None` if that is `None` or the value is not a
+/// string.
 pub(super) fn for_text(value: Value<'_>, meant: Option<String>, at: &Path<'_>) -> Option<Fix> {
     let meant = meant.filter(|_| value.kind() == ValueKind::String)?;
     Some(Fix::replace(at.owned(), value.text(), &meant))

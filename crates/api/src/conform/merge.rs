@@ -11,13 +11,14 @@ use super::super::schema::{Field, StructTy, Ty, Unlisted};
 use super::Schema;
 use tollgate_document::doc::{Builder, Doc, Items, Span, Value, ValueKind};
 
-/// Copies the document, merged and pruned.
-pub(super) fn rewrite(value: Value<'_>, schema: Schema) -> Doc<'_> {
+/// A copy of the document as the server decodes it: unknown fields dropped, duplicate keys merged.
+pub(super) fn merged_copy(value: Value<'_>, schema: Schema) -> Doc<'_> {
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), value.size());
     write_struct(&mut out, schema.root, &[value], schema);
     out.finish()
 }
 
+/// Writes what is left after decoding `values` one after another into one struct.
 fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let span = values.last().map_or(Span::default(), |value| value.span());
     out.open(ValueKind::Object, span);
@@ -38,7 +39,7 @@ fn write_struct(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_
     out.close(span.end);
 }
 
-/// What a type that we know in part has besides: the last of each name, as it is.
+/// Copies the members that `ty` does not list, the last one of each name.
 fn copy_unknown(out: &mut Builder<'_>, ty: &'static StructTy, values: &[Value<'_>], schema: Schema) {
     let unknown = |key: &str| ty.field(key, schema.fields).is_none();
     let members = values.iter().flat_map(|value| value.members()).filter(|(key, _)| unknown(key.text()));
@@ -62,12 +63,14 @@ fn each_last<'d>(
     }
 }
 
+/// Writes what is left after decoding `given` one after another into one field.
 fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>], schema: Schema) {
-    write(out, &field.ty, field.pointer, given, schema);
+    write_merged(out, &field.ty, field.pointer, given, schema);
 }
 
-/// Writes what is left after decoding `given` one after the other into one place.
-fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
+/// Writes what is left after decoding `given` one after another into one place of type `ty`; `pointer` is true for a Go
+/// pointer.
+fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
     let nil_is_empty = pointer || matches!(ty, Ty::List(_) | Ty::Map { .. });
     let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);
     let live: Cow<'_, [Value<'_>]> = match given.get(since_null..) {
@@ -94,7 +97,7 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
                     slot.extend(next);
                     next.is_some()
                 });
-                write(out, item, false, &slot, schema);
+                write_merged(out, item, false, &slot, schema);
             }
             out.close(last.span().end);
         }
@@ -102,7 +105,7 @@ fn write(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'
             out.open(ValueKind::Object, last.span());
             each_last(live.iter().flat_map(|map| map.members()), |key, member| {
                 out.copy(key);
-                write(out, inner, false, &[member], schema);
+                write_merged(out, inner, false, &[member], schema);
             });
             out.close(last.span().end);
         }

@@ -2,31 +2,31 @@
 
 use std::borrow::Borrow;
 
-/// The known word that was meant, if there is exactly one: the same letters in another case or with other hyphens, the
-/// beginning of it, or a slip of a letter or two.
+/// The known word that was probably meant; `None` if there is not exactly one. It has the same letters in another case
+/// or with other hyphens, differs by a letter or two, or begins with what was written.
 pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str> + Clone) -> Option<&'k str> {
-    let written = letters(written);
+    let written = bare_letters(written);
     if written.is_empty() {
         return None;
     }
     let only =
         |mut found: Box<dyn Iterator<Item = &'k str> + '_>| found.next().filter(|_| found.next().is_none());
-    if let Some(same) = only(Box::new(known.clone().filter(|word| letters(word) == written))) {
+    if let Some(same) = only(Box::new(known.clone().filter(|word| bare_letters(word) == written))) {
         return Some(same);
     }
     // A letter more or less in a short word makes another word.
     let allowed = |word: &str| 1 + word.len().min(written.len()) / 5;
-    let steps = |word: &str| distance(&letters(word), &written);
+    let steps = |word: &str| distance(&bare_letters(word), &written);
     let least = known.clone().map(|word| (steps(word), word)).filter(|(steps, word)| *steps <= allowed(word));
     let least = least.map(|(steps, _)| steps).min();
     if let Some(least) = least {
         return only(Box::new(known.filter(move |word| steps(word) == least)));
     }
-    let is_beginning = |word: &&str| written.len() >= 4 && letters(word).starts_with(&written);
+    let is_beginning = |word: &&str| written.len() >= 4 && bare_letters(word).starts_with(&written);
     only(Box::new(known.filter(is_beginning)))
 }
 
-/// ``use `A`, `B` or `C` ``
+/// The words as a hint: ``use `A`, `B` or `C` ``; empty if there are none.
 pub fn one_of(known: &[&str]) -> String {
     let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
@@ -36,7 +36,7 @@ pub fn one_of(known: &[&str]) -> String {
     }
 }
 
-/// `A, B and C`
+/// The words as a list in a sentence, `A, B and C`; empty if there are none.
 pub fn and_list<S: Borrow<str>>(words: &[S]) -> String {
     let Some((last, others)) = words.split_last() else { return String::new() };
     let last: &str = last.borrow();
@@ -45,16 +45,17 @@ pub fn and_list<S: Borrow<str>>(words: &[S]) -> String {
 
 /// True for two spellings of one word: in another case, or with other hyphens.
 pub(super) fn is_same_word(one: &str, other: &str) -> bool {
-    letters(one) == letters(other)
+    bare_letters(one) == bare_letters(other)
 }
 
-/// Small letters and digits only: `tolerationSeconds`, `toleration_seconds` and `TolerationSeconds` are the same.
-fn letters(word: &str) -> String {
+/// The word in lower case, without hyphens, underscores and blanks, so that `tolerationSeconds`, `toleration_seconds`
+/// and `TolerationSeconds` are equal.
+fn bare_letters(word: &str) -> String {
     let head = tollgate_formats::gofmt::head(word, 256);
     head.chars().filter(|letter| !matches!(letter, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
-/// Edit distance with neighbours swapped counting as one step.
+/// The edit distance of the first 64 characters of two words; swapping two neighbours is one step.
 pub fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) =
         (left.chars().take(64).collect(), right.chars().take(64).collect());

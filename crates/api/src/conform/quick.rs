@@ -10,27 +10,29 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_formats::gotime;
 use tollgate_formats::quantity;
 
-/// True if `value` decodes without any error or warning.
+/// True if `value` surely decodes without any error or warning. False if the whole walk must decide.
 pub(super) fn is_clean(value: Value<'_>, schema: Schema) -> bool {
     // Items of a list may be of different kinds: what one of them is written as may be of another type.
     let quick = Quick { schema, trusts_copies: !value.is_in_list() };
     // Types that are modelled in part usually have unknown keys, so the fast path does not apply.
-    schema.root.unlisted == Unlisted::Dropped && quick.object(value, schema.root)
+    schema.root.unlisted == Unlisted::Dropped && quick.is_clean_object(value, schema.root)
 }
 
+/// The fast path for one document.
 #[derive(Clone, Copy)]
 struct Quick {
     schema: Schema,
-    /// What is a copy is of the type of what it is a copy of, and that was looked at.
+    /// True if a value that [is a copy](Value::is_copied) has the type of its original, which was checked before.
     trusts_copies: bool,
 }
 
 impl Quick {
-    fn object(self, value: Value<'_>, ty: &'static StructTy) -> bool {
+    /// True if an object surely decodes as the struct `ty` without any error or warning.
+    fn is_clean_object(self, value: Value<'_>, ty: &'static StructTy) -> bool {
         let mut rows = 0_u64;
         value.members().all(|(key, member)| {
             let (key, kind) = (key.as_key(), member.kind());
-            if let Some(row) = ty.rows.easy(key, kind) {
+            if let Some(row) = ty.rows.easy_row(key, kind) {
                 let is_first = rows & row == 0;
                 rows |= row;
                 return is_first;
@@ -40,23 +42,27 @@ impl Quick {
             rows |= 1 << row;
             is_first
                 && (field.ty.takes_any(kind)
-                    || self.is_known(member)
+                    || self.is_checked_copy(member)
                     || self.schema.unread.has(field.name)
-                    || self.value(member, &field.ty))
+                    || self.is_clean_value(member, &field.ty))
         })
     }
 
-    fn is_known(self, value: Value<'_>) -> bool {
+    /// True if the value is a copy of one that was checked.
+    fn is_checked_copy(self, value: Value<'_>) -> bool {
         self.trusts_copies && value.is_copied()
     }
 
-    fn value(self, value: Value<'_>, ty: &'static Ty) -> bool {
+    /// True if a value surely decodes as `ty` without any error or warning.
+    fn is_clean_value(self, value: Value<'_>, ty: &'static Ty) -> bool {
         match (ty, value.kind()) {
-            (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => self.object(value, inner),
-            (Ty::List(item), ValueKind::Array) => {
-                value.items().all(|element| self.is_known(element) || self.value(element, item))
+            (Ty::Struct(inner) | Ty::StringOr(inner), ValueKind::Object) => {
+                self.is_clean_object(value, inner)
             }
-            (Ty::Map { value: inner, .. }, ValueKind::Object) => self.map(value, inner),
+            (Ty::List(item), ValueKind::Array) => value
+                .items()
+                .all(|element| self.is_checked_copy(element) || self.is_clean_value(element, item)),
+            (Ty::Map { value: inner, .. }, ValueKind::Object) => self.is_clean_map(value, inner),
             (Ty::Int, ValueKind::Number) => value.int().is_some(),
             (Ty::Time, ValueKind::String) => gotime::parse(value.text()).is_ok(),
             (Ty::Quantity, _) => quantity::Quantity::parse(quantity_text(value)).is_ok(),
@@ -64,22 +70,27 @@ impl Quick {
         }
     }
 
-    fn map(self, value: Value<'_>, inner: &'static Ty) -> bool {
+    /// True if an object surely decodes as a map with values of type `inner`, without duplicate keys.
+    fn is_clean_map(self, value: Value<'_>, inner: &'static Ty) -> bool {
         // Copies of different keys of one object, in which none is there twice.
         let (mut copies, mut seen) = (self.trusts_copies, None::<SeenKeys<'_>>);
         value.members().enumerate().all(|(position, (key, member))| {
             copies &= key.is_copied();
             let is_again = !copies
-                && seen.get_or_insert_with(|| SeenKeys::until(value, position)).before(key.text(), position);
+                && seen
+                    .get_or_insert_with(|| SeenKeys::of_first(value, position))
+                    .is_repeated(key.text(), position);
             !is_again
-                && (inner.takes_any(member.kind()) || self.is_known(member) || self.value(member, inner))
+                && (inner.takes_any(member.kind())
+                    || self.is_checked_copy(member)
+                    || self.is_clean_value(member, inner))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Schema, walked};
+    use super::super::{Schema, conform_by_walk};
     use super::is_clean;
     use crate::fields;
     use crate::profile::{ApiKind, Profile, Version};
@@ -155,7 +166,7 @@ mod tests {
                 {
                     let root = fields::root(*kind, version);
                     let schema = Schema { root, version, fields: profile.fields, unread };
-                    let whole = walked(document.root(), schema);
+                    let whole = conform_by_walk(document.root(), schema);
                     let is_expected = whole.errors.is_empty() && whole.strict.is_empty();
                     let is_whole = root.unlisted == Unlisted::Dropped;
                     assert_eq!(is_clean(document.root(), schema), is_expected && is_whole, "{text}");

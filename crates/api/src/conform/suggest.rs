@@ -11,7 +11,7 @@ use crate::profile::Profile;
 use tollgate_document::doc::{Syntax, Value, ValueKind};
 use tollgate_document::field::{Path, PathStyle};
 
-/// (struct, field, what to write instead).
+/// Fields that are often written in the wrong place: the struct, the field, and the hint about it.
 const WRONG_PLACES: &[(&str, &str, &str)] = &[
     (
         "ResourceClaimSpec",
@@ -108,7 +108,7 @@ const WRONG_PLACES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// (struct, field, the name of that field).
+/// Other words for fields: the struct, the word, and the name of the field.
 const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("DeviceTaintRuleSpec", "selector", "deviceSelector"),
     ("DeviceTaintSelector", "driverName", "driver"),
@@ -164,30 +164,33 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("OpaqueDeviceConfiguration", "config", "parameters"),
 ];
 
-/// The field that another word stands for.
-pub(super) fn other_word(ty: &StructTy, name: &str) -> Option<&'static str> {
+/// The field of a struct that another word stands for; `None` if no such word is known.
+pub(super) fn field_for_word(ty: &StructTy, name: &str) -> Option<&'static str> {
     let is_meant = |(owner, word, _): &&(&str, &str, &str)| *owner == ty.name && *word == name;
     OTHER_WORDS.iter().find(is_meant).map(|(_, _, field)| *field)
 }
 
-/// The field that was probably meant, if there is exactly one: by another word, or by its spelling.
+/// The field that was probably meant by an unknown name: by another word for it, or by its spelling. `None` if there is
+/// not exactly one.
 pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> Option<&'static str> {
     let known =
         || ty.fields.iter().filter(|field| field.known.overlaps(schema.fields)).map(|field| field.json);
-    let word = other_word(ty, name).filter(|word| known().any(|json| json == *word));
+    let word = field_for_word(ty, name).filter(|word| known().any(|json| json == *word));
     // A field of another release is spelt right.
     let is_elsewhere = ty.fields.iter().any(|field| field.json == name);
     word.or_else(|| if is_elsewhere { None } else { nearest(name, known()) })
 }
 
-/// A hint for the unknown field `name` of `ty`.
+/// A hint for the unknown field `name` of `ty`; `None` if there is nothing helpful to say.
 pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &Path<'_>) -> Option<String> {
     let place = WRONG_PLACES.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
     if let Some((_, _, hint)) = place {
         return Some((*hint).to_owned());
     }
     match meant_field(ty, name, schema) {
-        Some(json) if other_word(ty, name).is_some() => return Some(format!("the field is named `{json}`")),
+        Some(json) if field_for_word(ty, name).is_some() => {
+            return Some(format!("the field is named `{json}`"));
+        }
         Some(json) => return Some(format!("did you mean `{json}`?")),
         None => {}
     }
@@ -221,7 +224,7 @@ pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &
     })
 }
 
-/// A hint for a value of the wrong type: what is written, and what would be read.
+/// A hint for a value of the wrong type: how to write it; `None` if there is nothing helpful to say.
 pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
     let wants_text = matches!(ty, Ty::Str | Ty::Named(_) | Ty::CoreNamed(_) | Ty::Uid);
     let span = value.span();
@@ -253,7 +256,7 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
         (ValueKind::Null | ValueKind::Array | ValueKind::Object, _) => None,
         (ValueKind::String, Ty::Int) if is_short => Some(integer_hint(value.text(), written)),
         (ValueKind::Number, Ty::Int) if is_short => Some(format!("`{written}` is not an integer")),
-        (ValueKind::String, Ty::Bool) if is_short => Some(match boolean(value.text()) {
+        (ValueKind::String, Ty::Bool) if is_short => Some(match meant_bool(value.text()) {
             Some(meant) => format!("remove the quotes: `{meant}`"),
             None => "write `true` or `false`, without quotes".to_owned(),
         }),
@@ -267,8 +270,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
                 format!("add quotes: \"{written}\"")
             })
         }
-        (kind, Ty::Struct(inner)) if is_short && only_member(inner, kind).is_some() => {
-            let key = only_member(inner, kind).unwrap_or_default();
+        (kind, Ty::Struct(inner)) if is_short && member_for_scalar(inner, kind).is_some() => {
+            let key = member_for_scalar(inner, kind).unwrap_or_default();
             Some(format!("this is an object: write `{{{key}: {written}}}`"))
         }
         (_, Ty::Struct(inner)) => {
@@ -279,8 +282,8 @@ pub(super) fn for_value(value: Value<'_>, ty: &Ty) -> Option<String> {
     }
 }
 
-/// The member that a scalar of that kind stands for, where an object is expected.
-pub(super) fn only_member(ty: &StructTy, kind: ValueKind) -> Option<&'static str> {
+/// The member of the struct `ty` that a scalar of that kind, written in place of the object, probably stands for.
+pub(super) fn member_for_scalar(ty: &StructTy, kind: ValueKind) -> Option<&'static str> {
     match (ty.name, kind) {
         ("DeviceAttribute", ValueKind::String) => Some("string"),
         ("DeviceAttribute", ValueKind::Number) => Some("int"),
@@ -291,6 +294,7 @@ pub(super) fn only_member(ty: &StructTy, kind: ValueKind) -> Option<&'static str
     }
 }
 
+/// A hint for a string where an integer is expected; `written` is the string as it is in the source.
 fn integer_hint(text: &str, written: &str) -> String {
     if text.trim().parse::<i64>().is_ok() {
         return format!("remove the quotes: `{}`", text.trim());
@@ -301,14 +305,14 @@ fn integer_hint(text: &str, written: &str) -> String {
     }
 }
 
-/// The seconds of a duration such as `10m`.
+/// The seconds of a duration such as `10m`; `None` if it is none, or has a fraction of a second.
 pub(super) fn whole_seconds(text: &str) -> Option<i64> {
     let nanos = tollgate_formats::gotime::parse_duration(&text.replace(' ', "")).ok()?;
     (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000)
 }
 
-/// The bool that a text stands for.
-pub(super) fn boolean(text: &str) -> Option<bool> {
+/// The bool that a text such as `yes` or `off` stands for; `None` if it stands for none.
+pub(super) fn meant_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
         "false" | "no" | "off" => Some(false),
@@ -316,8 +320,9 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A time as RFC 3339 has it, if only the form is off: a blank for `T`, small letters, an offset without colon.
-pub(super) fn time(text: &str) -> Option<String> {
+/// The time in RFC 3339, if only its form is wrong: a blank for `T`, lower-case letters, an offset without a colon.
+/// `None` otherwise.
+pub(super) fn corrected_time(text: &str) -> Option<String> {
     let mut out = text.trim().to_ascii_uppercase().replacen(' ', "T", 1).replace(' ', "");
     let offset = out.len().checked_sub(5)?;
     let (head, tail) = out.split_at_checked(offset)?;
@@ -331,16 +336,17 @@ pub(super) fn time(text: &str) -> Option<String> {
     (text.len() <= 64 && out != text && tollgate_formats::gotime::parse(&out).is_ok()).then_some(out)
 }
 
-/// A hint for a time that is none.
+/// A hint for a text that is not a time.
 pub(super) fn for_time(text: &str) -> String {
-    match time(text) {
+    match corrected_time(text) {
         Some(meant) => format!("write the time in RFC 3339 format: `{meant}`"),
         None => "write the time in RFC 3339 format, with a time zone: `2026-01-31T15:04:05Z`".to_owned(),
     }
 }
 
-/// A quantity with the suffix that was meant: `10GiB`, `10 Gi`, `10gi`.
-pub(super) fn quantity(text: &str) -> Option<String> {
+/// The quantity with a correct suffix: `10Gi` for `10GiB`, `10 Gi` and `10gi`. `None` if it is not clear what was
+/// meant.
+pub(super) fn corrected_quantity(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
     let digits = compact.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let suffix = compact.get(digits.len()..)?;
@@ -362,9 +368,9 @@ pub(super) fn quantity(text: &str) -> Option<String> {
     (text.len() <= 64 && meant != text && is_one).then_some(meant)
 }
 
-/// A hint for a quantity that is none.
+/// A hint for a text that is not a quantity.
 pub(super) fn for_quantity(text: &str) -> String {
-    match quantity(text) {
+    match corrected_quantity(text) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "write a number with an optional suffix, such as `40Gi`, `500M` or `2`".to_owned(),
     }

@@ -7,7 +7,7 @@
 
 use super::{ApiKind, Availability, Profile, Version};
 
-/// The releases of which something is true.
+/// The releases from 1.`minor` on.
 const fn since(minor: u32) -> Availability {
     Availability::since(minor)
 }
@@ -23,12 +23,12 @@ macro_rules! gates {
             /// Every gate, by name.
             pub const ALL: &'static [Gate] = &[$(Gate::$gate),*];
 
-            /// `DRADeviceTaints`
+            /// The name in Kubernetes, such as `DRADeviceTaints`.
             pub const fn name(self) -> &'static str {
                 match self { $(Gate::$gate => stringify!($gate),)* }
             }
 
-            /// The releases that have it, that have it on by default, and that have it on for good.
+            /// The releases that have the gate, those that have it on by default, and those that have locked it on.
             const fn releases(self) -> [Availability; 3] {
                 match self { $(Gate::$gate => [since($known), $on, $locked],)* }
             }
@@ -75,7 +75,7 @@ gates! {
 const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
 
 impl Gate {
-    /// The gate of that name.
+    /// The gate with that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Gate> {
         Gate::ALL.iter().copied().find(|gate| gate.name() == name)
     }
@@ -86,15 +86,15 @@ impl Gate {
 pub struct GateSet(u32);
 
 impl GateSet {
-    /// All of them, also those of releases to come.
+    /// All gates, those of future releases included.
     pub const ALL: GateSet = GateSet(u32::MAX);
 
-    /// Whether a gate is in it.
+    /// Whether the set has a gate.
     pub const fn has(self, gate: Gate) -> bool {
         self.0 & 1 << gate as u32 != 0
     }
 
-    /// The set with a gate in it, or without.
+    /// The set with the gate added if `on`, removed if not.
     #[must_use]
     pub const fn with(self, gate: Gate, on: bool) -> GateSet {
         GateSet(if on { self.0 | 1 << gate as u32 } else { self.0 & !(1 << gate as u32) })
@@ -104,20 +104,20 @@ impl GateSet {
 /// Which gates a profile is judged with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gates {
-    /// Those that are on.
+    /// The gates that are on.
     pub on: GateSet,
-    /// Nobody said so: all are on, and what default gates would drop is worth a warning.
+    /// True if nobody said which gates are on: then all are, with warnings about what default gates would drop.
     pub are_assumed: bool,
-    /// A running API server said so.
+    /// True if a running API server reported them.
     pub are_live: bool,
-    /// A running API server did not say so: these are the defaults of its release, and others may be on.
+    /// True if a running API server did not report them: these are the defaults of its release, and others may be on.
     pub are_guessed: bool,
 }
 
 impl Gates {
     pub(super) const ASSUMED: Gates = Gates { are_assumed: true, ..Gates::chosen(GateSet::ALL) };
 
-    /// Exactly these.
+    /// Gates that somebody chose.
     pub(super) const fn chosen(on: GateSet) -> Gates {
         Gates { on, are_assumed: false, are_live: false, are_guessed: false }
     }
@@ -126,7 +126,7 @@ impl Gates {
 /// What `--feature-gates` asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateChoice {
-    /// Those that a server has on by default.
+    /// The gates that a server has on by default.
     Default,
     /// All.
     All,
@@ -135,7 +135,7 @@ pub enum GateChoice {
 }
 
 impl GateChoice {
-    /// `default`, `all`, or `DRADeviceTaints=true,…`.
+    /// Parses `default`, `all`, or a list `DRADeviceTaints=true,…`.
     pub fn parse(text: &str) -> Result<GateChoice, String> {
         match text.trim() {
             "default" => return Ok(GateChoice::Default),
@@ -166,7 +166,7 @@ impl GateChoice {
 }
 
 impl Profile {
-    /// The gates that the release has; a draft has none.
+    /// The gates that the release has; none for a draft.
     pub fn known_gates(&self) -> impl Iterator<Item = Gate> {
         let (fields, is_release) = (self.fields, self.is_release);
         let is_known = move |gate: &Gate| is_release && gate.releases()[0].overlaps(fields);
@@ -178,12 +178,12 @@ impl Profile {
         gate.releases()[1].overlaps(self.fields)
     }
 
-    /// Whether the release has a gate on for good.
+    /// Whether the release has locked a gate on.
     pub fn locks(&self, gate: Gate) -> bool {
         gate.releases()[2].overlaps(self.fields)
     }
 
-    /// The gates that are off on the server in question: one with default gates, if nobody said which.
+    /// The gates of the release that are off; those that are off by default if nobody said which are on.
     pub fn gates_off(&self) -> impl Iterator<Item = Gate> {
         let gates = self.gates;
         let is_off = move |gate: &Gate| {
@@ -192,7 +192,8 @@ impl Profile {
         self.known_gates().filter(is_off)
     }
 
-    /// Why nothing acts on DeviceTaintRules on the server in question; `None` if something does or nobody knows.
+    /// A sentence about why DeviceTaintRules have no effect on the API server; `None` if they have, or if that is not
+    /// known.
     pub fn why_rules_do_nothing(&self) -> Option<String> {
         let kind = ApiKind::DeviceTaintRule;
         if self.discovered.is_some()
@@ -203,20 +204,23 @@ impl Profile {
         self.why_rule_gates_are_off()
     }
 
-    /// Which feature gate keeps DeviceTaintRules from doing anything; `None` if none does or nobody knows.
+    /// A sentence about the feature gate because of which DeviceTaintRules have no effect; `None` if there is none, or
+    /// if that is not known.
     pub fn why_rule_gates_are_off(&self) -> Option<String> {
         self.why_off(&RULE_GATES)
     }
 
-    /// Whether scheduler and eviction controller act on DeviceTaintRules on the server in question.
+    /// Whether the scheduler and the eviction controller act on DeviceTaintRules; by default gates if nobody said which
+    /// are on.
     pub fn acts_on_rules(&self) -> bool {
         let kind = ApiKind::DeviceTaintRule;
         let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
         self.gates_off().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
-    /// Of these profiles, the release in which DeviceTaintRules of a version begin to act, and why they do nothing in the
-    /// release before it. `None` if they act in the first one, or in none. Gates that nobody named are the defaults.
+    /// The first release among `profiles` in which DeviceTaintRules of a version have an effect, and why they have none
+    /// in the release before. `None` if they have one in the oldest release, or in none. Gates that nobody named are
+    /// the defaults.
     pub fn first_to_act_on_rules(
         profiles: &[&'static Profile],
         version: Version,
@@ -235,22 +239,26 @@ impl Profile {
         None
     }
 
-    /// Which feature gate keeps taints in ResourceSlices from doing anything; `None` if none does or nobody knows.
+    /// A sentence about the feature gate because of which taints in ResourceSlices have no effect; `None` if there is
+    /// none, or if that is not known.
     pub fn why_taints_do_nothing(&self) -> Option<String> {
         self.why_off(&[Gate::DRADeviceTaints])
     }
 
-    /// On which gates the effect of DeviceTaintRules depends, if nobody named them and the API server does not report them.
+    /// A sentence about the feature gates on which the effect of DeviceTaintRules depends; `None` if it is known which
+    /// gates are on, or if the defaults suffice.
     pub fn rules_depend_on(&self) -> Option<String> {
         self.effect_depends_on(&RULE_GATES, "the rule has").filter(|_| self.why_rules_do_nothing().is_none())
     }
 
-    /// On which gate the effect of taints in ResourceSlices depends, if nobody named the gates and the API server
-    /// does not report them.
+    /// A sentence about the feature gate on which the effect of taints in ResourceSlices depends; `None` if it is known
+    /// which gates are on, or if the defaults suffice.
     pub fn taints_depend_on(&self) -> Option<String> {
         self.effect_depends_on(&[Gate::DRADeviceTaints], "taints have")
     }
 
+    /// A sentence about those of `gates` that are off by default, where nobody said which gates are on; `what` is its
+    /// subject and verb.
     fn effect_depends_on(&self, gates: &[Gate], what: &str) -> Option<String> {
         let Gates { are_guessed, are_assumed, .. } = self.gates;
         let off = self.gates_off().filter(|gate| (are_guessed || are_assumed) && gates.contains(gate));
@@ -266,14 +274,15 @@ impl Profile {
         })
     }
 
-    /// Which of these gates is off, in words; not if the gates are assumed or guessed.
+    /// A sentence about the first of these gates that is off; `None` if there is none, or if the gates are assumed or
+    /// guessed.
     fn why_off(&self, gates: &[Gate]) -> Option<String> {
         let is_known = !self.gates.are_assumed && !self.gates.are_guessed;
         let is_off = |gate: &Gate| is_known && gates.contains(gate);
         self.gates_off().find(is_off).map(|gate| self.describe_off(gate))
     }
 
-    /// That a gate is off, and where.
+    /// A sentence that says that a gate is off, and where.
     fn describe_off(&self, gate: Gate) -> String {
         match (self.gates.are_live, self.has_on_by_default(gate)) {
             (true, _) => format!("the feature gate {} is off on this API server", gate.name()),
@@ -302,12 +311,12 @@ impl Profile {
         Ok(self.judged_with(Gates::chosen(on)).interned())
     }
 
-    /// The gates that are on by default, and all that the release does not have.
+    /// The gates that are on by default, together with all gates that the release does not have.
     pub(super) fn default_gates(&self) -> GateSet {
         self.known_gates().fold(GateSet::ALL, |set, gate| set.with(gate, self.has_on_by_default(gate)))
     }
 
-    /// The set with a gate on or off, if the release has that gate.
+    /// The set with the gate on or off; unchanged if the release does not have that gate.
     pub(super) fn with_gate(&self, on: GateSet, gate: Gate, is_on: bool) -> GateSet {
         if self.known_gates().any(|known| known == gate) { on.with(gate, is_on) } else { on }
     }

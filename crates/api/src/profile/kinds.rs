@@ -24,7 +24,7 @@ impl Version {
     pub const ALL: [Version; 5] =
         [Version::V1alpha1, Version::V1alpha3, Version::V1beta1, Version::V1beta2, Version::V1];
 
-    /// `v1beta1`
+    /// The name in `apiVersion`, such as `v1beta1`.
     pub fn name(self) -> &'static str {
         match self {
             Version::V1alpha1 => "v1alpha1",
@@ -35,17 +35,17 @@ impl Version {
         }
     }
 
-    /// The version with that name.
+    /// The version with that name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Version> {
         Version::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// An alpha version, which can be removed in any release.
+    /// True for an alpha version, which can be removed in any release.
     pub fn is_alpha(self) -> bool {
         matches!(self, Version::V1alpha1 | Version::V1alpha3)
     }
 
-    /// Devices are in `basic` and requests are flat, as before v1beta2.
+    /// True for versions before v1beta2, in which devices are in `basic` and requests are flat.
     pub fn is_flat(self) -> bool {
         matches!(self, Version::V1alpha3 | Version::V1beta1)
     }
@@ -127,6 +127,7 @@ impl ApiKind {
         ApiKind::FoundationDbCluster,
     ];
 
+    /// The kind's name, its resource and its group.
     fn names(self) -> Names {
         match self {
             ApiKind::ResourceSlice => ("ResourceSlice", "resourceslices", DRA),
@@ -150,17 +151,17 @@ impl ApiKind {
         }
     }
 
-    /// `ResourceSlice`
+    /// The kind's name in objects, such as `ResourceSlice`.
     pub fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// `resourceslices`
+    /// The name of its resource in URLs, such as `resourceslices`.
     pub fn resource(self) -> &'static str {
         self.names().1
     }
 
-    /// `resource.k8s.io`
+    /// Its API group, such as `resource.k8s.io`; empty for the core group.
     pub fn group(self) -> &'static str {
         self.names().2
     }

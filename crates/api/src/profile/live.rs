@@ -14,11 +14,12 @@ use super::{ApiKind, Gate, GateChoice, GateSet, Gates, Profile, Version};
 pub struct ServedVersions(u128);
 
 impl ServedVersions {
+    /// The bit that stands for a version of a kind.
     fn bit(kind: ApiKind, version: Version) -> u128 {
         1 << (kind as u32 * 5 + version as u32)
     }
 
-    /// Adds a version that is served.
+    /// The set with one more version that is served.
     #[must_use]
     pub fn with(self, kind: ApiKind, version: Version) -> ServedVersions {
         ServedVersions(self.0 | ServedVersions::bit(kind, version))
@@ -35,7 +36,7 @@ impl ServedVersions {
     }
 }
 
-/// What a running API server says about itself; an error is the reason why it does not.
+/// What a running API server reports about itself; an error says why it does not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveServer {
     /// The feature gates that it reports, on or off.
@@ -45,7 +46,8 @@ pub struct LiveServer {
 }
 
 impl Profile {
-    /// The profile of that server: the gates that were chosen, else those that it reports, else the release's defaults.
+    /// This profile for a running server: with the gates in `choice`, else those that the server reports, else the
+    /// release's defaults, and with the versions that it serves.
     pub fn on_server(
         &self,
         server: &LiveServer,
@@ -74,18 +76,20 @@ impl Profile {
         }
     }
 
+    /// This profile with the versions that the server serves, if it reports them.
     fn with_discovery(&self, server: &LiveServer) -> Profile {
         Profile { discovered: server.served.as_ref().ok().copied(), ..*self }
     }
 
+    /// This profile with the gates that a server reports, and defaults for the others.
     fn with_live_gates(&self, gates: &[(Gate, bool)]) -> Profile {
         let set = |on: GateSet, &(gate, is_on): &(Gate, bool)| self.with_gate(on, gate, is_on);
         let on = gates.iter().fold(self.default_gates(), set);
         self.judged_with(Gates { are_live: true, ..Gates::chosen(on) })
     }
 
-    /// A profile that lives as long as the program. Few combinations of gates and versions ever occur, and each is kept
-    /// once.
+    /// A copy of the profile that lives as long as the program. Few combinations of gates and versions ever occur, and
+    /// each is kept once.
     pub(super) fn interned(self) -> &'static Profile {
         let key = |profile: &Profile| (profile.name, profile.gates, profile.discovered);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,13 +101,14 @@ impl Profile {
         profile
     }
 
-    /// The gates in words: which are not as by default, and which are off. All that are assumed are the defaults.
+    /// A sentence about the gates: which differ from the defaults, and which are off. Assumed gates count as the
+    /// defaults.
     pub fn describe_gates(&self) -> String {
         let is_on = |gate: Gate| {
             if self.gates.are_assumed { self.has_on_by_default(gate) } else { self.gates.on.has(gate) }
         };
         let changed = self.known_gates().filter(|gate| is_on(*gate) != self.has_on_by_default(*gate));
-        let changed: Vec<String> = changed.map(|gate| setting(gate, is_on(gate))).collect();
+        let changed: Vec<String> = changed.map(|gate| gate_setting(gate, is_on(gate))).collect();
         let off: Vec<&str> = self.known_gates().filter(|gate| !is_on(*gate)).map(Gate::name).collect();
         let changed = match changed.as_slice() {
             [] => format!("the defaults of {}", self.name),
@@ -116,17 +121,18 @@ impl Profile {
         }
     }
 
-    /// The gates that a server reports otherwise than this profile has them, as the server has them.
+    /// The gates that differ between the server's report and this profile, each as the server has it:
+    /// `DRADeviceTaints=true`.
     pub fn contradictions(&self, server: &LiveServer) -> Vec<String> {
         let gates = server.gates.as_deref().unwrap_or_default();
         let is_known = |gate: Gate| self.known_gates().any(|known| known == gate);
         let differs = |(gate, is_on): &&(Gate, bool)| is_known(*gate) && self.gates.on.has(*gate) != *is_on;
-        gates.iter().filter(differs).map(|(gate, is_on)| setting(*gate, *is_on)).collect()
+        gates.iter().filter(differs).map(|(gate, is_on)| gate_setting(*gate, *is_on)).collect()
     }
 }
 
-/// `DRADeviceTaints=true`
-fn setting(gate: Gate, is_on: bool) -> String {
+/// A gate as the flag `--feature-gates` has it: `DRADeviceTaints=true`.
+fn gate_setting(gate: Gate, is_on: bool) -> String {
     format!("{}={is_on}", gate.name())
 }
 

@@ -213,7 +213,7 @@ const V1_37: Profile = Profile {
     ..V1_36
 };
 
-/// What drafts are judged by where they say nothing.
+/// The release by which drafts are judged where they say nothing.
 const NEWEST: Profile = V1_37;
 
 /// Every (version, kind) of every release.

@@ -95,7 +95,7 @@ view! {
 }
 
 impl<'d> SubRequest<'d> {
-    /// What it has in common with an exact request.
+    /// The fields that it has in common with an exact request.
     pub fn body(self) -> RequestBody<'d> {
         RequestBody(self.0)
     }

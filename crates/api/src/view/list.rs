@@ -26,7 +26,7 @@ impl<'d, T: View<'d>> List<'d, T> {
         List { value, item: std::marker::PhantomData }
     }
 
-    /// Written, even as `[]`.
+    /// True if the list is written, even as `[]`.
     pub fn is_given(self) -> bool {
         self.value.kind() == ValueKind::Array
     }
@@ -36,7 +36,7 @@ impl<'d, T: View<'d>> List<'d, T> {
         self.value.len()
     }
 
-    /// No items.
+    /// True if there are no items.
     pub fn is_empty(self) -> bool {
         self.value.is_empty()
     }
@@ -70,7 +70,7 @@ impl<'d, T: View<'d>> Map<'d, T> {
         self.value.len()
     }
 
-    /// No entries.
+    /// True if there are no entries.
     pub fn is_empty(self) -> bool {
         self.value.is_empty()
     }
@@ -80,7 +80,7 @@ impl<'d, T: View<'d>> Map<'d, T> {
         self.value.members().map(|(key, value)| (key.text(), T::of(value)))
     }
 
-    /// The entry of a key.
+    /// The entry with that key; `None` if there is none.
     pub fn get(self, key: &str) -> Option<T> {
         let value = self.value.get(key);
         value.exists().then(|| T::of(value))
@@ -97,7 +97,7 @@ impl<'d, T: View<'d>> Map<'d, T> {
 pub struct Strings<'d>(pub Value<'d>);
 
 impl<'d> Strings<'d> {
-    /// Written, even as `[]`.
+    /// True if the list is written, even as `[]`.
     pub fn is_given(self) -> bool {
         self.0.kind() == ValueKind::Array
     }
@@ -107,7 +107,7 @@ impl<'d> Strings<'d> {
         self.0.len()
     }
 
-    /// No strings.
+    /// True if there are no strings.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -117,7 +117,7 @@ impl<'d> Strings<'d> {
         self.0.items().map(Value::str)
     }
 
-    /// One of them is that.
+    /// True if one of the strings is `text`.
     pub fn contains(self, text: &str) -> bool {
         self.iter().any(|item| item == text)
     }

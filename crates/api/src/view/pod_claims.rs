@@ -69,7 +69,7 @@ impl<'d> ContainerClaim<'d> {
         if self.is_bare() { self.0.str() } else { self.0.get("name").str() }
     }
 
-    /// Only a name, as KEP-3063 has it.
+    /// True if it is written as a name only, as in KEP-3063.
     pub fn is_bare(self) -> bool {
         self.json().kind() == ValueKind::String
     }

@@ -160,18 +160,18 @@ impl<'d> SliceTaint<'d> {
 }
 
 impl<'d> SliceSpec<'d> {
-    /// The device of that name, the first of several.
+    /// The first device with that name; `None` if there is none.
     // upstream v1.36 lookupDevice
     pub fn device_named(self, name: &str) -> Option<Device<'d>> {
         self.devices().iter().find(|device| device.name() == name)
     }
 
-    /// `nodeName`, where an empty one counts as unset in the versions whose field is no pointer.
+    /// `nodeName`; an empty one is `None` in the flat versions, whose field is not a pointer.
     pub fn node_name_in(self, version: Version) -> Option<&'d str> {
         self.node_name().filter(|name| !(version.is_flat() && name.is_empty()))
     }
 
-    /// `allNodes`, likewise.
+    /// `allNodes`; false is `None` in the flat versions, whose field is not a pointer.
     pub fn all_nodes_in(self, version: Version) -> Option<bool> {
         self.all_nodes().filter(|all| !version.is_flat() || *all)
     }

@@ -24,6 +24,7 @@ impl<'d> View<'d> for Taint<'d> {
 }
 
 impl<'d> Taint<'d> {
+    /// The value of the field with that index in [`FIELDS`]; absent if there is none.
     fn field(self, index: usize) -> Value<'d> {
         self.value.field_at(self.fields, index)
     }
@@ -50,7 +51,7 @@ impl<'d> Taint<'d> {
         self.field(3)
     }
 
-    /// True if it has other fields than these: the three below are of a draft.
+    /// True if it has fields other than key, value, effect and timeAdded, such as the three of draft r2 below.
     pub fn has_more(self) -> bool {
         self.fields.others
     }
@@ -70,7 +71,7 @@ impl<'d> Taint<'d> {
         self.value.field(const { Name::of("evictionsPerSecond") }).int()
     }
 
-    /// Key, value and effect: what makes it the taint it is.
+    /// Key, value and effect as written, which identify the taint.
     pub fn written(self) -> [Value<'d>; 3] {
         [self.field(0), self.field(1), self.field(2)]
     }

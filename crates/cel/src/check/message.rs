@@ -8,6 +8,7 @@ use crate::tree::{NodeId, StructField};
 use crate::types::Type;
 
 impl<'t> Checker<'t, '_> {
+    /// Checks a message that is written out, and its fields; returns its type.
     pub(super) fn check_message(&mut self, id: NodeId, name: &str, fields: &'t [StructField]) -> Type {
         let message = match self.local(name) {
             Some(found) if !self.env.scoped_names => Message::Variable(found, name.to_owned()),
@@ -45,7 +46,7 @@ impl<'t> Checker<'t, '_> {
         found
     }
 
-    /// The type of a message's field; reported if there is none.
+    /// The type of a field of a message; reports if there is no such field.
     pub(super) fn field_of(&mut self, at: usize, message: &str, field: &str) -> Type {
         let problem = match names::field(message, field, self.env) {
             Field::Of(found) => return found,

@@ -4,7 +4,7 @@
 //! estimators of the list and set libraries are asked first, then Kubernetes' own, as on the server.
 
 use super::path::{ITEMS, Path, VALUES};
-use super::{Estimator, put};
+use super::{Estimator, set_known};
 use crate::overload::{Decl, Overload, Style};
 use crate::size::{PER_CHARACTER, PER_PATTERN_CHARACTER, Size};
 use crate::tree::NodeId;
@@ -16,10 +16,12 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
+    /// A cost, and a result of unknown size.
     pub(super) fn of(cost: u64) -> Estimate {
         Estimate { cost, size: None }
     }
 
+    /// A cost, and a result of that size.
     pub(super) fn sized(cost: u64, size: Size) -> Estimate {
         Estimate { cost, size: Some(size) }
     }
@@ -33,11 +35,13 @@ pub(super) struct Operand<'t> {
 }
 
 impl Operand<'_> {
+    /// The size that is known, or that its path tells; otherwise [`Size::UNKNOWN`].
     pub(super) fn size(&self) -> Size {
         self.known.or_else(|| self.path.size()).unwrap_or(Size::UNKNOWN)
     }
 }
 
+/// A call with one of the overloads that it may resolve to.
 pub(super) struct Call<'c, 't> {
     pub(super) id: NodeId,
     pub(super) function: &'static str,
@@ -47,16 +51,19 @@ pub(super) struct Call<'c, 't> {
 }
 
 impl Call<'_, '_> {
+    /// The type of the overload's first parameter, the target of a member call included.
     pub(super) fn first(&self) -> Option<Decl> {
         self.overload.params.first().copied()
     }
 
+    /// The type of the overload's second parameter, the target of a member call included.
     pub(super) fn second(&self) -> Option<Decl> {
         self.overload.params.get(1).copied()
     }
 }
 
 impl<'t> Estimator<'t> {
+    /// The cost of a call with its arguments, by the dearest of its overloads; sets the size of its result.
     pub(super) fn cost_of_call(&mut self, id: NodeId, target: Option<NodeId>, args: &'t [NodeId]) -> u64 {
         let checked = self.checked;
         let overloads = checked.overloads(id);
@@ -84,7 +91,7 @@ impl<'t> Estimator<'t> {
         for overload in overloads {
             let call =
                 Call { id, function: overload.name, overload, target: target.as_ref(), args: &operands };
-            let estimate = self.estimate(&call, &arg_costs);
+            let estimate = self.estimate_call(&call, &arg_costs);
             worst = worst.max(estimate.cost);
             size = match (size, estimate.size) {
                 (Some(left), Some(right)) => Some(left.union(right)),
@@ -98,78 +105,86 @@ impl<'t> Estimator<'t> {
             if let (Some(step), Some(container)) = (step, args.first()) {
                 size = self.contents(*container).map(|inside| inside.value);
                 let path = self.path(*container).extended(step);
-                put(&mut self.paths, id, Some(path));
+                set_known(&mut self.paths, id, Some(path));
             }
             size = size.or_else(|| self.size(id));
         }
-        put(&mut self.sizes, id, size);
+        set_known(&mut self.sizes, id, size);
         total.saturating_add(worst)
     }
 
+    /// An argument with its size and path, as known now.
     fn operand(&mut self, id: NodeId) -> Operand<'t> {
         Operand { id, known: self.size(id), path: self.path(id) }
     }
 
-    /// Arguments included.
-    fn estimate(&mut self, call: &Call<'_, 't>, arg_costs: &[u64]) -> Estimate {
+    /// The cost of a call, arguments included, and the size of its result.
+    fn estimate_call(&mut self, call: &Call<'_, 't>, arg_costs: &[u64]) -> Estimate {
         let args = arg_costs.iter().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
-        let special = self.lists_and_sets(call).or_else(|| self.kubernetes(call));
+        let special = self.list_estimate(call).or_else(|| self.kubernetes_estimate(call));
         match (call.function, arg_costs) {
             ("_&&_" | "_||_", _) => return Estimate::of(args),
             ("_?_:_", [condition, yes, no]) => {
-                return self.conditional(call, condition.saturating_add(*yes.max(no)));
+                return self.conditional_estimate(call, condition.saturating_add(*yes.max(no)));
             }
             _ => {}
         }
-        let estimate = special.or_else(|| self.standard(call)).unwrap_or_else(|| Estimate::of(1));
+        let estimate = special.or_else(|| self.standard_estimate(call)).unwrap_or_else(|| Estimate::of(1));
         Estimate { cost: estimate.cost.saturating_add(args), ..estimate }
     }
 
-    fn conditional(&mut self, call: &Call<'_, 't>, cost: u64) -> Estimate {
+    /// The estimate for `a ? b : c`; its result has the size of either alternative.
+    fn conditional_estimate(&mut self, call: &Call<'_, 't>, cost: u64) -> Estimate {
         let [_, yes, no] = call.args else { return Estimate::of(cost) };
         self.unite_contents(call.id, yes.id, no.id);
-        Estimate::sized(cost, known(yes).union(known(no)))
+        Estimate::sized(cost, known_size(yes).union(known_size(no)))
     }
 
+    /// Sets the contents of a node to cover those of two others, if both are known.
     fn unite_contents(&mut self, id: NodeId, left: NodeId, right: NodeId) {
         let inside = self.contents(left).zip(self.contents(right)).map(|(left, right)| left.union(right));
-        put(&mut self.contents, id, inside);
+        set_known(&mut self.contents, id, inside);
     }
 
-    /// cel-go `functionCost`
-    fn standard(&mut self, call: &Call<'_, 't>) -> Option<Estimate> {
+    /// What cel-go itself estimates for a call, without arguments; `None` for functions that cost 1. cel-go
+    /// `functionCost`
+    fn standard_estimate(&mut self, call: &Call<'_, 't>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
-            ("format", Some(text), [_]) => Estimate::of(known(text).cost(PER_CHARACTER)),
+            ("format", Some(text), [_]) => Estimate::of(known_size(text).cost(PER_CHARACTER)),
             ("bytes", None, [text]) if call.first() == Some(Decl::Str) => {
-                let read = known(text);
+                let read = known_size(text);
                 // Four bytes per character; the server's product wraps around.
                 let result = Size { min: read.min, max: read.max.wrapping_mul(4) };
                 Estimate::sized(read.cost(PER_CHARACTER), result)
             }
             ("string", None, [bytes]) if call.first() == Some(Decl::Bytes) => {
-                let read = known(bytes);
+                let read = known_size(bytes);
                 Estimate::sized(read.cost(PER_CHARACTER), Size { min: read.min / 4, max: read.max })
             }
             ("strings.quote", None, [text]) => {
-                let read = known(text);
+                let read = known_size(text);
                 let max = read.max.wrapping_mul(2).wrapping_add(2);
                 Estimate::sized(read.cost(PER_CHARACTER), Size { min: read.min.wrapping_add(2), max })
             }
-            ("startsWith" | "endsWith", Some(_), [affix]) => Estimate::of(known(affix).cost(PER_CHARACTER)),
+            ("startsWith" | "endsWith", Some(_), [affix]) => {
+                Estimate::of(known_size(affix).cost(PER_CHARACTER))
+            }
             ("@in", None, [_, list]) if matches!(call.second(), Some(Decl::List(_))) => {
-                Estimate::of(known(list).cost(1.0))
+                Estimate::of(known_size(list).cost(1.0))
             }
-            ("matches", Some(text), [pattern]) => Estimate::of(pattern_cost(known(text), known(pattern))),
+            ("matches", Some(text), [pattern]) => {
+                Estimate::of(pattern_cost(known_size(text), known_size(pattern)))
+            }
             ("matches", None, [text, pattern]) if self.env.matches_function_has_cost => {
-                Estimate::of(pattern_cost(known(text), known(pattern)))
+                Estimate::of(pattern_cost(known_size(text), known_size(pattern)))
             }
-            ("contains", Some(text), [part]) => {
-                Estimate::of(known(text).cost(PER_CHARACTER).saturating_mul(known(part).cost(PER_CHARACTER)))
-            }
+            ("contains", Some(text), [part]) => Estimate::of(
+                known_size(text).cost(PER_CHARACTER).saturating_mul(known_size(part).cost(PER_CHARACTER)),
+            ),
             ("_+_", None, [left, right])
                 if matches!(call.first(), Some(Decl::Str | Decl::Bytes | Decl::List(_))) =>
             {
-                let result = known(left).plus(known(right));
+                let result = known_size(left).plus(known_size(right));
                 self.unite_contents(call.id, left.id, right.id);
                 // Lists are chained, not copied.
                 let is_list = matches!(call.first(), Some(Decl::List(_)));
@@ -187,16 +202,19 @@ impl<'t> Estimator<'t> {
     }
 }
 
-/// cel-go looks only once where an argument's size is not known; the libraries look again.
-fn known(operand: &Operand<'_>) -> Size {
+/// The size of an argument as known before the call; otherwise [`Size::UNKNOWN`]. cel-go does not look at its path
+/// again, the libraries do.
+fn known_size(operand: &Operand<'_>) -> Size {
     operand.known.unwrap_or(Size::UNKNOWN)
 }
 
+/// The cost of comparing two values: that of reading the shorter one.
 fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
-    Size::up_to(known(left).max.min(known(right).max)).cost(PER_CHARACTER)
+    Size::up_to(known_size(left).max.min(known_size(right).max)).cost(PER_CHARACTER)
 }
 
-/// One more than the text, so that an empty text does not make a pattern free.
+/// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty one does not
+/// make a pattern free.
 pub(super) fn pattern_cost(text: Size, pattern: Size) -> u64 {
     text.plus(Size::exactly(1)).cost(PER_CHARACTER).saturating_mul(pattern.cost(PER_PATTERN_CHARACTER))
 }

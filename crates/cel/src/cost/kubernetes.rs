@@ -20,13 +20,14 @@ const ADDRESS: Size = Size { min: 4, max: 16 };
 const MAX_ATTRIBUTE_VALUES: u64 = 48;
 
 impl Estimator<'_> {
-    pub(super) fn kubernetes(&self, call: &Call<'_, '_>) -> Option<Estimate> {
+    /// What Kubernetes estimates for a call, without arguments; `None` where it leaves that to cel-go.
+    pub(super) fn kubernetes_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
             ("check", ..) => Estimate::of(AUTHORIZER_CHECK),
             ("fieldSelector" | "labelSelector", _, [text]) => Estimate::of(selector_cost(text.size())),
             ("includes", Some(_), _) if !self.env.includes_is_traversal => Estimate::of(MAX_ATTRIBUTE_VALUES),
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
-                Estimate::of(self.traversal(list, call.function == "includes"))
+                Estimate::of(self.traversal_cost(list, call.function == "includes"))
             }
             ("url", None, [text]) => Estimate::sized(text.size().cost(PER_CHARACTER), text.size()),
             ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
@@ -42,7 +43,7 @@ impl Estimator<'_> {
                 Estimate::sized(text.size().cost(PER_COPIED_CHARACTER), result)
             }
             ("join", Some(list), separator) => {
-                let result = self.joined(list, separator.first());
+                let result = self.joined_size(list, separator.first());
                 Estimate::sized(result.cost(PER_CHARACTER), result)
             }
             ("find" | "findAll", Some(text), [pattern, ..]) => {
@@ -57,22 +58,24 @@ impl Estimator<'_> {
             // Parsed, and compared with what it was parsed from.
             ("ip.isCanonical", None, [text]) => Estimate::of(text.size().cost(PER_COPIED_CHARACTER)),
             ("containsIP", Some(_), [other]) => {
-                Estimate::of(compared_addresses().saturating_add(parsed_address(call, other)))
+                Estimate::of(address_comparison_cost().saturating_add(address_parsing_cost(call, other)))
             }
             ("containsCIDR", Some(_), [other]) => {
                 let masked = ADDRESS.cost(PER_CHARACTER) + 1;
-                Estimate::of((compared_addresses() + masked).saturating_add(parsed_address(call, other)))
+                Estimate::of(
+                    (address_comparison_cost() + masked).saturating_add(address_parsing_cost(call, other)),
+                )
             }
             ("validate", _, [text]) => Estimate::of(scaled(text.size().cost(PER_CHARACTER), FORMAT_PATTERN)),
-            ("_==_", None, [left, right]) => Estimate::of(self.equality(left, right)?),
+            ("_==_", None, [left, right]) => Estimate::of(self.equality_cost(left, right)?),
             _ => return None,
         };
         Some(estimate)
     }
 
-    /// Comparing two values of one library type. That is said of `==` only: `!=` compares two values of unknown size,
-    /// and is too dear for any selector.
-    fn equality(&self, left: &Operand<'_>, right: &Operand<'_>) -> Option<u64> {
+    /// The cost of `==` between two values of one library type; `None` for other types. Kubernetes says nothing of
+    /// `!=`, which compares two values of unknown size and is too dear for any selector.
+    fn equality_cost(&self, left: &Operand<'_>, right: &Operand<'_>) -> Option<u64> {
         let found = self.checked.type_of(left.id);
         if found != self.checked.type_of(right.id) {
             return None;
@@ -85,8 +88,8 @@ impl Estimator<'_> {
         }
     }
 
-    /// Reading a list's elements once, or a string's characters.
-    fn traversal(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
+    /// The cost of reading a list's elements once, or a string's characters.
+    fn traversal_cost(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
         match self.checked.type_of(target.id).parameter() {
             Some(Type::String | Type::Bytes) => {
                 let each = item_size(target).cost(PER_CHARACTER).saturating_add(1);
@@ -98,7 +101,8 @@ impl Estimator<'_> {
         }
     }
 
-    fn joined(&self, list: &Operand<'_>, separator: Option<&Operand<'_>>) -> Size {
+    /// The size of the text that `join` makes.
+    fn joined_size(&self, list: &Operand<'_>, separator: Option<&Operand<'_>>) -> Size {
         let pieces = list.size();
         let is_list = self.checked.type_of(list.id).parameter().is_some();
         // Of what may be a list nothing is counted but the separators.
@@ -108,7 +112,7 @@ impl Estimator<'_> {
         text.plus(separator.size().times(gaps))
     }
 
-    /// The limit of `split`; a negative one is a huge number to the server.
+    /// The limit of `split` if it is a literal; a negative one is a huge number to the server.
     fn literal_limit(&self, id: NodeId) -> Option<u64> {
         match self.tree.kind(id) {
             ExprKind::Literal(Literal::Int(value)) => Some(value.cast_unsigned()),
@@ -117,28 +121,31 @@ impl Estimator<'_> {
     }
 }
 
-/// The size of a list's elements, which only a path into the device tells: not even those of a literal are known.
-/// upstream v1.36 `listElementNode`
+/// The size of a list's elements; unknown unless the list is a part of the device, even for a literal. upstream v1.36
+/// `listElementNode`
 fn item_size(list: &Operand<'_>) -> Size {
     list.path.item_size().unwrap_or(Size::UNKNOWN)
 }
 
+/// True if comparing two values of the type costs 1.
 fn is_library_type(name: &str) -> bool {
     matches!(name, types::QUANTITY | types::SEMVER | types::IP | types::CIDR)
         || name.starts_with("kubernetes.authorization.")
 }
 
-fn compared_addresses() -> u64 {
+/// The cost of comparing two addresses.
+fn address_comparison_cost() -> u64 {
     ADDRESS.plus(ADDRESS).cost(PER_CHARACTER)
 }
 
-/// What it costs to read an address that is given as a string.
-fn parsed_address(call: &Call<'_, '_>, other: &Operand<'_>) -> u64 {
+/// The cost of parsing the argument if the overload takes it as a string; 0 if it is an address.
+fn address_parsing_cost(call: &Call<'_, '_>, other: &Operand<'_>) -> u64 {
     let is_text = call.second() == Some(Decl::Str);
     if is_text { other.size().cost(PER_CHARACTER) } else { 0 }
 }
 
-/// Parsed, and a requirement, a list and an object, for every second character.
+/// The cost of a field or label selector: of parsing it, and of a requirement, a list and an object for every second
+/// character.
 fn selector_cost(text: Size) -> u64 {
     let requirements = scaled(text.cost(0.5), 50.0);
     text.cost(PER_CHARACTER).saturating_add(10).saturating_add(requirements)

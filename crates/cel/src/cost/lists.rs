@@ -10,7 +10,8 @@ use crate::tree::{ExprKind, Literal, NodeId};
 const ALLOCATED_LIST: u64 = 11;
 
 impl Estimator<'_> {
-    pub(super) fn lists_and_sets(&self, call: &Call<'_, '_>) -> Option<Estimate> {
+    /// What cel-go estimates for a call of the list and set libraries, without arguments; `None` for other functions.
+    pub(super) fn list_estimate(&self, call: &Call<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {
             ("sets.contains" | "sets.intersects", None, [left, right]) => {
                 Estimate::of(left.size().times(right.size()).cost(1.0).saturating_add(1))
@@ -22,26 +23,28 @@ impl Estimator<'_> {
                 let end = self.literal_count(end.id).unwrap_or(list.size().max);
                 let start = self.literal_count(start.id).unwrap_or(0);
                 // Wraps around where a slice ends before it starts.
-                allocating(1.0, Size::exactly(end.wrapping_sub(start)))
+                allocating_estimate(1.0, Size::exactly(end.wrapping_sub(start)))
             }
-            ("flatten" | "reverse", Some(list), []) => allocating(1.0, list.size()),
+            ("flatten" | "reverse", Some(list), []) => allocating_estimate(1.0, list.size()),
             ("flatten", Some(list), [depth]) => {
-                allocating(as_factor(self.literal_count(depth.id).unwrap_or(u64::MAX)), list.size())
+                allocating_estimate(as_factor(self.literal_count(depth.id).unwrap_or(u64::MAX)), list.size())
             }
             ("lists.range", None, [count]) => {
-                allocating(1.0, Size::exactly(self.literal_count(count.id).unwrap_or(u64::MAX)))
+                allocating_estimate(1.0, Size::exactly(self.literal_count(count.id).unwrap_or(u64::MAX)))
             }
-            ("distinct", Some(list), []) => allocating(2.0, list.size().times(list.size())),
-            ("sort", Some(list), []) => allocating(sort_factor(call), list.size().times(list.size())),
+            ("distinct", Some(list), []) => allocating_estimate(2.0, list.size().times(list.size())),
+            ("sort", Some(list), []) => {
+                allocating_estimate(sort_factor(call), list.size().times(list.size()))
+            }
             ("@sortByAssociatedKeys", Some(_), [keys]) => {
-                allocating(sort_factor(call), keys.size().times(keys.size()))
+                allocating_estimate(sort_factor(call), keys.size().times(keys.size()))
             }
             _ => return None,
         };
         Some(estimate)
     }
 
-    /// A literal number that counts something; a negative one counts nothing.
+    /// The number if the node is an integer literal, 0 if it is negative; `None` for other nodes.
     fn literal_count(&self, id: NodeId) -> Option<u64> {
         match self.tree.kind(id) {
             ExprKind::Literal(Literal::Int(value)) => Some(u64::try_from(*value).unwrap_or(0)),
@@ -50,7 +53,8 @@ impl Estimator<'_> {
     }
 }
 
-fn allocating(factor: f64, list: Size) -> Estimate {
+/// The estimate for a function that makes a new list, given the cost per element and the size of the list.
+fn allocating_estimate(factor: f64, list: Size) -> Estimate {
     Estimate::sized(list.cost(factor).saturating_add(ALLOCATED_LIST), list)
 }
 
@@ -59,7 +63,7 @@ fn as_factor(count: u64) -> f64 {
     count as f64
 }
 
-/// Comparing strings costs a little more than comparing numbers.
+/// The cost of sorting per pair of elements: a little more for strings than for numbers.
 fn sort_factor(call: &Call<'_, '_>) -> f64 {
     match call.overload.params.last() {
         Some(Decl::List(Decl::Str | Decl::Bytes)) => 2.1,

@@ -26,6 +26,7 @@ const MAX_ID: u64 = 32;
 /// `DeviceAttributeMaxValueLength`
 const MAX_VALUE: u64 = 64;
 
+/// The first `len` of `steps`; `capacity` is that of Go's slice, which decides when memory is shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path<'t> {
     steps: Rc<RefCell<Vec<&'t str>>>,
@@ -34,11 +35,12 @@ pub(super) struct Path<'t> {
 }
 
 impl<'t> Path<'t> {
+    /// The path of a variable.
     pub(super) fn of_variable(name: &'t str) -> Path<'t> {
         Path { steps: Rc::new(RefCell::new(vec![name])), len: 1, capacity: 1 }
     }
 
-    /// Go's `append`: into the same memory while there is room.
+    /// The path with one more step, as by Go's `append`: in the same memory while there is room.
     pub(super) fn extended(&self, step: &'t str) -> Path<'t> {
         if self.len < self.capacity {
             let mut steps = self.steps.borrow_mut();
@@ -55,16 +57,17 @@ impl<'t> Path<'t> {
         Path { steps: Rc::new(RefCell::new(steps)), len: self.len + 1, capacity }
     }
 
-    /// The size of what is found there.
+    /// The size of the value at the path; `None` if the path does not lead into a device.
     pub(super) fn size(&self) -> Option<Size> {
         self.place(None).map(Place::size)
     }
 
-    /// The size of each of its items.
+    /// The size of each item of the list or map at the path; `None` if the path does not lead into a device.
     pub(super) fn item_size(&self) -> Option<Size> {
         self.place(Some(ITEMS)).map(Place::size)
     }
 
+    /// The part of a device that the path, with one more step if given, leads to; `None` if it leads to none.
     fn place(&self, more: Option<&str>) -> Option<Place> {
         let steps = self.steps.borrow();
         let (variable, rest) = steps.get(..self.len)?.split_first()?;
@@ -73,6 +76,7 @@ impl<'t> Path<'t> {
     }
 }
 
+/// The parts of a device whose sizes are declared.
 #[derive(Clone, Copy)]
 enum Place {
     Device,
@@ -89,6 +93,7 @@ enum Place {
 }
 
 impl Place {
+    /// The part that one step leads to; `None` if there is none.
     fn step(self, step: &str) -> Option<Place> {
         match (self, step) {
             (Place::AttributesByDomain, ITEMS | VALUES) => Some(Place::Attributes),
@@ -106,6 +111,7 @@ impl Place {
         }
     }
 
+    /// The declared size of the part.
     fn size(self) -> Size {
         Size::up_to(match self {
             // Declared without a size, which reads as none.

@@ -1,6 +1,6 @@
 //! Numbers and truth values as Go's `strconv` and `fmt` read and write them.
 
-/// Go `strconv.ParseBool`.
+/// The bool that Go's `strconv.ParseBool` reads.
 pub(super) fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
@@ -9,12 +9,13 @@ pub(super) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Go `strconv.ParseUint`, which takes no sign.
+/// The number that Go's `strconv.ParseUint` reads, which takes no sign.
 pub(super) fn parse_uint(text: &str) -> Option<u64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
-/// Go `strconv.ParseFloat`: decimal or hexadecimal, underscores between digits, `inf` and `nan`.
+/// The number that Go's `strconv.ParseFloat` reads: decimal or hexadecimal, underscores between digits, `inf` and
+/// `nan`. `None` if it is out of range.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
     let (sign, unsigned) = match text.strip_prefix(['+', '-']) {
         Some(unsigned) => (if text.starts_with('-') { -1.0 } else { 1.0 }, unsigned),
@@ -38,7 +39,7 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
     value.is_finite().then_some(sign * value)
 }
 
-/// An underscore stands between digits, or between the base and a digit.
+/// True if each underscore stands between digits, or between the base and a digit.
 fn has_good_underscores(text: &str) -> bool {
     let is_hexadecimal = text.get(..2).is_some_and(|base| base.eq_ignore_ascii_case("0x"));
     let is_digit = |byte: u8| if is_hexadecimal { byte.is_ascii_hexdigit() } else { byte.is_ascii_digit() };
@@ -51,6 +52,7 @@ fn has_good_underscores(text: &str) -> bool {
     })
 }
 
+/// The number of a hexadecimal float without its `0x`, such as `1.8p3`.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -105,12 +107,14 @@ pub(super) fn double_of_uint(value: u64) -> f64 {
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// The ends of the range are outside, as on the server.
+/// The double without its fraction; `None` outside of the range of `i64`, whose ends count as outside, as on the
+/// server.
 #[allow(clippy::cast_possible_truncation, reason = "the fraction is dropped; the range was compared")]
 pub(super) fn int_of_double(value: f64) -> Option<i64> {
     (value > -TWO_TO_63 && value < TWO_TO_63).then_some(value as i64)
 }
 
+/// The double without its fraction; `None` if it is negative or too large.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -120,7 +124,7 @@ pub(super) fn uint_of_double(value: f64) -> Option<u64> {
     (0.0..2.0 * TWO_TO_63).contains(&value).then_some(value as u64)
 }
 
-/// Go `fmt`, `%g`: the shortest digits, with an exponent where it is below -4 or above 5.
+/// The double as Go's `%g` prints it: the shortest digits, with an exponent where it is below -4 or above 5.
 pub(super) fn text_of_double(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -140,7 +144,7 @@ pub(super) fn text_of_double(value: f64) -> String {
     }
 }
 
-/// Seconds in decimal, `1.5s`.
+/// The duration in decimal seconds: `1.5s`.
 pub(super) fn text_of_duration(nanos: i64) -> String {
     let seconds = double_of_int(nanos / 1_000_000_000) + double_of_int(nanos % 1_000_000_000) / 1e9;
     format!("{seconds}s")

@@ -10,6 +10,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// Seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
 const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
+/// A constant of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Null,
@@ -43,7 +44,7 @@ impl From<&Literal> for Value {
     }
 }
 
-/// cel-go `IsTypeConversionFunction`
+/// True if the function is a conversion, which the server evaluates for constants. cel-go `IsTypeConversionFunction`
 pub(super) fn is_conversion(function: &str) -> bool {
     matches!(
         function,
@@ -52,6 +53,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
 }
 
 impl Value {
+    /// The name of the type in the server's errors.
     fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",
@@ -69,7 +71,7 @@ impl Value {
         }
     }
 
-    /// Go's name of a value by which nothing can be indexed.
+    /// Go's name of the type if nothing can be indexed by such a value; `None` if something can.
     pub(super) fn kind_unfit_for_index(&self) -> Option<&'static str> {
         match self {
             Value::Null => Some("types.Null"),
@@ -83,6 +85,7 @@ impl Value {
         }
     }
 
+    /// The result of a conversion function for this constant; the error is the server's text.
     pub(super) fn converted(self, function: &str, env: CelEnv) -> Result<Value, String> {
         let from = self.type_name();
         let converted = match (function, self) {
@@ -109,10 +112,10 @@ impl Value {
             ("uint", Value::Int(value)) => return to_uint(u64::try_from(value).ok()),
             ("uint", Value::Double(value)) => return to_uint(number::uint_of_double(value)),
             ("timestamp", Value::String(text)) => match gotime::parse(&text) {
-                Ok(time) => return timestamp(time),
+                Ok(time) => return checked_timestamp(time),
                 Err(_) => None,
             },
-            ("timestamp", Value::Int(seconds)) => return timestamp(Timestamp { seconds, nanos: 0 }),
+            ("timestamp", Value::Int(seconds)) => return checked_timestamp(Timestamp { seconds, nanos: 0 }),
             ("string", value) if value.has_text() => return value.to_text().map(Value::String),
             (function, _) => return Err(format!("no such overload: {function}({from})")),
         };
@@ -124,10 +127,12 @@ impl Value {
         converted.ok_or_else(|| format!("type conversion error from '{from}' to '{to}'"))
     }
 
+    /// True for values, other than integers, that `int()` converts.
     fn is_number_or_time(&self) -> bool {
         matches!(self, Value::Uint(_) | Value::Double(_) | Value::Duration(_) | Value::Timestamp(_))
     }
 
+    /// The value as an integer; an error if it does not fit.
     fn to_int(&self) -> Result<Value, String> {
         let found = match self {
             Value::Uint(value) => i64::try_from(*value).ok(),
@@ -139,10 +144,12 @@ impl Value {
         found.map(Value::Int).ok_or_else(|| "integer overflow".to_owned())
     }
 
+    /// True for values, other than strings, that `string()` converts.
     fn has_text(&self) -> bool {
         self.is_number_or_time() || matches!(self, Value::Bool(_) | Value::Int(_) | Value::Bytes(_))
     }
 
+    /// The value as `string()` converts it; an error for bytes that are not UTF-8.
     fn to_text(&self) -> Result<String, String> {
         Ok(match self {
             Value::Bool(value) => value.to_string(),
@@ -160,11 +167,13 @@ impl Value {
     }
 }
 
+/// The unsigned value; the server's overflow error if there is none.
 fn to_uint(found: Option<u64>) -> Result<Value, String> {
     found.map(Value::Uint).ok_or_else(|| "unsigned integer overflow".to_owned())
 }
 
-fn timestamp(time: Timestamp) -> Result<Value, String> {
+/// The timestamp; the server's error if it is outside of the years 1 to 9999.
+fn checked_timestamp(time: Timestamp) -> Result<Value, String> {
     if YEARS_1_TO_9999.contains(&time.seconds) {
         Ok(Value::Timestamp(time))
     } else {

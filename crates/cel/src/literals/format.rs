@@ -8,6 +8,7 @@ use crate::issue::Issues;
 use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::types::Type;
 
+/// Reports what is wrong with a call of `format`, if its text and its arguments are written out.
 pub(super) fn validate(
     tree: &Tree,
     checked: &Checked,
@@ -19,7 +20,7 @@ pub(super) fn validate(
     else {
         return;
     };
-    match (Clauses { tree, checked, args: elements }).check(text) {
+    match (Clauses { tree, checked, args: elements }).count_used_arguments(text) {
         Err((culprit, message)) => issues.report(tree.at(culprit.unwrap_or(call)), message),
         Ok(used) if elements.len() > used => {
             let message = format!(
@@ -32,9 +33,10 @@ pub(super) fn validate(
     }
 }
 
-/// The argument at fault, if it is one, and why.
+/// The argument at fault, `None` if it is the text, and the message.
 type Complaint = (Option<NodeId>, String);
 
+/// Checks the clauses of a format string against its arguments.
 struct Clauses<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
@@ -42,8 +44,8 @@ struct Clauses<'t> {
 }
 
 impl Clauses<'_> {
-    /// How many arguments the clauses use.
-    fn check(&self, text: &str) -> Result<usize, Complaint> {
+    /// Checks all clauses, and returns how many arguments they use.
+    fn count_used_arguments(&self, text: &str) -> Result<usize, Complaint> {
         let mut used = 0;
         let mut rest = text;
         while let Some((_, after)) = rest.split_once('%') {
@@ -69,6 +71,7 @@ impl Clauses<'_> {
         Ok(used)
     }
 
+    /// Checks that an argument fits a clause, whose text begins with its letter.
     fn check_clause(&self, clause: &str, arg: NodeId) -> Result<(), Complaint> {
         let found = self.checked.type_of(arg).unwrapped();
         // The server reads a byte for a character.
@@ -99,14 +102,15 @@ impl Clauses<'_> {
                 return Err((None, message));
             }
         };
-        if fits || *found == Type::Dyn { Ok(()) } else { Err(self.misfit(arg, rule)) }
+        if fits || *found == Type::Dyn { Ok(()) } else { Err(self.wrong_argument(arg, rule)) }
     }
 
-    /// `%s` takes nearly everything, also inside of lists and maps that are written out.
+    /// Checks the argument of `%s`, which takes nearly everything, and everything in lists and maps that are written
+    /// out.
     fn check_text(&self, arg: NodeId) -> Result<(), Complaint> {
         let found = self.checked.type_of(arg);
         if matches!(found, Type::Named(_) | Type::Optional(_) | Type::Any) {
-            return Err(self.misfit(
+            return Err(self.wrong_argument(
                 arg,
                 "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
                  durations, and timestamps",
@@ -120,13 +124,14 @@ impl Clauses<'_> {
         }
     }
 
-    fn misfit(&self, arg: NodeId, rule: &str) -> Complaint {
+    /// The complaint that an argument has the wrong type for its clause.
+    fn wrong_argument(&self, arg: NodeId, rule: &str) -> Complaint {
         let found = self.checked.type_of(arg).unwrapped().bare_name();
         (Some(arg), format!("error during formatting: {rule}, was given {found}"))
     }
 }
 
-/// What follows a precision.
+/// The clause after its precision `.2`, if it has one; an error if the precision is wrong.
 fn skip_precision(clause: &str) -> Result<&str, String> {
     let Some(precision) = clause.strip_prefix('.') else { return Ok(clause) };
     let rest = precision.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -7,8 +7,8 @@ use super::{PatternError, between, error};
 
 const INVALID_RANGE: &str = "invalid character class range";
 
-/// After `[`: ranges, escapes and named classes up to `]`.
-pub(super) fn bracketed(start: &str) -> Result<&str, PatternError> {
+/// Checks a class in brackets at the start of a text, and returns what follows it.
+pub(super) fn skip_bracketed(start: &str) -> Result<&str, PatternError> {
     let mut rest = start.get(1..).unwrap_or("");
     rest = rest.strip_prefix('^').unwrap_or(rest);
     let mut is_first = true;
@@ -17,41 +17,46 @@ pub(super) fn bracketed(start: &str) -> Result<&str, PatternError> {
             return Ok(after);
         }
         is_first = false;
-        if let Some(after) = posix_class(rest)? {
+        if let Some(after) = skip_posix_class(rest)? {
             rest = after;
-        } else if let Some(after) = escaped_class(rest)? {
+        } else if let Some(after) = skip_escaped_class(rest)? {
             rest = after;
         } else {
-            rest = range(rest, start)?;
+            rest = skip_range(rest, start)?;
         }
     }
 }
 
-/// One character, or two with a hyphen between. In `[a-]` the hyphen is a character.
-fn range<'p>(item: &'p str, whole: &str) -> Result<&'p str, PatternError> {
-    let (low, rest) = class_character(item, whole)?;
+/// Checks one character of a class, or two with a hyphen between, and returns what follows. In `[a-]` the hyphen is a
+/// character. `whole` is the class, for errors.
+fn skip_range<'p>(item: &'p str, whole: &str) -> Result<&'p str, PatternError> {
+    let (low, rest) = read_class_character(item, whole)?;
     let Some(after) = rest.strip_prefix('-') else { return Ok(rest) };
     if after.is_empty() || after.starts_with(']') {
         return Ok(rest);
     }
-    let (high, rest) = class_character(after, whole)?;
+    let (high, rest) = read_class_character(after, whole)?;
     if high < low { error(INVALID_RANGE, between(item, rest)) } else { Ok(rest) }
 }
 
-fn class_character<'p>(text: &'p str, whole: &str) -> Result<(u32, &'p str), PatternError> {
-    match next(text) {
+/// The code of the character at the start of a text, escaped or not, and what follows it.
+fn read_class_character<'p>(text: &'p str, whole: &str) -> Result<(u32, &'p str), PatternError> {
+    match first_character(text) {
         None => error("missing closing ]", whole),
-        Some(('\\', _)) => escaped_character(text),
+        Some(('\\', _)) => read_escaped_character(text),
         Some((c, rest)) => Ok((u32::from(c), rest)),
     }
 }
 
-fn next(text: &str) -> Option<(char, &str)> {
+/// The first character of a text, and what follows it; `None` if it is empty.
+fn first_character(text: &str) -> Option<(char, &str)> {
     let mut chars = text.chars();
     chars.next().map(|c| (c, chars.as_str()))
 }
 
-fn posix_class(text: &str) -> Result<Option<&str>, PatternError> {
+/// Checks a class such as `[:alpha:]` at the start of a text, and returns what follows it; `None` if there is none, an
+/// error if it is unknown.
+fn skip_posix_class(text: &str) -> Result<Option<&str>, PatternError> {
     let Some((inside, rest)) = text.strip_prefix("[:").and_then(|text| text.split_once(":]")) else {
         return Ok(None);
     };
@@ -75,19 +80,21 @@ fn posix_class(text: &str) -> Result<Option<&str>, PatternError> {
     if is_known { Ok(Some(rest)) } else { error(INVALID_RANGE, between(text, rest)) }
 }
 
-/// A backslash and a class, if it is one.
-pub(super) fn escaped_class(text: &str) -> Result<Option<&str>, PatternError> {
+/// Checks an escape that is a class, such as `\d` or `\pL`, at the start of a text, and returns what follows it; `None`
+/// if there is none.
+pub(super) fn skip_escaped_class(text: &str) -> Result<Option<&str>, PatternError> {
     match (text.strip_prefix('\\'), text.as_bytes().get(1)) {
         (Some(_), Some(b'd' | b'D' | b's' | b'S' | b'w' | b'W')) => Ok(text.get(2..)),
-        (Some(_), Some(b'p' | b'P')) => unicode_class(text).map(Some),
+        (Some(_), Some(b'p' | b'P')) => skip_unicode_class(text).map(Some),
         _ => Ok(None),
     }
 }
 
-/// `\pL` or `\p{Greek}`, also `\p{^Greek}`.
-fn unicode_class(text: &str) -> Result<&str, PatternError> {
+/// Checks `\pL`, `\p{Greek}` or `\p{^Greek}` at the start of a text, and returns what follows it; an error if there is
+/// no such class.
+fn skip_unicode_class(text: &str) -> Result<&str, PatternError> {
     let inside = text.get(2..).unwrap_or("");
-    let (name, rest) = match next(inside) {
+    let (name, rest) = match first_character(inside) {
         Some(('{', after)) => match after.split_once('}') {
             Some(found) => found,
             None => return error(INVALID_RANGE, text),
@@ -102,9 +109,9 @@ fn unicode_class(text: &str) -> Result<&str, PatternError> {
     }
 }
 
-/// A backslash and what stands for one character.
-pub(super) fn escaped_character(text: &str) -> Result<(u32, &str), PatternError> {
-    let Some((escape, mut rest)) = text.get(1..).and_then(next) else {
+/// The code of the character that the escape at the start of a text stands for, and what follows it.
+pub(super) fn read_escaped_character(text: &str) -> Result<(u32, &str), PatternError> {
+    let Some((escape, mut rest)) = text.get(1..).and_then(first_character) else {
         return error("trailing backslash at end of expression", "");
     };
     let octal = |text: &str| text.bytes().next().filter(|byte| (b'0'..=b'7').contains(byte));
@@ -120,7 +127,7 @@ pub(super) fn escaped_character(text: &str) -> Result<(u32, &str), PatternError>
             }
             Some(code)
         }
-        'x' => hexadecimal(&mut rest),
+        'x' => read_hexadecimal(&mut rest),
         'a' => Some(7),
         'f' => Some(12),
         'n' => Some(10),
@@ -136,10 +143,11 @@ pub(super) fn escaped_character(text: &str) -> Result<(u32, &str), PatternError>
     }
 }
 
-/// Two digits, or any number of them in braces. What was read is taken off, also where it is wrong.
-fn hexadecimal(rest: &mut &str) -> Option<u32> {
+/// The code in two hexadecimal digits, or in any number of them in braces; `None` if they are wrong. Moves `rest` past
+/// what was read in any case.
+fn read_hexadecimal(rest: &mut &str) -> Option<u32> {
     let mut take = || {
-        let (c, after) = next(rest)?;
+        let (c, after) = first_character(rest)?;
         *rest = after;
         Some(c)
     };

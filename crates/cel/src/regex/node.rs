@@ -9,27 +9,30 @@ const MAX_HEIGHT: u32 = 1000;
 /// Go `maxSize`, in instructions.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
+/// The measures of a part of a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     height: u32,
     size: u64,
     copies: u64,
-    /// A character that stands for itself; whether in either case.
+    /// For a character that stands for itself, whether it matches in either case; `None` for others.
     literal: Option<bool>,
     /// Matches one character: alternatives of that kind are one class together.
     is_character: bool,
 }
 
 impl Node {
-    /// Matches no character: `^`, `\b`.
+    /// A part that matches no character: `^`, `\b`.
     pub(super) fn leaf() -> Node {
         Node { height: 1, size: 1, copies: 1, literal: None, is_character: false }
     }
 
+    /// A class of characters.
     pub(super) fn class() -> Node {
         Node { is_character: true, ..Node::leaf() }
     }
 
+    /// A character that stands for itself; `folds` if it matches in either case.
     pub(super) fn literal(folds: bool) -> Node {
         Node { literal: Some(folds), ..Node::class() }
     }
@@ -39,7 +42,7 @@ impl Node {
         self.copies
     }
 
-    /// Instructions.
+    /// The number of instructions of its program.
     pub(super) fn size(self) -> u64 {
         self.size
     }
@@ -52,11 +55,13 @@ impl Node {
         self.size > MAX_SIZE
     }
 
+    /// The part, repeated by `*`, `+` or `?`.
     pub(super) fn starred(self, operator: char) -> Node {
         let more = if operator == '*' { 2 } else { 1 };
         Node { height: self.height + 1, size: self.size + more, literal: None, is_character: false, ..self }
     }
 
+    /// The part, repeated from `low` to `high` times; without an upper limit if that is `None`.
     pub(super) fn repeated(self, low: u64, high: Option<u64>) -> Node {
         let (size, times) = match high {
             None if low == 0 => (self.size + 2, 1),
@@ -67,7 +72,8 @@ impl Node {
         Node { height: self.height + 1, size: size.max(1), copies, literal: None, is_character: false }
     }
 
-    fn joined(self, other: Node) -> Node {
+    /// Two parts, one after the other or as alternatives.
+    fn joined_with(self, other: Node) -> Node {
         Node {
             height: self.height.max(other.height),
             size: self.size.saturating_add(other.size),
@@ -88,22 +94,25 @@ struct Sequence {
 }
 
 impl Sequence {
+    /// Adds a part; it stays apart until the next one, because a repetition may follow.
     fn push(&mut self, node: Node) {
-        self.settle();
+        self.add_last();
         self.last = Some(node);
     }
 
-    fn settle(&mut self) {
+    /// Adds the last part to the others.
+    fn add_last(&mut self) {
         let Some(node) = self.last.take() else { return };
         if node.literal.is_none() || node.literal != self.run {
             self.count += 1;
         }
         self.run = node.literal;
-        self.joined = Some(self.joined.map_or(node, |joined| joined.joined(node)));
+        self.joined = Some(self.joined.map_or(node, |joined| joined.joined_with(node)));
     }
 
+    /// All parts as one; a part that matches nothing if there are none.
     fn into_node(mut self) -> Node {
-        self.settle();
+        self.add_last();
         let node = self.joined.unwrap_or_else(Node::leaf);
         if self.count > 1 { Node { height: node.height + 1, ..node } } else { node }
     }
@@ -128,21 +137,23 @@ impl Group {
         self.sequence.push(node);
     }
 
-    /// What a repetition operator applies to.
+    /// Removes and returns the last part, to which a repetition operator applies; `None` if there is none.
     pub(super) fn take_last(&mut self) -> Option<Node> {
         self.sequence.last.take()
     }
 
+    /// Ends an alternative and begins the next one.
     pub(super) fn next_alternative(&mut self) {
         let node = std::mem::take(&mut self.sequence).into_node();
         if self.ends_with_character && node.is_character {
             return;
         }
         self.ends_with_character = node.is_character;
-        self.alternatives = Some(self.alternatives.map_or(node, |before| before.joined(node)));
+        self.alternatives = Some(self.alternatives.map_or(node, |before| before.joined_with(node)));
         self.count += 1;
     }
 
+    /// The whole group as one part.
     pub(super) fn into_node(mut self) -> Node {
         self.next_alternative();
         let mut node = self.alternatives.unwrap_or_else(Node::leaf);

@@ -33,6 +33,7 @@ const SCRIPTS: &str = "adlam ahom anatolianhieroglyphs arabic armenian avestan b
      tangut telugu thaana thai tibetan tifinagh tirhuta todhri tolongsiki toto tulutigalari ugaritic vai \
      vithkuqi wancho warangciti yezidi yi zanabazarsquare";
 
+/// True if Go knows a Unicode class with this name.
 pub(super) fn is_class(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).collect();

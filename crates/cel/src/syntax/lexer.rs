@@ -15,12 +15,13 @@ pub(super) enum Lexed {
     },
 }
 
+/// Splits a text into tokens, from the byte `at` on.
 pub(super) struct Lexer<'t> {
     text: &'t str,
     at: usize,
 }
 
-/// What begins at a position: a token of so many bytes, or nothing after so many.
+/// The kind and length of a token; or, if none begins here, how many bytes fit the beginning of one.
 type Match = Result<(Kind, usize), usize>;
 
 impl<'t> Lexer<'t> {
@@ -28,10 +29,11 @@ impl<'t> Lexer<'t> {
         Lexer { text, at: 0 }
     }
 
+    /// Reads the next token, white space and the end of the text included, or what is no token.
     pub(super) fn step(&mut self) -> Lexed {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
-        match longest(rest.as_bytes()) {
+        match longest_token(rest.as_bytes()) {
             Ok((kind, length)) => {
                 self.at = start + length;
                 Lexed::Token(Token { kind, start, end: self.at })
@@ -45,16 +47,17 @@ impl<'t> Lexer<'t> {
     }
 }
 
-fn longest(rest: &[u8]) -> Match {
+/// The longest token at the start of a text.
+fn longest_token(rest: &[u8]) -> Match {
     let Some((&first, tail)) = rest.split_first() else { return Ok((Kind::Eof, 0)) };
     let second = tail.first().copied();
     let pair =
         |wanted: u8, long: Kind, short: Kind| Ok(if second == Some(wanted) { (long, 2) } else { (short, 1) });
     match first {
         b'\t' | b' ' | b'\r' | b'\n' | 0x0c => {
-            Ok((Kind::Hidden, run(rest, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0c))))
+            Ok((Kind::Hidden, run_length(rest, |byte| matches!(byte, b'\t' | b' ' | b'\r' | b'\n' | 0x0c))))
         }
-        b'/' if second == Some(b'/') => Ok((Kind::Hidden, run(rest, |byte| byte != b'\n'))),
+        b'/' if second == Some(b'/') => Ok((Kind::Hidden, run_length(rest, |byte| byte != b'\n'))),
         b'a'..=b'z' | b'A'..=b'Z' | b'_' => Ok(word(rest)),
         b'0'..=b'9' => Ok(number(rest)),
         b'.' if second.is_some_and(|byte| byte.is_ascii_digit()) => Ok((Kind::Float, fraction(rest, 0))),
@@ -86,18 +89,20 @@ fn longest(rest: &[u8]) -> Match {
     }
 }
 
-/// How many bytes at the beginning are such.
-fn run(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
+/// The number of bytes at the start of a text that `accept` accepts.
+fn run_length(text: &[u8], accept: impl Fn(u8) -> bool) -> usize {
     text.iter().position(|byte| !accept(*byte)).unwrap_or(text.len())
 }
 
+/// The text from a byte on; empty past its end.
 fn from(text: &[u8], at: usize) -> &[u8] {
     text.get(at..).unwrap_or(&[])
 }
 
-/// A keyword, a name, or a string with a prefix. A string that does not end leaves its prefix a name.
+/// The kind and length of the keyword, name, or string with a prefix at the start of a text. A string that does not end
+/// leaves its prefix a name.
 fn word(rest: &[u8]) -> (Kind, usize) {
-    let length = run(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let length = run_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = rest.get(..length).unwrap_or(rest);
     let prefixed = match name {
         b"r" | b"R" => Some((Kind::String, Escapes::Ignore)),
@@ -121,16 +126,17 @@ fn word(rest: &[u8]) -> (Kind, usize) {
     (kind, length)
 }
 
+/// The kind and length of the number at the start of a text.
 fn number(rest: &[u8]) -> (Kind, usize) {
     let is_unsigned = |at: usize| matches!(rest.get(at), Some(b'u' | b'U'));
     if let Some(digits) = rest.strip_prefix(b"0x") {
-        let length = run(digits, |byte| byte.is_ascii_hexdigit());
+        let length = run_length(digits, |byte| byte.is_ascii_hexdigit());
         if length > 0 {
             let end = 2 + length;
             return if is_unsigned(end) { (Kind::Uint, end + 1) } else { (Kind::Int, end) };
         }
     }
-    let digits = run(rest, |byte| byte.is_ascii_digit());
+    let digits = run_length(rest, |byte| byte.is_ascii_digit());
     if rest.get(digits) == Some(&b'.') && rest.get(digits + 1).is_some_and(u8::is_ascii_digit) {
         return (Kind::Float, fraction(rest, digits));
     }
@@ -140,24 +146,26 @@ fn number(rest: &[u8]) -> (Kind, usize) {
     if is_unsigned(digits) { (Kind::Uint, digits + 1) } else { (Kind::Int, digits) }
 }
 
-/// The end of a number whose point is at `point`, with a digit after it.
+/// The length of a number whose decimal point is at `point`, with a digit after it.
 fn fraction(rest: &[u8], point: usize) -> usize {
-    let end = point + 1 + run(from(rest, point + 1), |byte| byte.is_ascii_digit());
+    let end = point + 1 + run_length(from(rest, point + 1), |byte| byte.is_ascii_digit());
     end + exponent(from(rest, end)).unwrap_or(0)
 }
 
+/// The length of the exponent at the start of a text; `None` if there is none.
 fn exponent(rest: &[u8]) -> Option<usize> {
     let sign = match rest {
         [b'e' | b'E', b'+' | b'-', ..] => 2,
         [b'e' | b'E', ..] => 1,
         _ => return None,
     };
-    match run(from(rest, sign), |byte| byte.is_ascii_digit()) {
+    match run_length(from(rest, sign), |byte| byte.is_ascii_digit()) {
         0 => None,
         digits => Some(sign + digits),
     }
 }
 
+/// Whether a backslash in a string is an escape.
 #[derive(Clone, Copy, PartialEq)]
 enum Escapes {
     Read,
@@ -174,6 +182,7 @@ fn string(text: &[u8], escapes: Escapes) -> Result<usize, usize> {
     Ok(if text.get(2) == Some(&quote) { triple_quoted(text, quote, escapes).unwrap_or(2) } else { 2 })
 }
 
+/// The length of a string in single quotes or double quotes, on one line, or how much of it fits.
 fn quoted(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
     let mut at = 1;
     loop {
@@ -186,6 +195,7 @@ fn quoted(text: &[u8], quote: u8, escapes: Escapes) -> Result<usize, usize> {
     }
 }
 
+/// The length of a string in three quotes; `None` if it does not end or has a wrong escape.
 fn triple_quoted(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
     let mut at = 3;
     loop {
@@ -217,9 +227,10 @@ fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
     }
 }
 
+/// The length of a name in backticks.
 fn escaped_identifier(text: &[u8]) -> Match {
     let inside = from(text, 1);
-    let length = run(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
+    let length = run_length(inside, |byte| byte.is_ascii_alphanumeric() || b"_.-/ ".contains(&byte));
     match inside.get(length) {
         Some(b'`') if length > 0 => Ok((Kind::EscapedIdentifier, length + 2)),
         _ => Err(length + 1),

@@ -5,10 +5,10 @@
 use super::token::Kind;
 use crate::tree::Literal;
 
-/// The value of a literal, or what the server says of it. A minus before it is not part of its text.
-pub(super) fn read(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'static str> {
+/// The value of a literal; the server's words if it has none. `negative` is true if a minus is before its text.
+pub(super) fn read_literal(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'static str> {
     match kind {
-        Kind::Int => int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
+        Kind::Int => parse_int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
         Kind::Uint => {
             let digits = text.get(..text.len().saturating_sub(1)).unwrap_or("");
             let value = match digits.strip_prefix("0x") {
@@ -34,7 +34,8 @@ pub(super) fn read(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'
     }
 }
 
-fn int(text: &str, negative: bool) -> Option<i64> {
+/// The value of an integer, decimal or hexadecimal; `None` if it does not fit.
+fn parse_int(text: &str, negative: bool) -> Option<i64> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     if !negative {
         return i64::from_str_radix(digits, radix).ok();
@@ -44,7 +45,7 @@ fn int(text: &str, negative: bool) -> Option<i64> {
     0i64.checked_sub_unsigned(magnitude)
 }
 
-/// What a quoted string, without a prefix for bytes, stands for. cel-go `unescape`
+/// The bytes that a quoted string stands for; it has no `b` before it. cel-go `unescape`
 fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let (is_raw, quoted) = match literal.strip_prefix(['r', 'R']) {
         Some(quoted) => (true, quoted),
@@ -67,7 +68,8 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// Adds what an escape stands for and returns what follows it. In bytes a number is a byte, else a character.
+/// Adds what an escape, without its backslash, stands for, and returns what follows it. A number is a byte if
+/// `is_bytes`, else a character.
 fn push_escape<'t>(out: &mut Vec<u8>, escape: &'t str, is_bytes: bool) -> Result<&'t str, &'static str> {
     let mut chars = escape.chars();
     let letter = chars.next().unwrap_or('\\');

@@ -19,6 +19,7 @@ const ARGUMENTS: TokenSet = EXPR.or(TokenSet::of(&[RightParen]));
 const AFTER_ELEMENT: TokenSet = TokenSet::END.or(TokenSet::of(&[Comma]));
 
 impl Parser<'_> {
+    /// Parses an operand with the selections, calls and indexes after it.
     pub(super) fn member(&mut self) -> Result<NodeIndex, Stop> {
         self.node(Rule::Member, TokenSet::END, |parser, found| {
             let mut operand = parser.primary()?;
@@ -42,6 +43,7 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses `[index]` or `[?index]` after an operand.
     fn index(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         self.count_in(Rule::Member)?;
         let op = self.take()?.start;
@@ -53,6 +55,7 @@ impl Parser<'_> {
         self.expect(Place::IndexClose, RightBracket, AFTER_MEMBER)
     }
 
+    /// Parses `.field` or `.?field` after an operand.
     fn select(&mut self, operand: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         self.count_in(Rule::Member)?;
         let op = self.take()?.start;
@@ -62,6 +65,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses `.name(args)` after an operand.
     fn member_call(&mut self, target: NodeIndex, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         self.count_in(Rule::Member)?;
         self.take()?;
@@ -74,6 +78,7 @@ impl Parser<'_> {
         self.expect(Place::MemberClose, RightParen, AFTER_MEMBER)
     }
 
+    /// Parses the arguments of a call, which may be none, up to the parenthesis.
     fn arguments(&mut self) -> Result<Vec<NodeIndex>, Stop> {
         if !EXPR.has(self.current()?) {
             return Ok(Vec::new());
@@ -87,6 +92,7 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses the name of a field; `follow` is what may come after it.
     fn field_name(&mut self, follow: TokenSet) -> Result<Field, Stop> {
         let found = Field { start: self.start()?, token: None };
         self.rule(Rule::EscapeIdent, follow, found, |parser, found| {
@@ -99,6 +105,7 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses an operand without what is after it.
     fn primary(&mut self) -> Result<NodeIndex, Stop> {
         self.node(Rule::Primary, AFTER_MEMBER, |parser, found| {
             parser.sync(Place::Primary, MEMBER)?;
@@ -117,7 +124,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A variable, a call, or a message, whose name may have dots.
+    /// Parses a variable, a call, or a message, whose name may have dots.
     fn named(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let mut end = usize::from(self.current()? == Dot) + 1;
         let is_call = self.peek(end)?.kind == LeftParen;
@@ -146,12 +153,14 @@ impl Parser<'_> {
         self.expect(Place::ArgumentsClose, RightParen, TokenSet::END)
     }
 
+    /// Parses an expression in parentheses.
     fn nested(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         self.take()?;
         *found = Some(self.expr(TokenSet::of(&[RightParen]))?);
         self.expect(Place::NestedClose, RightParen, TokenSet::END)
     }
 
+    /// Parses a list that is written out.
     fn list(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBracket]);
@@ -172,7 +181,7 @@ impl Parser<'_> {
         self.expect(Place::ListClose, RightBracket, TokenSet::END)
     }
 
-    /// Takes a comma if another element begins after it; the last comma may stand alone.
+    /// Takes a comma and returns true if another element begins after it; the last comma may stand alone.
     fn another(&mut self, element: TokenSet) -> Result<bool, Stop> {
         if self.current()? != Comma || !element.has(self.peek(1)?.kind) {
             return Ok(false);
@@ -180,6 +189,7 @@ impl Parser<'_> {
         self.take().map(|_| true)
     }
 
+    /// Parses an element, with or without `?` before it.
     fn optional_expr(&mut self, follow: TokenSet) -> Result<Element, Stop> {
         let optional = self.current()? == Question;
         let value = self.node(Rule::OptExpr, follow, |parser, found| {
@@ -190,6 +200,7 @@ impl Parser<'_> {
         Ok(Element { value, optional })
     }
 
+    /// Parses a map that is written out.
     fn map(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBrace]);
@@ -215,6 +226,7 @@ impl Parser<'_> {
         self.expect(Place::MapClose, RightBrace, TokenSet::END)
     }
 
+    /// Parses the fields of a message in braces.
     fn message(&mut self, name: Vec<Token>, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let open = self.take()?.start;
         let last = TokenSet::of(&[Comma, RightBrace]);
@@ -244,6 +256,7 @@ impl Parser<'_> {
         self.expect(Place::MessageClose, RightBrace, TokenSet::END)
     }
 
+    /// Parses the name of a field of a message, with or without `?` before it.
     fn optional_field(&mut self) -> Result<Field, Stop> {
         let found = Field { start: self.start()?, token: None };
         self.rule(Rule::OptField, TokenSet::of(&[Colon]), found, |parser, found| {
@@ -253,6 +266,7 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses a literal, with the minus of a number.
     fn literal(&mut self) -> Result<NodeIndex, Stop> {
         let start = self.start()?;
         self.node(Rule::Literal, TokenSet::END, |parser, found| {

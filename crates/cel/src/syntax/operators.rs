@@ -23,11 +23,12 @@ const RELATION: TokenSet = TokenSet::of(&[Equals, NotEquals, In, Less, LessEqual
 const PRODUCT: TokenSet = TokenSet::of(&[Star, Slash, Percent]);
 const SUM: TokenSet = TokenSet::of(&[Minus, Plus]);
 
-/// A debug build needs less for one level of nesting.
+/// The stack is grown if less than this is left. A debug build needs less for one level of nesting.
 const RED_ZONE: usize = 256 << 10;
 const MORE_STACK: usize = 4 << 20;
 
 impl Parser<'_> {
+    /// Parses the whole text.
     pub(super) fn text(&mut self) -> Result<NodeIndex, Stop> {
         // Nobody calls the first rule, so nothing follows it.
         self.node(Rule::Start, TokenSet::EMPTY, |parser, root| {
@@ -36,10 +37,12 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses an expression, on a new piece of stack if little is left; `follow` is what may come after it.
     pub(super) fn expr(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.expr_here(follow))
     }
 
+    /// Parses an expression: `a ? b : c`, or what is in its place.
     fn expr_here(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         let (op, parts) = self.rule(Rule::Expr, follow, (None, [None; 3]), |parser, (op, parts)| {
             let [condition, then, otherwise] = parts;
@@ -59,14 +62,17 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses a chain of `||`.
     fn or(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         self.logic(Rule::Or, Or, follow, Self::and)
     }
 
+    /// Parses a chain of `&&`.
     fn and(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         self.logic(Rule::And, And, follow, |parser, follow| parser.relation(0, follow))
     }
 
+    /// Parses a chain of one logical operator, whose terms `term` parses.
     fn logic(
         &mut self,
         rule: Rule,
@@ -91,7 +97,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `precedence` is what an operator must have to be read here and not by a caller.
+    /// Parses a chain of relations. Operators below `precedence` are left to the caller.
     fn relation(&mut self, precedence: u8, follow: TokenSet) -> Result<NodeIndex, Stop> {
         let after = TokenSet::END.or(RELATION);
         self.binary(Rule::Relation, follow, move |parser, left| {
@@ -106,6 +112,7 @@ impl Parser<'_> {
         })
     }
 
+    /// Parses a chain of sums and products. Operators below `precedence` are left to the caller.
     fn calc(&mut self, precedence: u8, follow: TokenSet) -> Result<NodeIndex, Stop> {
         let after = TokenSet::END.or(PRODUCT).or(SUM);
         self.binary(Rule::Calc, follow, move |parser, left| {
@@ -125,7 +132,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Left-associative operators: `next` reads the first operand, then makes the left side of all that was read.
+    /// Parses a chain of left-associative operators: `next` parses the first operand, and then, with the left side so
+    /// far, an operator and its right side; `None` ends the chain.
     fn binary(
         &mut self,
         rule: Rule,
@@ -140,12 +148,14 @@ impl Parser<'_> {
         })
     }
 
-    /// A rule that recurses on its left leaves and enters itself for each operator.
+    /// Counts a rule as left and entered again, as the server does for each operator of a rule that recurses on its
+    /// left.
     pub(super) fn go_round(&mut self, rule: Rule) -> Result<(), Stop> {
         self.count_out(rule);
         self.count_in(rule)
     }
 
+    /// Parses an operand with the `!` or `-` before it.
     fn unary(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         let at = Some(self.start()?);
         let found = self.rule(Rule::Unary, follow, None, |parser, found| {
@@ -164,6 +174,7 @@ impl Parser<'_> {
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at })))
     }
 
+    /// Parses any number of `!` and their operand.
     fn not(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let op = self.start()?;
         let mut count = 0;
@@ -176,6 +187,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses any number of `-` and their operand, which is not a number.
     fn negation(&mut self, found: &mut Option<NodeIndex>) -> Result<(), Halt> {
         let op = self.start()?;
         if !MEMBER.has(self.peek(1)?.kind) {

@@ -68,7 +68,7 @@ pub(super) enum Place {
     Literal,
 }
 
-/// The server stops reading: a limit is reached, and said.
+/// The parser stops because a limit of the server is reached, which has been reported.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -79,6 +79,7 @@ pub(super) struct Fault {
     pub(super) kind: FaultKind,
 }
 
+/// What is wrong with the current token.
 #[derive(Debug)]
 pub(super) enum FaultKind {
     /// The current token is none of these.
@@ -100,6 +101,7 @@ impl From<Stop> for Halt {
     }
 }
 
+/// The state of the parser.
 pub(super) struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
@@ -140,6 +142,7 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Adds a node to the arena.
     pub(super) fn add(&mut self, node: Node) -> NodeIndex {
         self.nodes.push(node);
         self.nodes.len() - 1
@@ -147,7 +150,7 @@ impl<'t> Parser<'t> {
 
     // — tokens —
 
-    /// The token `distance` after the current one; past the end, the end.
+    /// The token `distance` after the current one; the end of the text past the last one.
     pub(super) fn peek(&mut self, distance: usize) -> Result<Token, Stop> {
         match self.visible.get(self.cursor + distance).and_then(|at| self.tokens.get(*at)) {
             Some(token) => Ok(*token),
@@ -155,6 +158,7 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// [`Self::peek`] where tokens are still to be read.
     fn read_up_to(&mut self, distance: usize) -> Result<Token, Stop> {
         while self.visible.len() <= self.cursor + distance {
             if let Some(last) = self.visible.last().and_then(|at| self.tokens.get(*at))
@@ -169,6 +173,7 @@ impl<'t> Parser<'t> {
         Ok(self.tokens.get(at).copied().unwrap_or(Token { kind: Kind::Eof, start: end, end }))
     }
 
+    /// Reads the next token, and reports what is no token.
     fn read_token(&mut self) -> Result<(), Stop> {
         match self.lexer.step() {
             Lexed::Token(token) => {
@@ -185,10 +190,12 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// The kind of the current token.
     pub(super) fn current(&mut self) -> Result<Kind, Stop> {
         Ok(self.peek(0)?.kind)
     }
 
+    /// The byte at which the current token starts.
     pub(super) fn start(&mut self) -> Result<usize, Stop> {
         Ok(self.peek(0)?.start)
     }
@@ -199,6 +206,7 @@ impl<'t> Parser<'t> {
         self.advance()
     }
 
+    /// Moves past the current token and returns it; stays at the end of the text.
     pub(super) fn advance(&mut self) -> Result<Token, Stop> {
         let token = self.peek(0)?;
         if token.kind != Kind::Eof {
@@ -208,14 +216,15 @@ impl<'t> Parser<'t> {
         Ok(token)
     }
 
-    /// Takes the current token if it is of this kind.
+    /// Takes the current token if it is of this kind; otherwise returns `None`.
     pub(super) fn take_if(&mut self, kind: Kind) -> Result<Option<Token>, Stop> {
         if self.current()? == kind { self.take().map(Some) } else { Ok(None) }
     }
 
     // — rules —
 
-    /// Reads a rule into `found`; `follow` is what its caller can go on with. After an error the rule has what was found.
+    /// Parses a rule into `found` by calling `body`; `follow` is what its caller can go on with. After an error,
+    /// recovers and returns what was found.
     pub(super) fn rule<T>(
         &mut self,
         rule: Rule,
@@ -239,7 +248,7 @@ impl<'t> Parser<'t> {
         Ok(found)
     }
 
-    /// Reads a rule that is one node.
+    /// Parses a rule that is one node; `Broken` if nothing was found.
     pub(super) fn node(
         &mut self,
         rule: Rule,
@@ -250,7 +259,7 @@ impl<'t> Parser<'t> {
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
     }
 
-    /// A rule is entered, or goes round once more.
+    /// Counts that a rule is entered, or goes round once more; an error beyond the limit of depth.
     pub(super) fn count_in(&mut self, rule: Rule) -> Result<(), Stop> {
         let Some(depth) = self.depths.get_mut(rule as usize) else { return Ok(()) };
         *depth += 1;
@@ -261,18 +270,20 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
+    /// Counts that a rule is left.
     pub(super) fn count_out(&mut self, rule: Rule) {
         if let Some(depth) = self.depths.get_mut(rule as usize) {
             *depth = depth.saturating_sub(1);
         }
     }
 
-    /// Nothing fits the tokens up to `further` after the current one.
+    /// The error that no alternative fits the tokens up to `further` after the current one.
     pub(super) fn no_alternative(place: Place, further: usize) -> Halt {
         Halt::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
     }
 
-    /// Takes a token of this kind, after which `then` can come. One token too many or too few is passed over.
+    /// Takes a token of this kind, after which `then` can come. Reports, and passes over, one token too many or too
+    /// few; other tokens are an error.
     pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), Halt> {
         if self.current()? == kind {
             self.take()?;
@@ -292,7 +303,8 @@ impl<'t> Parser<'t> {
         Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
-    /// Before a choice between alternatives: the current token begins one of them, or the one after it does.
+    /// Checks, before a choice, that the current token is one of `expected`. Leaves it out if the next one is;
+    /// otherwise it is an error.
     pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), Halt> {
         if self.recovering || expected.has(self.current()?) || self.delete_token(expected)? {
             return Ok(());
@@ -300,7 +312,7 @@ impl<'t> Parser<'t> {
         Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
-    /// Before another round of a loop: skips what neither continues nor follows it.
+    /// Before another round of a loop: reports and skips tokens that neither continue nor follow it.
     pub(super) fn sync_loop(&mut self, expected: TokenSet) -> Result<(), Stop> {
         if self.recovering || expected.has(self.current()?) {
             return Ok(());
@@ -318,6 +330,7 @@ impl<'t> Parser<'t> {
 
     // — texts —
 
+    /// Reports a syntax error; stops the parser if there are too many.
     pub(super) fn syntax_error(&mut self, at: usize, message: &str) -> Result<(), Stop> {
         if self.reports == MAX_REPORTS {
             self.issues.report(at, format!("Syntax error: More than {MAX_REPORTS} syntax errors"));
@@ -328,6 +341,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
+    /// The text of a token.
     pub(super) fn text_of(&self, token: Token) -> &'t str {
         self.text.get(token.start..token.end).unwrap_or("")
     }

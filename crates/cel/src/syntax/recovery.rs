@@ -12,11 +12,13 @@ const MAX_RECOVERIES: usize = 30;
 const MAX_SKIPPED: usize = 256;
 
 impl Parser<'_> {
+    /// Notes that a token matched, so that errors are reported again.
     pub(super) fn end_recovery(&mut self) {
         self.recovering = false;
         self.last_fault = None;
     }
 
+    /// Counts a recovery; stops the parser if there are too many.
     pub(super) fn count_recovery(&mut self) -> Result<(), Stop> {
         if self.recoveries == MAX_RECOVERIES {
             let at = self.start()?;
@@ -27,7 +29,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Removes the current token if the next one is expected.
+    /// Reports and leaves out the current token if the next one is expected; otherwise returns false.
     pub(super) fn delete_token(&mut self, expected: TokenSet) -> Result<bool, Stop> {
         if !expected.has(self.peek(1)?.kind) {
             return Ok(false);
@@ -38,7 +40,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The set with what follows the rule, if the rule may end.
+    /// The set, together with what follows the rule and those around it as far as they may end.
     pub(super) fn in_context(&self, set: TokenSet) -> TokenSet {
         let mut all = set;
         let mut ends = set.may_end();
@@ -51,18 +53,18 @@ impl Parser<'_> {
         all
     }
 
-    /// Everything that some rule being read can go on with.
+    /// The tokens that some rule being read can go on with.
     pub(super) fn recovery_set(&self) -> TokenSet {
         self.follows.iter().fold(TokenSet::EMPTY, |all, follow| all.or(*follow))
     }
 
-    /// Skips to a token with which some rule can go on.
+    /// Skips to a token with which some rule being read can go on.
     pub(super) fn recover(&mut self, place: Place) -> Result<(), Stop> {
         self.count_recovery()?;
         let mut skipped = 0;
         let mut places = match self.last_fault.take() {
             Some((cursor, places)) if cursor == self.cursor && places.contains(&place) => {
-                self.skip(&mut skipped)?;
+                self.skip_token(&mut skipped)?;
                 places
             }
             Some((_, places)) => places,
@@ -76,11 +78,12 @@ impl Parser<'_> {
             if current == Kind::Eof || wanted.has(current) {
                 return Ok(());
             }
-            self.skip(&mut skipped)?;
+            self.skip_token(&mut skipped)?;
         }
     }
 
-    fn skip(&mut self, skipped: &mut usize) -> Result<(), Stop> {
+    /// Skips a token; stops the parser if there were too many.
+    fn skip_token(&mut self, skipped: &mut usize) -> Result<(), Stop> {
         if *skipped >= MAX_SKIPPED {
             self.issues.internal(format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}"));
             return Err(Stop);
@@ -89,6 +92,7 @@ impl Parser<'_> {
         self.advance().map(|_| ())
     }
 
+    /// Reports an error, unless the parser is still recovering from another one.
     pub(super) fn report(&mut self, fault: &Fault) -> Result<(), Stop> {
         if self.recovering {
             return Ok(());
@@ -103,7 +107,7 @@ impl Parser<'_> {
             }
             FaultKind::NoAlternative { further } => {
                 let at = self.peek(further)?.start;
-                let input = self.input(further)?;
+                let input = self.input_text(further)?;
                 let message = match input.get(1..).filter(|rest| matches!(*rest, "true" | "false" | "null")) {
                     // cel-go words this one itself
                     Some(keyword) => format!("mismatched input '{keyword}' expecting IDENTIFIER"),
@@ -114,6 +118,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Reports that the current token is one too many.
     pub(super) fn report_unwanted(&mut self, expected: TokenSet) -> Result<(), Stop> {
         if self.recovering {
             return Ok(());
@@ -124,6 +129,7 @@ impl Parser<'_> {
         self.syntax_error(token.start, &message)
     }
 
+    /// Reports that a token is missing before the current one.
     pub(super) fn report_missing(&mut self, expected: TokenSet) -> Result<(), Stop> {
         if self.recovering {
             return Ok(());
@@ -134,6 +140,7 @@ impl Parser<'_> {
         self.syntax_error(token.start, &message)
     }
 
+    /// The text of a token in quotes, for messages.
     fn quote(&self, token: Token) -> String {
         if token.kind == Kind::Eof {
             return "'<EOF>'".to_owned();
@@ -141,8 +148,8 @@ impl Parser<'_> {
         format!("'{}'", escape_white_space(self.text_of(token)))
     }
 
-    /// The texts of the tokens up to `further` after the current one, without what is no token.
-    fn input(&mut self, further: usize) -> Result<String, Stop> {
+    /// The text of the tokens from the current one up to `further` after it, without parts that are no tokens.
+    fn input_text(&mut self, further: usize) -> Result<String, Stop> {
         if self.current()? == Kind::Eof {
             return Ok("<EOF>".to_owned());
         }
@@ -154,6 +161,7 @@ impl Parser<'_> {
     }
 }
 
+/// The text with tabs and line breaks written as escapes.
 fn escape_white_space(text: &str) -> String {
     text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }

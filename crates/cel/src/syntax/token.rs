@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -45,7 +46,7 @@ pub(super) enum Kind {
     EscapedIdentifier,
 }
 
-/// As the server names what it expected, by the number of the kind.
+/// The server's names of the kinds in messages, by the number of the kind.
 const NAMES: [&str; 37] = [
     "<EOF>",
     "'=='",
@@ -86,7 +87,7 @@ const NAMES: [&str; 37] = [
     "ESC_IDENTIFIER",
 ];
 
-/// Bytes `start..end` of the expression.
+/// A token: the bytes `start..end` of the expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -103,6 +104,7 @@ impl TokenSet {
     /// The rule may end here, so what follows depends on who called it.
     pub(super) const END: TokenSet = TokenSet(1 << 63);
 
+    /// The set of these kinds.
     pub(super) const fn of(kinds: &[Kind]) -> Self {
         let mut bits = 0;
         let mut rest = kinds;
@@ -113,6 +115,7 @@ impl TokenSet {
         TokenSet(bits)
     }
 
+    /// The union of two sets.
     pub(super) const fn or(self, other: TokenSet) -> Self {
         TokenSet(self.0 | other.0)
     }
@@ -121,11 +124,12 @@ impl TokenSet {
         self.0 & (1 << kind as u8) != 0
     }
 
+    /// True if the rule may end here.
     pub(super) const fn may_end(self) -> bool {
         self.0 & TokenSet::END.0 != 0
     }
 
-    /// `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.
+    /// The names of the kinds as messages list them: `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.
     pub(super) fn describe(self) -> String {
         let mut names = NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
         let mut text = names.next().map_or("", |(_, name)| name).to_owned();

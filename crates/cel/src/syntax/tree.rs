@@ -5,7 +5,8 @@ use super::token::Token;
 /// A node's place in the arena.
 pub(super) type NodeIndex = usize;
 
-/// Positions are byte offsets in the expression; a part that is absent was not recognised.
+/// A node as the parser recognised it. Positions are byte offsets in the expression; a part that is absent was not
+/// recognised.
 #[derive(Debug)]
 pub(super) enum Node {
     /// No alternative fits. Errors about it point at `at`, or at nothing.
@@ -77,7 +78,7 @@ pub(super) enum Node {
     },
 }
 
-/// An identifier, perhaps after a dot, which is then `start`.
+/// An identifier. `start` is the byte of the dot before it, if there is one, else that of the identifier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
     pub(super) start: usize,

@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 250;
 const RED_ZONE: usize = 128 << 10;
 const MORE_STACK: usize = 4 << 20;
 
-/// Words that name nothing. `in`, `true`, `false` and `null` are tokens of their own and never come here.
+/// Reserved words, which cannot be names. `in`, `true`, `false` and `null` are tokens of their own and never come here.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -57,6 +57,7 @@ const BINARY: [(&str, &str); 12] = [
     ("%", "_%_"),
 ];
 
+/// Builds the tree from the nodes of the parser.
 pub(super) struct Visitor<'p, 't> {
     pub(super) text: &'t str,
     pub(super) nodes: &'p [Node],
@@ -65,6 +66,7 @@ pub(super) struct Visitor<'p, 't> {
 }
 
 impl<'t> Visitor<'_, 't> {
+    /// Adds a node and everything below it, on a new piece of stack if little is left; `Missing` for `None`.
     pub(super) fn visit(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
         stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.visit_here(node))
     }
@@ -73,9 +75,12 @@ impl<'t> Visitor<'_, 't> {
         nodes.into_iter().map(|node| self.visit(node)).collect()
     }
 
+    /// [`Self::visit`] on the present stack; stops at the server's limit of depth.
     fn visit_here(&mut self, node: Option<NodeIndex>) -> Result<NodeId, Stop> {
         let nodes = self.nodes;
-        let Some(node) = node.and_then(|node| nodes.get(node)) else { return Ok(self.missing(BEFORE_START)) };
+        let Some(node) = node.and_then(|node| nodes.get(node)) else {
+            return Ok(self.add_missing(BEFORE_START));
+        };
         let counted = matches!(
             node,
             Node::Conditional { .. }
@@ -94,62 +99,67 @@ impl<'t> Visitor<'_, 't> {
         visited
     }
 
+    /// Adds a node by its kind.
     fn visit_kind(&mut self, node: &Node) -> Result<NodeId, Stop> {
         match node {
-            Node::Broken { at } => Ok(self.missing(at.unwrap_or(BEFORE_START))),
+            Node::Broken { at } => Ok(self.add_missing(at.unwrap_or(BEFORE_START))),
             Node::Conditional { op, parts } => {
                 let args = self.visit_all(*parts)?;
-                Ok(self.operator(*op, "_?_:_", args))
+                Ok(self.add_operator_call(*op, "_?_:_", args))
             }
             Node::Logic { terms, ops } => {
                 let terms =
                     terms.iter().map(|term| self.visit(Some(*term))).collect::<Result<Vec<_>, _>>()?;
                 let function = if self.is_at(ops.first(), '&') { "_&&_" } else { "_||_" };
-                Ok(self.balanced(function, &terms, ops))
+                Ok(self.add_balanced(function, &terms, ops))
             }
             Node::Binary { op, sides: [left, right] } => {
                 let args = self.visit_all([Some(*left), Some(*right)])?;
-                Ok(self.operator(*op, self.binary_operator(*op), args))
+                Ok(self.add_operator_call(*op, self.binary_function(*op), args))
             }
             Node::Prefix { op, count, operand } => {
                 let operand = self.visit(*operand)?;
                 let function = if self.is_at(Some(op), '!') { "!_" } else { "-_" };
-                Ok(if count % 2 == 0 { operand } else { self.operator(*op, function, vec![operand]) })
+                Ok(if count % 2 == 0 {
+                    operand
+                } else {
+                    self.add_operator_call(*op, function, vec![operand])
+                })
             }
             Node::Select { op, operand, optional, field } => {
                 let operand = self.visit(Some(*operand))?;
-                let field = self.field(*field, None).unwrap_or_default().to_owned();
+                let field = self.field_name(*field, None).unwrap_or_default().to_owned();
                 if *optional {
                     let field = self.draft.tree.add(*op, ExprKind::Literal(Literal::String(field)));
-                    return Ok(self.operator(*op, "_?._", vec![operand, field]));
+                    return Ok(self.add_operator_call(*op, "_?._", vec![operand, field]));
                 }
                 Ok(self.draft.tree.add(*op, ExprKind::Select { operand, field, presence_test: false }))
             }
             Node::MemberCall { open, target, name, args } => {
                 let target = self.visit(Some(*target))?;
-                self.call(*open, self.text_of(*name).to_owned(), Some(target), args)
+                self.add_call(*open, self.text_of(*name).to_owned(), Some(target), args)
             }
             Node::Index { op, operand, optional, index } => {
                 let args = self.visit_all([Some(*operand), *index])?;
-                Ok(self.operator(*op, if *optional { "_[?_]" } else { "_[_]" }, args))
+                Ok(self.add_operator_call(*op, if *optional { "_[?_]" } else { "_[_]" }, args))
             }
-            Node::Ident(name) => Ok(match self.name(*name) {
+            Node::Ident(name) => Ok(match self.checked_name(*name) {
                 Some(text) => self.draft.tree.add(name.token.start, ExprKind::Ident(text)),
-                None => self.missing(name.start),
+                None => self.add_missing(name.start),
             }),
-            Node::Call { open, name, args } => match self.name(*name) {
-                Some(function) => self.call(*open, function, None, args),
-                None => Ok(self.missing(name.start)),
+            Node::Call { open, name, args } => match self.checked_name(*name) {
+                Some(function) => self.add_call(*open, function, None, args),
+                None => Ok(self.add_missing(name.start)),
             },
             Node::List { open, elements } => {
-                let elements = elements.iter().map(|element| self.element(*element));
+                let elements = elements.iter().map(|element| self.visit_element(*element));
                 let elements = elements.collect::<Result<Vec<_>, _>>()?;
                 Ok(self.draft.tree.add(*open, ExprKind::List { elements }))
             }
             Node::Map { open, entries } => {
                 let mut read = Vec::with_capacity(entries.len());
                 for entry in entries {
-                    let Element { value: key, optional } = self.element(entry.key)?;
+                    let Element { value: key, optional } = self.visit_element(entry.key)?;
                     read.push(MapEntry { key, value: self.visit(Some(entry.value))?, optional });
                 }
                 Ok(self.draft.tree.add(*open, ExprKind::Map { entries: read }))
@@ -157,7 +167,7 @@ impl<'t> Visitor<'_, 't> {
             Node::Message { name, open, start, fields } => {
                 let mut read = Vec::with_capacity(fields.len());
                 for field in fields {
-                    if let Some(name) = self.field(field.name, Some(*start)) {
+                    if let Some(name) = self.field_name(field.name, Some(*start)) {
                         let value = self.visit(Some(field.value))?;
                         let (at, optional) = (field.colon, field.optional);
                         read.push(StructField { at, name: name.to_owned(), value, optional });
@@ -167,50 +177,52 @@ impl<'t> Visitor<'_, 't> {
                 Ok(self.draft.tree.add(*open, ExprKind::Struct { name, fields: read }))
             }
             Node::Literal { start, token } => {
-                let read = literal::read(token.kind, self.text_of(*token), start != &token.start);
+                let read = literal::read_literal(token.kind, self.text_of(*token), start != &token.start);
                 Ok(match read {
                     Ok(literal) => self.draft.tree.add(*start, ExprKind::Literal(literal)),
                     Err(complaint) => {
                         self.draft.issues.report(*start, complaint);
-                        self.missing(*start)
+                        self.add_missing(*start)
                     }
                 })
             }
         }
     }
 
-    fn element(&mut self, element: tree::Element) -> Result<Element, Stop> {
+    fn visit_element(&mut self, element: tree::Element) -> Result<Element, Stop> {
         Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
     }
 
-    /// Stands for what has been reported.
-    fn missing(&mut self, at: usize) -> NodeId {
+    /// Adds a node that stands for something that has been reported.
+    fn add_missing(&mut self, at: usize) -> NodeId {
         self.draft.tree.add(at, ExprKind::Missing)
     }
 
-    /// The call that an operator stands for.
-    fn operator(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
+    /// Adds the call that an operator stands for.
+    fn add_operator_call(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
         self.draft.tree.add(at, ExprKind::Call { function: function.to_owned(), target: None, args })
     }
 
-    /// A chain of one operator, halved until each half is a term: the tree is as deep as the logarithm of its length.
-    fn balanced(&mut self, function: &str, terms: &[NodeId], ops: &[usize]) -> NodeId {
+    /// Adds a chain of one operator as a balanced tree, which is as deep as the logarithm of its length; `ops` are the
+    /// positions of the operators.
+    fn add_balanced(&mut self, function: &str, terms: &[NodeId], ops: &[usize]) -> NodeId {
         let middle = ops.len() / 2;
         let (Some(op), true) = (ops.get(middle), terms.len() > 1) else {
-            return terms.first().copied().unwrap_or_else(|| self.missing(BEFORE_START));
+            return terms.first().copied().unwrap_or_else(|| self.add_missing(BEFORE_START));
         };
         let ((left, right), (before, after)) = (terms.split_at(middle + 1), ops.split_at(middle));
-        let left = self.balanced(function, left, before);
-        let right = self.balanced(function, right, after.get(1..).unwrap_or_default());
-        self.operator(*op, function, vec![left, right])
+        let left = self.add_balanced(function, left, before);
+        let right = self.add_balanced(function, right, after.get(1..).unwrap_or_default());
+        self.add_operator_call(*op, function, vec![left, right])
     }
 
+    /// True if the text has that letter at a position.
     fn is_at(&self, at: Option<&usize>, letter: char) -> bool {
         at.and_then(|at| self.text.get(*at..)).is_some_and(|rest| rest.starts_with(letter))
     }
 
-    /// The function of the operator that begins there.
-    fn binary_operator(&self, op: usize) -> &'static str {
+    /// The function of the binary operator that begins at the byte `op`.
+    fn binary_function(&self, op: usize) -> &'static str {
         let rest = self.text.get(op..).unwrap_or("");
         let is_operator = |(written, _): &&(&str, &str)| rest.starts_with(written);
         BINARY.iter().find(is_operator).map_or("", |(_, function)| function)
@@ -220,7 +232,8 @@ impl<'t> Visitor<'_, 't> {
         self.text.get(token.start..token.end).unwrap_or("")
     }
 
-    fn name(&mut self, name: Name) -> Option<String> {
+    /// The text of a name, with a dot if one is before it; reports a reserved word and returns `None`.
+    fn checked_name(&mut self, name: Name) -> Option<String> {
         let word = self.text_of(name.token);
         if RESERVED.contains(&word) {
             self.draft.issues.report(name.start, format!("reserved identifier: {word}"));
@@ -229,8 +242,9 @@ impl<'t> Visitor<'_, 't> {
         Some(if name.start == name.token.start { word.to_owned() } else { format!(".{word}") })
     }
 
-    /// The name of a field. What is wrong with it is reported where it is, or at `list`, the first of several.
-    fn field(&mut self, field: Field, list: Option<usize>) -> Option<&'t str> {
+    /// The name of a field; `None` if it is wrong, which is reported where it is, or at `list`, the start of the fields
+    /// of a message.
+    fn field_name(&mut self, field: Field, list: Option<usize>) -> Option<&'t str> {
         let complaint = match field.token {
             Some(token) if token.kind == Kind::Identifier || self.draft.env.escaped_identifiers => {
                 return Some(self.text_of(token).trim_matches('`'));
@@ -242,7 +256,8 @@ impl<'t> Visitor<'_, 't> {
         None
     }
 
-    fn call(
+    /// Adds a call, or what it expands to if it is a macro.
+    fn add_call(
         &mut self,
         open: usize,
         function: String,

@@ -13,7 +13,7 @@ use super::{Doc, Marks, Node, OwnedTexts, Span, Syntax, Text, Value, ValueKind, 
 pub struct Builder<'a> {
     pub(super) doc: Doc<'a>,
     pub(super) open: Vec<Open>,
-    /// What was written is the template of what comes next.
+    /// Whether parts that repeat an earlier part of the source are copied from it: see [`super::repeat_template`].
     pub(super) copies_repeats: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Builder<'a> {
 pub(super) struct Open {
     pub(super) node: u32,
     pub(super) kind: ValueKind,
-    /// What it is compared with.
+    /// The earlier container that this one probably repeats.
     pub(super) template: RepeatTemplate,
 }
 
@@ -35,15 +35,16 @@ impl<'a> Builder<'a> {
 
     /// An empty document over `source` with capacity for that many nodes: for parts of a document.
     pub fn with_capacity(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        Builder::on(Tape::with_capacity(nodes), source, syntax)
+        Builder::on_tape(Tape::with_capacity(nodes), source, syntax)
     }
 
-    /// [`Builder::with_capacity`] for a document that is kept: it takes no more memory than that many nodes need.
+    /// [`Builder::with_capacity`] for a document that is kept: it allocates memory for exactly that many nodes.
     pub fn to_keep(source: &'a str, syntax: Syntax, nodes: usize) -> Builder<'a> {
-        Builder::on(Tape::to_keep(nodes), source, syntax)
+        Builder::on_tape(Tape::to_keep(nodes), source, syntax)
     }
 
-    fn on(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
+    /// An empty document over `source` whose nodes are written to that tape.
+    fn on_tape(nodes: Tape, source: &'a str, syntax: Syntax) -> Builder<'a> {
         Builder {
             doc: Doc { source, syntax, nodes, owned: OwnedTexts::NONE, verbatim: false },
             open: Vec::with_capacity(16),
@@ -56,21 +57,23 @@ impl<'a> Builder<'a> {
         self.doc.nodes.len()
     }
 
-    /// Containers open now.
+    /// The number of containers that are open.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// The kind of the innermost open container.
+    /// The kind of the innermost open container; `None` outside of all containers.
     pub fn inside(&self) -> Option<ValueKind> {
         self.open.last().map(|open| open.kind)
     }
 
+    /// Appends a node that is not a known key, and returns its index.
     #[inline]
     fn push(&mut self, kind: ValueKind, span: Span, text: Text) -> u32 {
         self.push_named(kind, span, text, 0)
     }
 
+    /// Appends a node and returns its index; `name` is the number of a key's [`name::Name`], or 0.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     fn push_named(&mut self, kind: ValueKind, span: Span, text: Text, name: u8) -> u32 {
@@ -103,7 +106,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A scalar whose text lies in the source: usually all of the span, or all but a quote at each end.
+    /// Writes a scalar whose text is the part `text` of the source: usually the whole span, or the span without its
+    /// quotes.
     pub fn slice(&mut self, kind: ValueKind, span: Span, text: Span) {
         if text == span {
             self.push(kind, span, Text::Span);
@@ -117,7 +121,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A key whose text lies in the source, as in [`Builder::slice`].
+    /// Writes a key whose text is the part `text` of the source, as in [`Builder::slice`].
     pub fn key_slice(&mut self, span: Span, text: Span) {
         let at = self.len();
         self.slice(ValueKind::String, span, text);
@@ -128,25 +132,27 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A scalar whose text is all of the span but a quote at each end; the span is at least those two long.
+    /// Writes a scalar whose text is the span without its first and last byte, the quotes; the span has at least two
+    /// bytes.
     #[inline]
     pub(super) fn quoted(&mut self, kind: ValueKind, span: Span) {
         self.push(kind, span, Text::Inside);
     }
 
-    /// A key like [`Builder::quoted`], with the number of its name.
+    /// Writes a quoted key; `name` is the number of its [`name::Name`], or 0.
     #[inline]
     pub(super) fn key(&mut self, span: Span, name: u8) {
         self.push_named(ValueKind::String, span, Text::Inside, name);
     }
 
-    /// A scalar whose text is not in the source as it is.
+    /// Writes a scalar with a text of its own, which the document stores because the source does not contain it as it
+    /// is.
     pub fn owned(&mut self, kind: ValueKind, span: Span, text: impl AsRef<str>) {
         let at = self.push(kind, span, Text::Owned);
         self.doc.owned.push(at, text.as_ref());
     }
 
-    /// A scalar with a text known to the program.
+    /// Writes a scalar with a constant text; `""`, `null`, `true` and `false` take no memory.
     pub fn fixed(&mut self, kind: ValueKind, span: Span, text: &'static str) {
         let word = match text {
             "" => Word::Nothing,
@@ -158,7 +164,7 @@ impl<'a> Builder<'a> {
         self.push(kind, span, Text::Word(word));
     }
 
-    /// Copies a whole value of another document over the same source, spans included.
+    /// Writes a copy of a value and everything in it, spans included. A value over another source keeps its texts.
     pub fn copy(&mut self, value: Value<'_>) {
         match value.kind() {
             ValueKind::Array | ValueKind::Object => {
@@ -171,6 +177,7 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Writes copies of everything in a container, but not the container itself.
     fn copy_children(&mut self, value: Value<'_>) {
         let first = value.at + 1;
         let end = value.node().map_or(first, |node| node.next);
@@ -196,7 +203,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Closes a copied container; its span was copied whole when it was opened.
+    /// Ends the innermost container without changing its span, which was complete when it was opened.
     pub(super) fn close_copied(&mut self) {
         let end = self
             .open
@@ -206,6 +213,7 @@ impl<'a> Builder<'a> {
         self.close(end);
     }
 
+    /// Writes a copy of a scalar; `null` for an absent one.
     fn copy_scalar(&mut self, value: Value<'_>) {
         let same_source = std::ptr::eq(self.doc.source, value.doc.source);
         let Some(node) = value.node() else { return self.fixed(ValueKind::Null, Span::default(), "null") };
@@ -218,24 +226,25 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Removes the node written last and all after `len`; for readers that must take back a value.
+    /// Removes all nodes after the first `len`: for readers that must take back a value.
     pub fn truncate(&mut self, len: usize) {
         self.doc.nodes.truncate(len);
         self.doc.owned.truncate(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// A cursor to a node already written.
+    /// The value at the index `at` among those already written.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub fn value(&self, at: usize) -> Value<'_> {
         Value { doc: &self.doc, at: at as u32 }
     }
 
-    /// The finished document of a JSON reader: nothing was left out and nothing put in.
+    /// Ends the document of a JSON reader that left nothing out and added nothing, so that values equal their source
+    /// text.
     pub(super) fn finish_verbatim(self) -> Doc<'a> {
         Doc { verbatim: true, ..self.finish() }
     }
 
-    /// The finished document.
+    /// Ends the document; closes containers that are still open.
     pub fn finish(mut self) -> Doc<'a> {
         while !self.open.is_empty() {
             self.close_copied();

@@ -5,7 +5,7 @@
 
 use super::{Builder, Doc, Span, Value, ValueKind};
 
-/// A new value.
+/// A value that a change writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum New {
     Null,
@@ -23,7 +23,7 @@ impl New {
         New::Str(text.into())
     }
 
-    /// Compact JSON.
+    /// The value as compact JSON, members in their given order.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         match self {
@@ -50,7 +50,7 @@ impl New {
         out
     }
 
-    /// Nodes of it: keys and values.
+    /// The number of nodes that the value takes on a tape, keys included.
     fn nodes(&self) -> usize {
         match self {
             New::List(items) => 1 + items.iter().map(New::nodes).sum::<usize>(),
@@ -59,6 +59,7 @@ impl New {
         }
     }
 
+    /// Writes the value to the end of a document, with empty spans.
     fn write(&self, out: &mut Builder<'_>) {
         match self {
             New::Null => out.owned(ValueKind::Null, Span::default(), "null"),
@@ -83,7 +84,7 @@ impl New {
     }
 }
 
-/// One change.
+/// One change of a document: something is added or replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// A member added to the object at that node.
@@ -111,7 +112,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Nodes that it adds at most.
+    /// The largest number of nodes that the change adds.
     fn added_nodes(&self) -> usize {
         match self {
             Change::Add { value, .. } => 1 + value.nodes(),
@@ -120,12 +121,12 @@ impl Change {
     }
 }
 
-/// A copy of the document `value` belongs to, from `value` on, with the changes made.
+/// Returns a copy of `value`, as a document of its own, with the changes made. The original stays as it is.
 pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
     // To the node: one too few would double the copy of a large document.
     let nodes = value.size() + changes.iter().map(Change::added_nodes).sum::<usize>();
     let mut out = Builder::with_capacity(value.doc().source(), value.doc().syntax(), nodes);
-    let plan = Plan::of(changes);
+    let plan = ChangesByNode::of(changes);
     let end = value.node().map_or(value.at, |node| node.next);
     // Open containers: (node, one past its last descendant).
     let mut open: Vec<(u32, u32)> = Vec::new();
@@ -157,11 +158,12 @@ pub fn apply<'a>(value: Value<'a>, changes: &[Change]) -> Doc<'a> {
     }
 }
 
-/// Changes by node, so that a hundred thousand of them cost no more than their number.
-struct Plan<'c>(Vec<(u32, &'c Change)>);
+/// Changes sorted by the node that they change, so that the changes of one node are found by binary search.
+struct ChangesByNode<'c>(Vec<(u32, &'c Change)>);
 
-impl<'c> Plan<'c> {
-    fn of(changes: &'c [Change]) -> Plan<'c> {
+impl<'c> ChangesByNode<'c> {
+    /// Sorts changes by their nodes; those of one node keep their order.
+    fn of(changes: &'c [Change]) -> ChangesByNode<'c> {
         let node = |change: &Change| match change {
             Change::Add { object: node, .. }
             | Change::Append { list: node, .. }
@@ -170,17 +172,18 @@ impl<'c> Plan<'c> {
         let mut plan: Vec<(u32, &Change)> = changes.iter().map(|change| (node(change), change)).collect();
         // Stable: members are added in the order they were asked for.
         plan.sort_by_key(|(node, _)| *node);
-        Plan(plan)
+        ChangesByNode(plan)
     }
 
-    /// The changes of one node.
-    fn at(&self, node: u32) -> impl Iterator<Item = &'c Change> {
+    /// The changes of one node, in their given order; none if it does not change.
+    fn changes_at(&self, node: u32) -> impl Iterator<Item = &'c Change> {
         let from = self.0.partition_point(|(known, _)| *known < node);
         self.0.iter().skip(from).take_while(move |(known, _)| *known == node).map(|(_, change)| *change)
     }
 
+    /// Writes the members and items that changes add at the end of `container`.
     fn add_children(&self, out: &mut Builder<'_>, container: u32) {
-        for change in self.at(container) {
+        for change in self.changes_at(container) {
             match change {
                 Change::Add { key, value, .. } => {
                     out.fixed(ValueKind::String, Span::default(), key);
@@ -192,8 +195,9 @@ impl<'c> Plan<'c> {
         }
     }
 
+    /// What replaces the value at a node; `None` if it stays.
     fn replacement(&self, at: u32) -> Option<&'c New> {
-        self.at(at).find_map(|change| match change {
+        self.changes_at(at).find_map(|change| match change {
             Change::Replace { value, .. } => Some(value),
             Change::Add { .. } | Change::Append { .. } => None,
         })

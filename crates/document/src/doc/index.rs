@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::{Value, ValueKind};
 
-/// The large containers of a document that were searched before.
+/// Finds items and members quickly: remembers where they are in the large containers that were searched before.
 #[derive(Debug, Default)]
 pub struct Index {
     /// By container: its items, or its keys in the order of their texts, equal ones in that of the document.
@@ -16,7 +16,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The item of that number, absent if there is none.
+    /// The item with that index, from 0; absent if there is none.
     pub fn item<'d>(&self, list: Value<'d>, index: usize) -> Value<'d> {
         if is_small(list) || list.kind() != ValueKind::Array {
             return list.at(index);
@@ -26,7 +26,7 @@ impl Index {
         items.get(index).map_or(Value::absent(), |&item| list.doc().value(item))
     }
 
-    /// The last member of that name and its key.
+    /// The key and the value of the last member with that name; `None` if there is none.
     pub fn member<'d>(&self, object: Value<'d>, name: &str) -> Option<(Value<'d>, Value<'d>)> {
         if is_small(object) || object.kind() != ValueKind::Object {
             return object.member(name);
@@ -45,7 +45,7 @@ impl Index {
     }
 }
 
-/// Containers of fewer nodes are searched anew each time.
+/// True if a container has so few nodes that it is searched each time instead of being indexed.
 fn is_small(container: Value<'_>) -> bool {
     container.size() < 100
 }

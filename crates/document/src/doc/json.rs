@@ -28,17 +28,17 @@ impl std::fmt::Display for SyntaxError {
     }
 }
 
-/// Reads one JSON document; anything but white space after it is an error.
+/// Reads a text that is one JSON value; anything but white space after it is an error.
 pub fn parse(source: &str) -> Result<Doc<'_>, SyntaxError> {
     parse_within(source, usize::MAX)
 }
 
-/// [`parse`] with at most so many nodes: keys and values, about one for eight bytes of an API object. A text written
-/// to be dense has one for two.
+/// [`parse`] with at most `nodes` keys and values; more of them are an error. API objects have about one for eight
+/// bytes of text, a hostile text one for two.
 pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> {
     let mut reader = Reader { most: nodes, ..Reader::of(source) };
     let mut out = Builder::new(source, Syntax::Json).with_repeat_copying();
-    reader.document(&mut out).map_err(|fault| *fault)?;
+    reader.read_document(&mut out).map_err(|fault| *fault)?;
     reader.skip_space();
     match reader.peek() {
         None => Ok(out.finish_verbatim()),
@@ -46,39 +46,42 @@ pub fn parse_within(source: &str, nodes: usize) -> Result<Doc<'_>, SyntaxError> 
     }
 }
 
-/// Reads the JSON value at the start of a text that may go on after it; returns it and the byte after it.
+/// Reads the JSON value at the start of a text that may go on after it; returns the value and the offset of the byte
+/// after it.
 pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     let mut reader = Reader::of(source);
     // How much of the text the value takes is not known, and a stream has a million small ones.
     let mut out =
         Builder::with_capacity(source, Syntax::Json, (source.len() / 8).clamp(4, 256)).with_repeat_copying();
-    reader.document(&mut out).map_err(|fault| *fault)?;
+    reader.read_document(&mut out).map_err(|fault| *fault)?;
     Ok((out.finish_verbatim(), reader.at))
 }
 
-/// Boxed, so that the rare error does not enlarge every `Result`.
+/// The error of a reader: boxed, so that this rare case does not enlarge every `Result`.
 type Fault = Box<SyntaxError>;
 
-/// What is read next.
+/// What the reader expects next in the text.
 enum Next {
+    /// A key of an object.
     Key,
-    /// A value, whose template is known.
+    /// A value that may be copied from its template: see [`super::repeat_template`].
     Value,
     /// A value without a template, or one that is not written as its template.
-    Other,
-    /// What follows a value.
+    UnlikeTemplate,
+    /// A comma, the end of a container, or the end of the text.
     After,
 }
 
+/// Reads JSON text from the byte `at` on and writes it to a [`Builder`].
 pub(super) struct Reader<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Nodes that may be written.
+    /// The largest number of nodes that may be written.
     most: usize,
-    /// Containers that were open before the value that is read.
+    /// The number of containers that were open before the value that is being read: they are not closed with it.
     base: usize,
-    /// What the value that is read next is compared with.
+    /// The node that the next value is compared with; [`repeat_template::NONE`] if there is none.
     template: u32,
     /// The value of the string read last, when it has escapes.
     escaped: String,
@@ -88,6 +91,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// A reader at the start of a text, without a limit of nodes.
     pub(super) fn of(source: &'a str) -> Reader<'a> {
         Reader {
             source,
@@ -102,30 +106,32 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    /// Reads the value that begins here, with everything in it.
+    pub(super) fn read_document(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let mut next = Next::Value;
         // In the order in which one comes after the other: most steps fall through to the next.
         loop {
             if matches!(next, Next::Key) {
-                next = self.key(out)?;
+                next = self.read_key(out)?;
             }
             if matches!(next, Next::Value) {
-                next = self.value(out);
+                next = self.copy_value(out);
             }
-            if matches!(next, Next::Other) {
-                next = self.other_value(out)?;
+            if matches!(next, Next::UnlikeTemplate) {
+                next = self.parse_value(out)?;
             }
             if matches!(next, Next::After) {
-                let Some(after) = self.after(out)? else { return Ok(()) };
+                let Some(after) = self.read_separator(out)? else { return Ok(()) };
                 next = after;
             }
         }
     }
 
-    /// After a value: the next one, or the end of what it is in. `None` after the last.
+    /// Reads what stands after a value: a comma, or the ends of containers. Returns what comes next; `None` after the
+    /// last value.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn after(&mut self, out: &mut Builder<'_>) -> Result<Option<Next>, Fault> {
+    fn read_separator(&mut self, out: &mut Builder<'_>) -> Result<Option<Next>, Fault> {
         loop {
             let Some(inside) = out.inside().filter(|_| out.depth() > self.base) else { return Ok(None) };
             if out.len() > self.most {
@@ -149,44 +155,46 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The error for a text with more keys and values than are read.
     #[cold]
     fn too_dense(&self) -> SyntaxError {
         let detail = format!("it has more than {} keys and values, too many for its length", self.most);
         SyntaxError { at: self.at, detail, is_too_dense: true }
     }
 
-    /// A value, and what comes after it, as far as it is written as its template.
+    /// Copies the value, and what comes after it, as far as the text equals that of its template. Returns what comes
+    /// next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn value(&mut self, out: &mut Builder<'_>) -> Next {
+    fn copy_value(&mut self, out: &mut Builder<'_>) -> Next {
         self.skip_space();
         if self.template == repeat_template::NONE {
-            return Next::Other;
+            return Next::UnlikeTemplate;
         }
-        self.copy_run(out, out.before_value(self.template)).unwrap_or(Next::Other)
+        self.copy_run(out, out.before_value(self.template)).unwrap_or(Next::UnlikeTemplate)
     }
 
-    /// One scalar, an empty container, or the opening of another container.
+    /// Reads a scalar, an empty container, or the opening bracket of another container. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn other_value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+    fn parse_value(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
         self.skip_space();
         let start = self.at;
         match self.peek() {
-            Some(b'"') => self.string(out)?,
+            Some(b'"') => self.read_string(out)?,
             Some(byte @ (b'{' | b'[')) => {
                 let kind = if byte == b'{' { ValueKind::Object } else { ValueKind::Array };
                 self.open(out, kind)?;
-                return Ok(self.inside(out, kind));
+                return Ok(self.enter_container(out, kind));
             }
             Some(b'-' | b'0'..=b'9') => {
-                self.number()?;
+                self.skip_number()?;
                 let span = span(start, self.at);
                 out.slice(ValueKind::Number, span, span);
             }
-            Some(b't') => self.literal(out, ValueKind::Bool, "true")?,
-            Some(b'f') => self.literal(out, ValueKind::Bool, "false")?,
-            Some(b'n') => self.literal(out, ValueKind::Null, "null")?,
+            Some(b't') => self.read_literal(out, ValueKind::Bool, "true")?,
+            Some(b'f') => self.read_literal(out, ValueKind::Bool, "false")?,
+            Some(b'n') => self.read_literal(out, ValueKind::Null, "null")?,
             _ => return Err(self.unexpected("looking for beginning of value")),
         }
         if self.template == repeat_template::NONE {
@@ -195,7 +203,8 @@ impl<'a> Reader<'a> {
         Ok(self.copy_run(out, out.after_value(self.template)).unwrap_or(Next::After))
     }
 
-    /// Copies what is written from here on as it is from that start on; `None` if nothing is.
+    /// Copies nodes as long as the text from here on equals the text from `start` on. Returns what comes next; `None`
+    /// if nothing was copied.
     #[inline(never)]
     fn copy_run(&mut self, out: &mut Builder<'_>, start: Option<RunStart>) -> Option<Next> {
         let start = start?;
@@ -214,14 +223,15 @@ impl<'a> Reader<'a> {
         self.at = (resume.at + offset) as usize;
         Some(match resume.next {
             NextToken::After => Next::After,
-            NextToken::Inside(kind) => self.inside(out, kind),
+            NextToken::Inside(kind) => self.enter_container(out, kind),
             NextToken::Value(template) => {
                 self.template = template;
-                Next::Other
+                Next::UnlikeTemplate
             }
         })
     }
 
+    /// Reads an opening bracket; an error if the containers are nested too deeply.
     fn open(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Result<(), Fault> {
         if out.depth() >= MAX_DEPTH {
             return Err(Box::new(SyntaxError {
@@ -235,9 +245,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What comes in the container just opened.
+    /// Returns what comes first in the container just opened; closes it if it is empty.
     #[inline]
-    fn inside(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Next {
+    fn enter_container(&mut self, out: &mut Builder<'_>, kind: ValueKind) -> Next {
         self.skip_space();
         match (kind, self.peek()) {
             (ValueKind::Object, Some(b'}')) | (ValueKind::Array, Some(b']')) => {
@@ -252,15 +262,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a closing bracket.
     fn close(&mut self, out: &mut Builder<'_>) {
         self.at += 1;
         out.close(span(0, self.at).end);
     }
 
-    /// A key and the colon after it, and what comes after them, as far as it is written as its template.
+    /// Reads a key and the colon after it, or copies them and what follows as far as the text equals that of their
+    /// template. Returns what comes next.
     #[expect(clippy::inline_always, reason = "called in one place, for every value")]
     #[inline(always)]
-    fn key(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
+    fn read_key(&mut self, out: &mut Builder<'_>) -> Result<Next, Fault> {
         self.skip_space();
         let template = out.key_template();
         if template != repeat_template::NONE {
@@ -274,16 +286,16 @@ impl<'a> Reader<'a> {
             }
         }
         self.template = repeat_template::NONE;
-        if !self.short_key(out) && !self.long_key(out) {
-            self.other_key(out)?;
+        if !self.read_short_key(out) && !self.read_long_key(out) {
+            self.read_any_key(out)?;
         }
-        Ok(Next::Other)
+        Ok(Next::UnlikeTemplate)
     }
 
-    /// A key that may have a number and the colon right after it: what nearly all keys are. False if it is another,
-    /// or too close to the end of the text for the look ahead; then nothing was read.
+    /// Reads a key of at most [`name::LONGEST`] plain bytes with a colon right after it, as nearly all keys are.
+    /// Returns false, and reads nothing, if the key is another one or too close to the end of the text.
     #[inline]
-    fn short_key(&mut self, out: &mut Builder<'_>) -> bool {
+    fn read_short_key(&mut self, out: &mut Builder<'_>) -> bool {
         let ahead = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<{ name::LONGEST + 3 }>());
         let Some([b'"', ahead @ ..]) = ahead else { return false };
         let Some((length, letters)) = strings::short_plain(ahead) else { return false };
@@ -296,10 +308,10 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Reads a plain key that [`Self::short_key`] does not, such as a longer one. False if there is none; then
-    /// nothing was read.
+    /// Reads a plain key that [`Self::read_short_key`] does not read, such as a longer one. Returns false, and reads
+    /// nothing, if there is none.
     #[inline(never)]
-    fn long_key(&mut self, out: &mut Builder<'_>) -> bool {
+    fn read_long_key(&mut self, out: &mut Builder<'_>) -> bool {
         let (start, end) = (self.at, self.plain_end());
         let is_plain = self.peek() == Some(b'"') && self.bytes.get(end..end + 2) == Some(b"\":");
         let Some(key) = self.bytes.get(start + 1..end).filter(|_| is_plain) else { return false };
@@ -308,12 +320,13 @@ impl<'a> Reader<'a> {
         true
     }
 
+    /// Reads a key with escapes or with white space before its colon; an error if there is no key.
     #[cold]
-    fn other_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    fn read_any_key(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        self.string(out)?;
+        self.read_string(out)?;
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.unexpected("after object key"));
@@ -322,7 +335,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn literal(&mut self, out: &mut Builder<'_>, kind: ValueKind, word: &'static str) -> Result<(), Fault> {
+    /// Reads the word `true`, `false` or `null`.
+    fn read_literal(
+        &mut self,
+        out: &mut Builder<'_>,
+        kind: ValueKind,
+        word: &'static str,
+    ) -> Result<(), Fault> {
         let start = self.at;
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
@@ -335,13 +354,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Fault> {
+    /// Moves past a number by JSON's grammar, without writing it.
+    fn skip_number(&mut self) -> Result<(), Fault> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
         match self.peek() {
             Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.digits(),
+            Some(b'1'..=b'9') => self.skip_digits(),
             _ => return Err(self.unexpected("in numeric literal")),
         }
         if self.peek() == Some(b'.') {
@@ -349,7 +369,7 @@ impl<'a> Reader<'a> {
             if !matches!(self.peek(), Some(b'0'..=b'9')) {
                 return Err(self.unexpected("after decimal point in numeric literal"));
             }
-            self.digits();
+            self.skip_digits();
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             self.at += 1;
@@ -359,22 +379,24 @@ impl<'a> Reader<'a> {
             if !matches!(self.peek(), Some(b'0'..=b'9')) {
                 return Err(self.unexpected("in exponent of numeric literal"));
             }
-            self.digits();
+            self.skip_digits();
         }
         Ok(())
     }
 
-    fn digits(&mut self) {
+    fn skip_digits(&mut self) {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
     }
 
+    /// The byte here; `None` at the end of the text.
     #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
+    /// Moves past JSON's white space.
     #[inline]
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -382,6 +404,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Go's error about the character here, or about the end of the text.
     #[cold]
     #[expect(clippy::unnecessary_box_returns, reason = "every caller passes it on as it is")]
     fn unexpected(&self, context: &str) -> Fault {

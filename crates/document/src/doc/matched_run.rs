@@ -17,24 +17,24 @@ pub(super) struct RunStart {
     pub(super) reach: u32,
 }
 
-/// What is at the start of a run.
+/// The node at the start of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StartNode {
     Value(u32),
-    /// After a value or before a key: that node is the next, in the open container or after it.
+    /// The run starts after a value or before a key; this node is the next one, in the open container or after it.
     AfterValue(u32),
 }
 
-/// Bytes that are equal in both texts.
+/// The bytes that are equal in the template's text and in the text that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatchedRun {
     /// One past the last byte, in the text of the template.
     pub(super) end: u32,
-    /// How many bytes after the template's text the text that is read is.
+    /// How many bytes the text that is read lies behind the template's text.
     pub(super) offset: u32,
 }
 
-/// Where to go on reading: the texts differ from here on.
+/// Where the reader goes on after a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResumePoint {
     /// The byte to read next, in the text of the template.
@@ -42,18 +42,18 @@ pub(super) struct ResumePoint {
     pub(super) next: NextToken,
 }
 
-/// What is read next.
+/// What the reader finds where it goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NextToken {
-    /// What follows a value.
+    /// A comma, the end of a container, or the end of the text.
     After,
     /// The first key or item of the container just opened, or its end.
     Inside(ValueKind),
-    /// A value that has that template and is not written as it.
+    /// A value that differs from this node, its template.
     Value(u32),
 }
 
-/// The nodes of a run; they are found first and copied together.
+/// The nodes of a run, from its first node up to `end`: they are found first and then copied together.
 struct CopyRange {
     /// One past the last that is copied.
     end: u32,
@@ -61,14 +61,15 @@ struct CopyRange {
 }
 
 impl Builder<'_> {
-    /// Copies what is whole; `None` if nothing is.
+    /// Copies all nodes that are whole in the run, and opens containers that are not. Returns where to go on reading;
+    /// `None` if nothing was copied.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub(super) fn copy_run(&mut self, first: StartNode, run: MatchedRun) -> Option<ResumePoint> {
         let (StartNode::Value(start) | StartNode::AfterValue(start)) = first;
         let moved = self.doc.nodes.len() as u32 - start;
         let found = match first {
-            StartNode::Value(value) => self.find_value(value, run, moved)?,
-            StartNode::AfterValue(node) => self.find_members(node, run, moved, None)?,
+            StartNode::Value(value) => self.value_range(value, run, moved)?,
+            StartNode::AfterValue(node) => self.members_range(node, run, moved, None)?,
         };
         let copied = self.doc.nodes.len();
         self.doc.nodes.extend_from_within(start as usize..found.end as usize);
@@ -87,22 +88,24 @@ impl Builder<'_> {
         found.resume
     }
 
-    fn find_value(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
+    /// Finds the nodes to copy for a run that starts with `value`; `moved` is how far nodes move on the tape.
+    fn value_range(&mut self, value: u32, run: MatchedRun, moved: u32) -> Option<CopyRange> {
         let known = *self.node(value)?;
         if known.span.end >= run.end {
-            let resume = self.enter(value, known, run, moved)?;
-            return self.find_members(value + 1, run, moved, Some(resume));
+            let resume = self.open_copied(value, known, run, moved)?;
+            return self.members_range(value + 1, run, moved, Some(resume));
         }
         let resume = Some(ResumePoint { at: known.span.end, next: NextToken::After });
         if self.template_at(known.next).is_some() {
-            self.find_members(known.next, run, moved, resume)
+            self.members_range(known.next, run, moved, resume)
         } else {
             Some(CopyRange { end: known.next, resume })
         }
     }
 
-    /// From the next key or item of the open container on, which is that node; `resume` if nothing more is whole.
-    fn find_members(
+    /// Finds the nodes to copy from `node` on, the next key or item of the open container. `resume` is where to go on
+    /// if no further node is whole.
+    fn members_range(
         &mut self,
         mut node: u32,
         run: MatchedRun,
@@ -129,7 +132,7 @@ impl Builder<'_> {
                     return Some(CopyRange { end: node, resume });
                 }
                 self.advance_template(known.next);
-                resume = self.enter(value, known, run, moved);
+                resume = self.open_copied(value, known, run, moved);
                 if resume.is_none() {
                     let resume = Some(ResumePoint { at: at + key, next: NextToken::Value(value) });
                     return Some(CopyRange { end: value, resume });
@@ -150,8 +153,15 @@ impl Builder<'_> {
         }
     }
 
-    /// Opens a container of which not more than the beginning is in the run; `None` if it is none, or not even that.
-    fn enter(&mut self, template: u32, known: Node, run: MatchedRun, moved: u32) -> Option<ResumePoint> {
+    /// Opens a container of which only the beginning is in the run. Returns where to go on; `None` if `known` is not a
+    /// container, or begins after the run.
+    fn open_copied(
+        &mut self,
+        template: u32,
+        known: Node,
+        run: MatchedRun,
+        moved: u32,
+    ) -> Option<ResumePoint> {
         let is_container = matches!(known.kind, ValueKind::Array | ValueKind::Object);
         if !is_container || known.span.start >= run.end {
             return None;
@@ -161,18 +171,20 @@ impl Builder<'_> {
         Some(ResumePoint { at: known.span.start + 1, next: NextToken::Inside(known.kind) })
     }
 
+    /// Sets the node that the open container's next key or item is compared with.
     fn advance_template(&mut self, next: u32) {
         if let Some(open) = self.open.last_mut() {
             open.template.next = next;
         }
     }
 
+    /// True if the source has a colon at that byte.
     fn is_colon(&self, at: u32) -> bool {
         self.doc.source.as_bytes().get(at as usize) == Some(&b':')
     }
 }
 
-/// How many bytes are the same before the first that is not.
+/// The number of bytes at the start of both texts that are equal.
 #[inline]
 pub(super) fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     let blocks = one.as_chunks::<32>().0.iter().zip(other.as_chunks::<32>().0);

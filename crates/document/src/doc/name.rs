@@ -10,7 +10,7 @@
     reason = "while compiling, or below a power of two that is the table's length"
 )]
 
-/// The name of a field.
+/// The name of a field, with its number if it is in the table of known names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     /// As it is written.
@@ -20,10 +20,10 @@ pub struct Name {
 }
 
 impl Name {
-    /// Numbers are below this: whatever fits in a byte.
+    /// One more than the largest number that a name can have.
     pub const NUMBERS: usize = 256;
 
-    /// The name of that text.
+    /// The name with that text; its number is 0 if it is not in the table of known names.
     pub const fn of(text: &'static str) -> Name {
         let number = match letters(text.as_bytes()) {
             Some(letters) => recognise(letters),
@@ -38,12 +38,12 @@ impl Name {
     }
 }
 
-/// Some names that have numbers.
+/// A set of names that have numbers.
 #[derive(Debug)]
 pub struct NameSet([bool; Name::NUMBERS]);
 
 impl NameSet {
-    /// No name.
+    /// The empty set.
     pub const NONE: &'static NameSet = &NameSet::of(&[]);
 
     /// The set of those names.
@@ -62,7 +62,7 @@ impl NameSet {
         NameSet(set)
     }
 
-    /// The set of those names that have numbers.
+    /// The set of those names that have numbers; the others are left out.
     pub fn numbered(names: impl IntoIterator<Item = Name>) -> NameSet {
         let mut set = [false; Name::NUMBERS];
         for name in names.into_iter().filter(|name| name.number != 0) {
@@ -71,13 +71,13 @@ impl NameSet {
         NameSet(set)
     }
 
-    /// False if a key of that number is none of them. Any key may have a name that has no number.
+    /// True if a key with that number can be one of the names: always for 0, because such a key was not recognised.
     #[inline]
     pub(super) fn may_be(&self, number: u8) -> bool {
         number == 0 || self.0[number as usize]
     }
 
-    /// True if that name is one of them.
+    /// True if the set has that name.
     #[inline]
     pub fn has(&self, name: Name) -> bool {
         self.0.get(name.number()).copied().unwrap_or_default()
@@ -86,14 +86,14 @@ impl NameSet {
 
 const _: () = assert!(NAMES.len() < Name::NUMBERS, "a table of names is too small");
 
-/// The letters of a key, first one lowest, and zeros after the last: no plain key has a zero byte, so they are all of
-/// it, its length included.
+/// The bytes of a key of at most [`LONGEST`] bytes, the first one lowest, and zeros after the last. No plain key has a
+/// zero byte, so two keys are equal if their letters are.
 pub(super) type Letters = [u64; 2];
 
-/// Longer keys are not told by their letters.
+/// The number of bytes that [`Letters`] can hold; longer keys are compared by their text.
 pub(super) const LONGEST: usize = 16;
 
-/// The number of a key; zero if it has none.
+/// The number of the key with these letters; 0 if it is not in [`NAMES`].
 #[inline]
 pub(super) const fn recognise(letters: Letters) -> u8 {
     let mut slot = slot(letters);
@@ -106,7 +106,7 @@ pub(super) const fn recognise(letters: Letters) -> u8 {
     }
 }
 
-/// The number of a key of any length, whatever bytes it has; zero if it has none.
+/// The number of a key of any length and with any bytes; 0 if it is not in [`NAMES`].
 pub(super) fn recognise_text(key: &str) -> u8 {
     let number = letters(key.as_bytes()).map_or_else(|| recognise_long(key.as_bytes()), recognise);
     let index = usize::from(number).checked_sub(1);
@@ -114,7 +114,7 @@ pub(super) fn recognise_text(key: &str) -> u8 {
     if index.is_some_and(|index| NAMES[index].len() == key.len()) { number } else { 0 }
 }
 
-/// The number of a key that is longer than [`LONGEST`]; zero if it has none.
+/// The number of a key that is longer than [`LONGEST`]; 0 if it is not in [`NAMES`].
 pub(super) fn recognise_long(key: &[u8]) -> u8 {
     let mut slot = long_slot(key);
     loop {
@@ -127,7 +127,7 @@ pub(super) fn recognise_long(key: &[u8]) -> u8 {
     }
 }
 
-/// [`recognise_long`] as a `const fn`, which searches all names.
+/// [`recognise_long`] for use while compiling: it compares with all names.
 const fn search_long(key: &[u8]) -> u8 {
     let mut index = 0;
     while index < NAMES.len() {
@@ -144,7 +144,7 @@ const fn search_long(key: &[u8]) -> u8 {
     0
 }
 
-/// Where a long key is looked for: by its length and the last of the letters that all of them have.
+/// The slot of [`LONG`] at which the search for a key longer than [`LONGEST`] begins.
 #[inline]
 const fn long_slot(key: &[u8]) -> usize {
     if key.len() <= LONGEST {
@@ -153,10 +153,12 @@ const fn long_slot(key: &[u8]) -> usize {
     key.len() + 3 * key[LONGEST] as usize + 7 * key[0] as usize
 }
 
-/// A power of two, and several times the long names.
+/// The length of [`LONG`]: a power of two, and several times the number of long names.
 const LONG_SLOTS: usize = 128;
+/// A hash table of the numbers of the names longer than [`LONGEST`]; 0 in empty slots.
 static LONG: [u8; LONG_SLOTS] = long_table();
 
+/// Makes [`LONG`].
 const fn long_table() -> [u8; LONG_SLOTS] {
     let mut table = [0; LONG_SLOTS];
     let mut index = 0;
@@ -173,19 +175,22 @@ const fn long_table() -> [u8; LONG_SLOTS] {
     table
 }
 
-/// A power of two, and so many times the names that most are found at once and the others soon.
+/// The length of the hash table of short names: a power of two, and so much larger than their number that most are
+/// found at once.
 const SLOTS: usize = 512;
 static TABLE_KEYS: [Letters; SLOTS] = FIELD_NAME_TABLE.0;
 static TABLE_IDS: [u8; SLOTS] = FIELD_NAME_TABLE.1;
 const FIELD_NAME_TABLE: ([Letters; SLOTS], [u8; SLOTS]) = table();
 
-/// Where a key is looked for. Not foldhash: the table is made while compiling, where no hasher of a crate can run.
+/// The slot at which the search for these letters begins. Not foldhash: the table is made while compiling, where no
+/// hasher of a crate can run.
 #[inline]
 const fn slot(letters: Letters) -> usize {
     let mixed = (letters[0] ^ letters[1].rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 55) as usize
 }
 
+/// The letters of a text; `None` if it is empty or longer than [`LONGEST`].
 const fn letters(text: &[u8]) -> Option<Letters> {
     if text.is_empty() || text.len() > LONGEST {
         return None;
@@ -199,6 +204,7 @@ const fn letters(text: &[u8]) -> Option<Letters> {
     Some(letters)
 }
 
+/// Makes the hash table of short names: the letters in each slot, and the number of their name, or 0.
 const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
     let (mut known, mut numbers) = ([[0; 2]; SLOTS], [0; SLOTS]);
     let mut index = 0;
@@ -216,7 +222,8 @@ const fn table() -> ([Letters; SLOTS], [u8; SLOTS]) {
     (known, numbers)
 }
 
-/// Fields of the kinds we judge or keep, and of reviews; fewer than [`Name::NUMBERS`].
+/// The names that have numbers: fields of the kinds we judge or keep, and of reviews. A name's number is its position,
+/// counted from 1.
 #[rustfmt::skip]
 static NAMES: &[&str] = &[
     "adminAccess", "allNodes", "allocation", "allocationMode", "allocationTimestamp",

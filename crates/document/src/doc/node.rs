@@ -27,6 +27,7 @@ pub(super) enum Word {
 }
 
 impl Word {
+    /// The word as it is written in JSON.
     pub(super) fn text(self) -> &'static str {
         match self {
             Word::Nothing => "",
@@ -37,24 +38,25 @@ impl Word {
     }
 }
 
+/// One node of a tape: a value or a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) span: Span,
-    /// One past the last descendant.
+    /// The index of the node after this one and everything in it.
     pub(super) next: u32,
     pub(super) kind: ValueKind,
     pub(super) text: Text,
-    /// The number of the [`Name`] that a key is, if it was recognised.
+    /// For a key, the number of its [`Name`]; 0 for other nodes and for keys without a number.
     pub(super) name: u8,
     pub(super) marks: Marks,
 }
 
-/// What is known of a node besides what it is.
+/// A set of marks on a node.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Marks(u8);
 
 impl Marks {
-    /// Written as its [template](super::repeat_template), with all in it.
+    /// The node's text, with everything in it, equals that of its [template](super::repeat_template).
     pub(super) const COPIED: Marks = Marks(1);
 
     #[inline]

@@ -3,10 +3,10 @@
 //! One text for all of them: a list of a million escaped letters is a million of these, and a box for each would take
 //! ten times the bytes of the source. Invariant: in the order of the nodes they belong to.
 
-/// The texts, one behind the other.
+/// The texts of all such nodes, one after another in one string.
 #[derive(Debug)]
 pub(super) struct OwnedTexts {
-    /// The node of each, and where its text ends.
+    /// For each text, its node and the byte at which it ends; it begins where the one before ends.
     ends: Vec<(u32, u32)>,
     texts: String,
 }
@@ -18,41 +18,43 @@ impl OwnedTexts {
         self.ends.is_empty()
     }
 
-    /// Bytes that they take in memory.
+    /// How many bytes the texts take in memory.
     pub(super) fn bytes_kept(&self) -> usize {
         self.ends.capacity() * size_of::<(u32, u32)>() + self.texts.capacity()
     }
 
-    /// The text of a node, which is the last one so far.
+    /// Adds the text of a node, which comes after all nodes that have one.
     #[expect(clippy::cast_possible_truncation, reason = "sources are capped far below 4 GiB")]
     pub(super) fn push(&mut self, node: u32, text: &str) {
         self.texts.push_str(text);
         self.ends.push((node, self.texts.len() as u32));
     }
 
-    /// The text of a node; empty if it has none here.
+    /// The text of a node; empty if none was added for it.
     pub(super) fn text(&self, node: u32) -> &str {
         let found = self.ends.binary_search_by_key(&node, |(owner, _)| *owner);
         found.ok().map_or("", |index| self.texts.get(self.start(index)..self.end(index)).unwrap_or_default())
     }
 
-    /// The first node from that one on that has a text here.
+    /// The first node, `node` or a later one, that has a text here; `None` if there is none.
     pub(super) fn first_from(&self, node: u32) -> Option<u32> {
         let index = self.ends.partition_point(|(owner, _)| *owner < node);
         self.ends.get(index).map(|(owner, _)| *owner)
     }
 
-    /// Forgets the texts of that node and of all after it.
+    /// Removes the texts of that node and of all later ones.
     pub(super) fn truncate(&mut self, node: u32) {
         let kept = self.ends.partition_point(|(owner, _)| *owner < node);
         self.texts.truncate(self.start(kept));
         self.ends.truncate(kept);
     }
 
+    /// The byte at which the text with that index starts.
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.end(before))
     }
 
+    /// The byte at which the text with that index ends; the end of all texts past the last one.
     fn end(&self, index: usize) -> usize {
         self.ends.get(index).map_or(self.texts.len(), |(_, end)| *end as usize)
     }

@@ -8,7 +8,7 @@ use super::{Doc, Name, NameSet, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'d> {
     value: Value<'d>,
-    /// That of its name, if it was recognised: then it has no other.
+    /// The number of its [`Name`]; 0 if it was not recognised.
     number: u8,
 }
 
@@ -18,7 +18,7 @@ impl<'d> Key<'d> {
         Key { value, number }
     }
 
-    /// That of its [`Name`], if it was recognised, which is then the only one it has.
+    /// The number of its [`Name`]; `None` if it was not recognised, in which case its text decides.
     #[inline]
     pub fn number(self) -> Option<usize> {
         (self.number != 0).then_some(usize::from(self.number))
@@ -31,16 +31,17 @@ impl<'d> Key<'d> {
     }
 }
 
-/// Where members of an object are.
+/// Where the members with some names are in an object: what [`Value::find_fields`] found.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSlots<const N: usize> {
     found: [u32; N],
-    /// It has members of other names.
+    /// True if the object has members with other names.
     pub others: bool,
 }
 
 impl<'d> Value<'d> {
-    /// Where the members of those names are, in one pass; of those that are there twice, the first.
+    /// Finds the members with those names in one pass, for [`Value::field_at`]; the first one where a name is there
+    /// twice.
     #[expect(clippy::inline_always, reason = "the names are constants where they are asked for")]
     #[inline(always)]
     pub fn find_fields<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
@@ -62,7 +63,7 @@ impl<'d> Value<'d> {
         slots
     }
 
-    /// [`Value::find_fields`] by text: a key that was not recognised may be one of those names after all.
+    /// [`Value::find_fields`] comparing texts: a key without a number may still have one of those names.
     #[cold]
     #[inline(never)]
     fn find_fields_by_text<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
@@ -75,13 +76,14 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// False if no member has one of those names: one look at each key, whatever the number of names.
+    /// False if surely no member has one of those names. True may be wrong: keys without a number are not compared.
     #[inline]
     pub fn may_have(self, names: &NameSet) -> bool {
         self.members().any(|(key, _)| names.may_be(key.as_key().number))
     }
 
-    /// The member of the name at that index of those that [`Value::find_fields`] was asked for.
+    /// The value of the member whose name has that index in the list given to [`Value::find_fields`]; absent if there
+    /// is none.
     #[inline]
     pub fn field_at<const N: usize>(self, slots: FieldSlots<N>, index: usize) -> Value<'d> {
         match slots.found.get(index) {

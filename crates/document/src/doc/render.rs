@@ -113,13 +113,13 @@ impl<'d> Value<'d> {
     }
 }
 
-/// What of a container is not written yet.
+/// The items or members of a container that are not written yet.
 enum Rest<'d> {
     Items(Items<'d>),
     Members(std::vec::IntoIter<(&'d str, Value<'d>)>),
 }
 
-/// A comma before all but the first, or the end.
+/// Writes a comma before an item or member that is not the first one; the closing bracket if `goes_on` is false.
 fn separate(out: &mut String, start: char, end: char, goes_on: bool) {
     if !goes_on {
         out.push(end);
@@ -128,6 +128,7 @@ fn separate(out: &mut String, start: char, end: char, goes_on: bool) {
     }
 }
 
+/// The members sorted by key; of equal keys, only the last one.
 fn sorted_members<'d>(value: Value<'d>) -> Vec<(&'d str, Value<'d>)> {
     let mut members: Vec<(&'d str, Value<'d>)> =
         value.members().map(|(key, member)| (key.text(), member)).collect();

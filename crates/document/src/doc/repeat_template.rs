@@ -13,36 +13,38 @@
 use super::matched_run::{RunStart, StartNode};
 use super::{Builder, Node, Span, ValueKind};
 
-/// The part of the tape that an open container is compared with.
+/// The container that an open container is compared with, and how far the comparison has come.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct RepeatTemplate {
-    /// The container.
+    /// The node of the container; [`NONE`] if there is no template.
     pub(super) of: u32,
-    /// What comes in it after the template of what is read now: an item, or the key of a member.
+    /// The next item, or the key of the next member, of the template.
     pub(super) next: u32,
-    /// One past the last of them.
+    /// One past its last node.
     pub(super) end: u32,
-    /// Up to this byte the text goes on in step with the one that is read: the end of this container, or of one around it.
+    /// The byte up to which texts may be compared: the end of this template, or of one around it that goes on in step.
     reach: u32,
     /// In a list, the item that was read last.
     before: u32,
 }
 
-/// No template: the first node of a tape is never one.
+/// Stands for "no template": the first node of a tape is never one.
 pub(super) const NONE: u32 = 0;
 
 impl<'a> Builder<'a> {
-    /// What is written becomes the template of what comes next: for readers of text.
+    /// Turns on repeat copying, which is for readers of text.
     pub(super) fn with_repeat_copying(self) -> Builder<'a> {
         Builder { copies_repeats: true, ..self }
     }
 
+    /// The node at that index; `None` past the last one.
     #[inline]
     pub(super) fn node(&self, index: u32) -> Option<&Node> {
         self.doc.nodes.get(index as usize)
     }
 
-    /// The template of the open container, if it goes on with that node: then both are in step.
+    /// The template of the open container if its next part is the node `next`; `None` if there is no template, or it is
+    /// at another place.
     #[inline]
     pub(super) fn template_at(&self, next: u32) -> Option<&RepeatTemplate> {
         self.open
@@ -63,14 +65,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The template of a container that is opened.
+    /// The template of a container that is opened: the container `known`, which is the node `of`.
     #[inline]
     pub(super) fn template_for(&self, of: u32, known: &Node) -> RepeatTemplate {
         let reach = self.template_at(known.next).map_or(known.span.end, |around| around.reach);
         RepeatTemplate { of, next: of + 1, end: known.next, reach, before: NONE }
     }
 
-    /// The template of the item that is read next.
+    /// The template of the item that is read next, which the open list remembers; [`NONE`] if there is none.
     #[expect(clippy::cast_possible_truncation, reason = "an index of this tape")]
     pub(super) fn item_template(&mut self) -> u32 {
         let at = self.doc.nodes.len() as u32;
@@ -84,7 +86,7 @@ impl<'a> Builder<'a> {
         template
     }
 
-    /// The key of the template's next member.
+    /// The key of the next member of the open object's template; [`NONE`] if there is none.
     #[inline]
     pub(super) fn key_template(&self) -> u32 {
         self.open
@@ -93,13 +95,14 @@ impl<'a> Builder<'a> {
             .map_or(NONE, |open| open.template.next)
     }
 
-    /// The key after that of the template: a member may have been left out.
+    /// The key of the member after the one with the key `template`; [`NONE`] if there is none. Tried where a member was
+    /// left out.
     pub(super) fn key_after(&self, template: u32) -> u32 {
         let after = self.node(template + 1).map_or(NONE, |value| value.next);
         if self.open.last().is_some_and(|open| after < open.template.end) { after } else { NONE }
     }
 
-    /// Before a value that has that template.
+    /// The start of a run before a value with that template.
     #[inline]
     pub(super) fn before_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
@@ -108,7 +111,7 @@ impl<'a> Builder<'a> {
         Some(self.run_start(StartNode::Value(template), known.span.start, reach))
     }
 
-    /// After a value that has that template and is not written as it.
+    /// The start of a run after a value that differs from its template.
     #[inline]
     pub(super) fn after_value(&self, template: u32) -> Option<RunStart> {
         let known = self.node(template)?;
@@ -116,22 +119,24 @@ impl<'a> Builder<'a> {
         Some(self.run_start(StartNode::AfterValue(known.next), known.span.end, around.reach))
     }
 
-    /// Before a key that has that template, in the open container.
+    /// The start of a run before a key with that template, in the open container.
     #[inline]
     pub(super) fn before_key(&self, template: u32) -> Option<RunStart> {
         let around = &self.open.last()?.template;
         Some(self.run_start(StartNode::AfterValue(template), self.node(template)?.span.start, around.reach))
     }
 
+    /// A start of a run from the byte `from` on; it ends before the first text that the document stores itself.
     #[inline]
     fn run_start(&self, first: StartNode, from: u32, reach: u32) -> RunStart {
         // A text that is not in the source belongs to one node only: there the templates end.
-        let reach = if self.doc.owned.is_empty() { reach } else { reach.min(self.first_owned(first)) };
+        let reach = if self.doc.owned.is_empty() { reach } else { reach.min(self.first_owned_text(first)) };
         RunStart { first, from, reach }
     }
 
-    /// One past the first byte of the first such text.
-    fn first_owned(&self, first: StartNode) -> u32 {
+    /// One past the first byte of the first node, from `first` on, whose text the document stores itself; `u32::MAX` if
+    /// there is none.
+    fn first_owned_text(&self, first: StartNode) -> u32 {
         let (StartNode::Value(node) | StartNode::AfterValue(node)) = first;
         let owner = self.doc.owned.first_from(node).and_then(|owner| self.node(owner));
         owner.map_or(u32::MAX, |owner| owner.span.start + 1)

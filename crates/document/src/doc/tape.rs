@@ -8,14 +8,16 @@ use std::ops::{Deref, DerefMut};
 
 use super::Node;
 
-/// Nodes of the largest tape that is kept: those of an object as large as a cluster stores them.
+/// The capacity, in nodes, of the largest vector that a thread keeps: enough for the largest object that a cluster
+/// stores.
 const LARGEST: usize = 128 << 10;
 
 thread_local! {
+    /// The vector, without nodes, that this thread's next tape will use.
     static POOL: Cell<Vec<Node>> = const { Cell::new(Vec::new()) };
 }
 
-/// A vector of nodes that leaves its capacity to the next one.
+/// A vector of nodes; when it is dropped, the thread's next tape can use its memory.
 #[derive(Debug)]
 pub(super) struct Tape(Vec<Node>);
 
@@ -23,13 +25,13 @@ impl Tape {
     /// No nodes and no capacity.
     pub(super) const EMPTY: Tape = Tape(Vec::new());
 
-    /// No nodes, and capacity for that many.
+    /// An empty tape with capacity for that many nodes, in memory of an earlier tape if there is enough.
     pub(super) fn with_capacity(nodes: usize) -> Tape {
         let kept = POOL.try_with(Cell::take).unwrap_or_default();
         Tape(if kept.capacity() < nodes { Vec::with_capacity(nodes) } else { kept })
     }
 
-    /// No nodes, and capacity for just that many in an allocation of its own: for documents that are kept.
+    /// An empty tape with capacity for exactly that many nodes, in memory of its own: for documents that are kept.
     pub(super) fn to_keep(nodes: usize) -> Tape {
         Tape(Vec::with_capacity(nodes))
     }

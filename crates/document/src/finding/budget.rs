@@ -13,11 +13,11 @@ use super::{BadValue, ErrorType, Finding, RuleId};
 
 /// Bytes of a value or a detail that are kept; longer ones are shortened.
 const TEXT: usize = 16 << 10;
-/// Bytes of the texts of all findings about one object.
+/// Bytes that the texts of all findings about one object may have together.
 const TEXTS: usize = 1 << 20;
-/// Bytes of a response that a finding takes beside its texts.
+/// Bytes that a finding takes in a response beside its texts, about.
 const FRAME: usize = 100;
-/// More findings than this about one object help nobody.
+/// How many findings about one object are kept.
 const MAX_FINDINGS: usize = 10_000;
 /// [`TEXTS`] for a response of the webhook: many are computed at once, and whoever sends requests decides how wrong
 /// they are. In memory a finding takes several times the bytes of its texts.
@@ -28,7 +28,7 @@ const RESPONSE_FINDINGS: usize = 800;
 /// What follows a text that was shortened.
 const CUT: &str = "… (shortened)";
 
-/// What may still be said about an object.
+/// How many findings, and how many bytes of text, may still be kept about an object.
 #[derive(Clone, Copy, Debug)]
 pub struct FindingBudget {
     text: usize,
@@ -37,19 +37,21 @@ pub struct FindingBudget {
 }
 
 impl Default for FindingBudget {
+    /// The budget for one object outside of the webhook: 10,000 findings, with a megabyte of text together.
     fn default() -> FindingBudget {
         FindingBudget { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
     }
 }
 
 impl FindingBudget {
-    /// No text is shortened.
+    /// A budget that shortens no text, and keeps 10,000 findings.
     pub fn exact() -> FindingBudget {
         FindingBudget { text: usize::MAX, bytes: usize::MAX, findings: MAX_FINDINGS }
     }
 
-    /// What is said about an object: exactly, in a response of the webhook, or otherwise.
-    pub fn of(is_exact: bool, is_response: bool) -> FindingBudget {
+    /// The budget for one object: [`FindingBudget::exact`] if `is_exact`, else a smaller one for a response of the
+    /// webhook, or the default.
+    pub fn for_report(is_exact: bool, is_response: bool) -> FindingBudget {
         match (is_exact, is_response) {
             (true, _) => FindingBudget::exact(),
             (false, true) => FindingBudget { text: TEXT, bytes: RESPONSE_TEXTS, findings: RESPONSE_FINDINGS },
@@ -57,33 +59,36 @@ impl FindingBudget {
         }
     }
 
-    /// Any number of findings, with the beginnings of their texts: for those who do not keep them.
+    /// A budget for any number of findings, whose texts are shortened to `text` bytes: for callers that do not keep
+    /// them.
     pub fn endless(text: usize) -> FindingBudget {
         FindingBudget { text, bytes: usize::MAX, findings: usize::MAX }
     }
 
-    /// Nothing is shortened.
+    /// True if no text is shortened.
     pub fn is_exact(&self) -> bool {
         self.text == usize::MAX
     }
 
-    /// Nothing more is kept.
+    /// True if the budget is used up: no further finding is kept.
     pub fn is_full(&self) -> bool {
         self.findings == 0 || self.bytes == 0
     }
 
-    /// Bytes of a text of the next finding that are worth writing. One that is longer may end anywhere past them.
-    pub fn for_text(&self) -> usize {
+    /// How many bytes of a text of the next finding are kept; 0 if the finding is not. Whoever writes the text may stop
+    /// after that many.
+    pub fn max_text_bytes(&self) -> usize {
         if self.is_full() { 0 } else { self.text }
     }
 
-    /// Shortens a finding's texts. False if the budget does not allow for it, nor for any after it.
+    /// Shortens the finding's texts and takes it from the budget. Returns false if the budget is used up: then neither
+    /// this finding nor a later one is kept.
     pub fn take(&mut self, finding: &mut Finding) -> bool {
         if self.is_full() {
             return false;
         }
         finding.shorten(self.text);
-        let Some(left) = self.bytes.checked_sub(finding.texts()) else {
+        let Some(left) = self.bytes.checked_sub(finding.text_bytes()) else {
             self.bytes = 0;
             return false;
         };
@@ -96,7 +101,7 @@ impl FindingBudget {
 }
 
 impl Finding {
-    /// How many more findings there were, under the name of the rule for that.
+    /// A finding that stands for `count` findings that were left out; `rule` is the rule for such findings.
     pub fn left_out(rule: RuleId, count: usize) -> Finding {
         let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
         let detail = format!("… and {count} more {noun} {verb} left out");
@@ -104,14 +109,15 @@ impl Finding {
         Finding::new(rule, at, ErrorType::LeftOut, value, detail)
     }
 
-    /// How many findings this one stands for that were left out.
-    pub fn counts(&self) -> usize {
+    /// How many left-out findings this one stands for; 0 if it is an ordinary finding.
+    pub fn left_out_count(&self) -> usize {
         match (self.kind, &self.value) {
             (ErrorType::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
             _ => 0,
         }
     }
 
+    /// Cuts each text that is longer than `limit` bytes.
     fn shorten(&mut self, limit: usize) {
         if let BadValue::Str(text) | BadValue::Json(text) = &mut self.value
             && let Some(shorter) = shortened(text, limit)
@@ -126,8 +132,8 @@ impl Finding {
         }
     }
 
-    /// Bytes of its texts, about as often as they are printed.
-    fn texts(&self) -> usize {
+    /// About how many bytes the finding takes in a response.
+    fn text_bytes(&self) -> usize {
         let value = match &self.value {
             BadValue::Str(text) | BadValue::Json(text) => text.len(),
             _ => 8,
@@ -141,6 +147,7 @@ impl Finding {
     }
 }
 
+/// The first `limit` bytes of a text, with a note that it was cut; `None` if it is not longer.
 fn shortened(text: &str, limit: usize) -> Option<String> {
     (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), CUT].concat())
 }
@@ -149,39 +156,39 @@ fn shortened(text: &str, limit: usize) -> Option<String> {
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     kept: Vec<Finding>,
-    /// How many of which rule, in the order they came: a few rules, and a million findings.
+    /// How many findings of each rule were left out, in the order of their first ones.
     left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
 }
 
 impl Findings {
-    /// None yet.
+    /// An empty list that keeps as many findings as the budget allows.
     pub fn within(budget: FindingBudget) -> Findings {
         Findings { budget, ..Findings::default() }
     }
 
-    /// What may still be said.
+    /// What is left of the budget.
     pub fn budget(&self) -> FindingBudget {
         self.budget
     }
 
-    /// Those that are kept.
+    /// The findings that are kept, in the order they were added.
     pub fn kept(&self) -> &[Finding] {
         &self.kept
     }
 
-    /// Some were left out.
+    /// True if findings were left out.
     #[cfg(test)]
     pub fn is_cut(&self) -> bool {
         !self.left_out.is_empty()
     }
 
-    /// Some of such a rule were left out.
+    /// True if findings of a rule that `such` accepts were left out.
     pub fn has_left_out(&self, such: impl Fn(RuleId) -> bool) -> bool {
         self.left_out.iter().any(|(rule, _)| such(rule))
     }
 
-    /// Adds one, and returns it if it is kept.
+    /// Adds a finding and returns it; `None` if the budget is used up and it is only counted.
     pub fn push(&mut self, mut finding: Finding) -> Option<&mut Finding> {
         if !self.budget.take(&mut finding) {
             self.leave_out(finding.rule, 1);
@@ -191,7 +198,7 @@ impl Findings {
         self.kept.last_mut()
     }
 
-    /// Counts so many of a rule that nobody has written.
+    /// Counts `count` findings of a rule as left out.
     pub fn leave_out(&mut self, rule: RuleId, count: usize) {
         if count == 0 {
             return;
@@ -202,20 +209,20 @@ impl Findings {
         }
     }
 
-    /// Where it is now, to come back to.
+    /// The present state, for [`Findings::reset`].
     pub fn mark(&self) -> Mark {
         Mark { kept: self.kept.len(), left_out: self.left_out.clone(), budget: self.budget }
     }
 
-    /// Forgets all since then.
+    /// Goes back to a state: forgets all findings added since.
     pub fn reset(&mut self, mark: Mark) {
         self.kept.truncate(mark.kept);
         *self =
             Findings { kept: std::mem::take(&mut self.kept), left_out: mark.left_out, budget: mark.budget };
     }
 
-    /// Takes out those, from the given one on, that `excused` says of.
-    pub fn excuse(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
+    /// Removes the kept findings from the index `first` on for which `excused` returns true.
+    pub fn remove_excused(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
         let mut index = 0;
         self.kept.retain(|finding| {
             index += 1;
@@ -223,13 +230,13 @@ impl Findings {
         });
     }
 
-    /// All of them: what is kept, and how many of which rule are not.
+    /// The kept findings, and how many of each rule were left out.
     pub fn into_parts(self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
         (self.kept, self.left_out.into_iter().collect())
     }
 }
 
-/// A moment of [`Findings`].
+/// An earlier state of [`Findings`], made by [`Findings::mark`].
 #[derive(Clone, Debug)]
 pub struct Mark {
     kept: usize,
@@ -282,6 +289,6 @@ mod tests {
     fn what_was_left_out_is_counted_in_words() {
         assert_eq!(Finding::left_out(&RULE, 1).body(), "… and 1 more finding was left out");
         assert_eq!(Finding::left_out(&RULE, 12).body(), "… and 12 more findings were left out");
-        assert_eq!(Finding::left_out(&RULE, 12).counts(), 12);
+        assert_eq!(Finding::left_out(&RULE, 12).left_out_count(), 12);
     }
 }

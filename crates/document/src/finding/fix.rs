@@ -18,7 +18,7 @@ pub enum Applicability {
 }
 
 impl Applicability {
-    /// `safe`
+    /// The name in reports: `safe` or `unsafe`.
     pub fn name(self) -> &'static str {
         match self {
             Applicability::Safe => "safe",
@@ -108,7 +108,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Its paths.
+    /// The paths in the edit: one, or two for a move.
     fn paths(&mut self) -> impl Iterator<Item = &mut FieldPath> {
         let (first, second) = match self {
             Edit::Move { at, into } => (at, Some(into)),
@@ -133,7 +133,7 @@ pub struct Fix {
     pub title: Box<str>,
     /// Whether it needs `--unsafe-fixes`.
     pub applicability: Applicability,
-    /// All of them belong together.
+    /// The edits; all or none are applied.
     pub edits: Vec<Edit>,
 }
 
@@ -143,7 +143,7 @@ impl Fix {
         Fix { title: title.into(), applicability: Applicability::Safe, edits: vec![edit] }
     }
 
-    /// Adds an edit, which belongs together with the others.
+    /// The fix with one more edit; all of its edits are applied together or not at all.
     #[must_use]
     pub fn and(mut self, edit: Edit) -> Fix {
         self.edits.push(edit);
@@ -157,19 +157,19 @@ impl Fix {
         self
     }
 
-    /// Writes a string.
+    /// A safe fix that replaces the value at `at`, `written`, with the string `new`.
     pub fn replace(at: FieldPath, written: &str, new: &str) -> Fix {
         let title = format!("Replace `{}` with `{new}`", tollgate_formats::gofmt::head(written, 64));
         Fix::safe(title, Edit::Set { at, value: NewValue::Str(new.into()) })
     }
 
-    /// Renames a field.
+    /// A safe fix that renames the key at `at`, `written`, to `new`.
     pub fn rename(at: FieldPath, written: &str, new: &str) -> Fix {
         let title = format!("Rename `{}` to `{new}`", tollgate_formats::gofmt::head(written, 64));
         Fix::safe(title, Edit::Rename { at, to: new.into() })
     }
 
-    /// Puts `within` before every path.
+    /// Replaces every path of the fix by what `within` makes of it.
     pub fn relocate(&mut self, within: impl Fn(FieldPath) -> FieldPath) {
         for path in self.edits.iter_mut().flat_map(Edit::paths) {
             *path = within(std::mem::take(path));
@@ -191,6 +191,7 @@ impl Fix {
     }
 }
 
+/// True if a field of that name holds taints.
 pub fn is_taint(name: &str) -> bool {
     matches!(name, "taints" | "taint")
 }

@@ -19,7 +19,7 @@ pub enum MessageStyle {
 }
 
 impl Finding {
-    /// What stands after the path.
+    /// The message without the path, in the given style; the API server's if there is no detail to print.
     pub fn body_in(&self, style: MessageStyle) -> String {
         match style {
             // Nothing to print but the type of error.
@@ -30,12 +30,13 @@ impl Finding {
         }
     }
 
-    /// The path as the user wrote it, and what stands after it.
+    /// The message with the path as the user wrote it, `path: body`; only the body if the path is empty.
     pub fn message_in(&self, style: MessageStyle) -> String {
         let (field, body) = (self.field(), self.body_in(style));
         if field.is_empty() { body } else { format!("{field}: {body}") }
     }
 
+    /// [`Finding::body_in`] for [`MessageStyle::Documented`].
     fn documented_body(&self) -> String {
         let value = &self.value;
         let mut text = match self.kind {
@@ -66,7 +67,7 @@ impl Finding {
 }
 
 impl BadValue {
-    /// One word or number that reads well in a sentence.
+    /// True if the value is a scalar that reads well in a sentence; false for null, empty strings and containers.
     fn is_short(&self) -> bool {
         match self {
             BadValue::Omitted | BadValue::Null => false,

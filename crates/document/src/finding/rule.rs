@@ -20,7 +20,7 @@ pub struct Rule {
     pub id: &'static str,
     /// Who says so.
     pub origin: Origin,
-    /// What it does unless policy says otherwise.
+    /// The level of its findings, unless a policy sets another one.
     pub level: Level,
     /// How editors show what it is about.
     pub tag: Option<Tag>,
@@ -33,43 +33,43 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule whose findings depend on the text alone. Only lints can be suppressed.
+    /// A rule whose findings depend on the text alone, without a number yet. Comments can suppress it if it is a lint.
     pub const fn new(id: &'static str, origin: Origin, level: Level) -> Rule {
         let is_suppressible = matches!(origin, Origin::Lint);
         Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
     }
 
-    /// Whether an update is judged only by what it makes wrong. The server's own rules compare with the stored object
-    /// themselves.
+    /// Whether an update is reported only if it adds the problem. False for the server's rules, which compare with the
+    /// stored object themselves.
     pub const fn is_ratcheted(&self) -> bool {
         matches!(self.origin, Origin::Documented | Origin::Lint)
     }
 
-    /// It is about what has no effect where it is.
+    /// The rule, tagged as being about fields that have no effect where they are.
     #[must_use]
     pub const fn unnecessary(self) -> Rule {
         Rule { tag: Some(Tag::Unnecessary), ..self }
     }
 
-    /// It is about what newer releases do not have.
+    /// The rule, tagged as being about fields that newer releases do not have.
     #[must_use]
     pub const fn deprecated(self) -> Rule {
         Rule { tag: Some(Tag::Deprecated), ..self }
     }
 
-    /// Its findings depend on more than the text, so that another run may report others.
+    /// The rule with findings that depend on more than the text, so that another run may report others.
     #[must_use]
     pub const fn depends_on(self, depends_on: DependsOn) -> Rule {
         Rule { depends_on, ..self }
     }
 
-    /// No comment suppresses its findings.
+    /// The rule with findings that no comment can suppress.
     #[must_use]
     pub const fn not_suppressible(self) -> Rule {
         Rule { is_suppressible: false, ..self }
     }
 
-    /// It is at that position in the table.
+    /// The rule with its position in the table.
     #[must_use]
     pub const fn numbered(self, number: usize) -> Rule {
         Rule { number, ..self }
@@ -111,9 +111,9 @@ impl fmt::Display for Rule {
 /// How editors show what a rule is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
-    /// What has no effect where it is: faded.
+    /// A field that has no effect where it is: editors show it faded.
     Unnecessary,
-    /// What newer releases do not have: struck through.
+    /// A field that newer releases do not have: editors strike it through.
     Deprecated,
 }
 
@@ -166,7 +166,7 @@ impl Origin {
         Origin::Strict,
     ];
 
-    /// `upstream`
+    /// The name in reports and settings, such as `upstream`.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Upstream => "upstream",
@@ -178,7 +178,7 @@ impl Origin {
         }
     }
 
-    /// Whose words its messages are in.
+    /// The style in which messages of such rules are written.
     pub fn message_style(self) -> MessageStyle {
         match self {
             Origin::Upstream | Origin::Decoding | Origin::Strict => MessageStyle::ApiServer,
@@ -188,19 +188,19 @@ impl Origin {
     }
 }
 
-/// What a finding does to the verdict.
+/// What a finding means for the verdict on a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
-    /// Written down, not told.
+    /// The request is allowed; the finding is only recorded.
     Audit,
-    /// Told, not refused.
+    /// The request is allowed; the user is warned.
     Warn,
-    /// Refused.
+    /// The request is refused.
     Deny,
 }
 
 impl Level {
-    /// `deny`
+    /// The name in reports and settings, such as `deny`.
     pub fn name(self) -> &'static str {
         match self {
             Level::Audit => "audit",

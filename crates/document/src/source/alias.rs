@@ -12,7 +12,7 @@ use crate::doc::{Builder, Syntax, Value};
 /// Maximum number of stored nodes: nested anchors are stored once per level.
 const MAX_ANCHOR_NODES: usize = 4_000_000;
 
-/// The anchors of one document.
+/// The anchors of one document with their values, and the counts that limit aliases.
 #[derive(Debug, Default)]
 pub(super) struct Anchors<'a> {
     /// Where on the kept tape an anchor's value starts, and its number of nodes.
@@ -29,7 +29,7 @@ impl<'a> Anchors<'a> {
         self.read += 1;
     }
 
-    /// Stores the value that starts at node `at` of `out` under the anchor's number.
+    /// Stores a copy of the value at node `at` of `out` under the anchor's number; an error if too much is stored.
     pub(super) fn store(
         &mut self,
         anchor: usize,
@@ -47,7 +47,8 @@ impl<'a> Anchors<'a> {
         Ok(())
     }
 
-    /// Copies the value of the anchor to `out`.
+    /// Writes a copy of the anchor's value to `out`. An error if the value is not complete, or if aliases make up too
+    /// much of the document.
     pub(super) fn expand(&mut self, anchor: usize, out: &mut Builder<'a>) -> Result<(), String> {
         let Some((&(at, nodes), values)) = self.positions.get(&anchor).zip(self.values.as_ref()) else {
             // The parser knows the name, so the value it names is still being read.
@@ -65,7 +66,7 @@ impl<'a> Anchors<'a> {
         Ok(())
     }
 
-    /// The value an anchor names, once it is complete.
+    /// The value of an anchor; `None` as long as it is not complete.
     pub(super) fn value(&self, anchor: usize) -> Option<Value<'_>> {
         let (&(at, _), values) = self.positions.get(&anchor).zip(self.values.as_ref())?;
         Some(values.value(at))

@@ -19,7 +19,7 @@ pub fn comments(text: &str) -> Vec<Range<usize>> {
     for line in text.split_inclusive('\n') {
         let next = at + line.len();
         if let Some(after) = line.strip_prefix("---") {
-            collect(text, part..at, &mut found);
+            collect_part(text, part..at, &mut found);
             let comment = after.trim();
             if comment.starts_with('#') {
                 let start = at + line.find('#').unwrap_or_default();
@@ -29,11 +29,12 @@ pub fn comments(text: &str) -> Vec<Range<usize>> {
         }
         at = next;
     }
-    collect(text, part..text.len(), &mut found);
+    collect_part(text, part..text.len(), &mut found);
     found
 }
 
-fn collect(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
+/// Adds the comments of a part of the text between two `---` lines.
+fn collect_part(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     let source = text.get(part.clone()).unwrap_or_default();
     if !source.contains('#') {
         return;
@@ -47,7 +48,8 @@ fn collect(text: &str, part: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the comments of a text that starts at a byte of the whole one. False if it cannot be parsed to its end.
+/// Adds the comments of `text`, which starts at the byte `start` of the whole text. Returns false if it cannot be
+/// parsed to its end.
 fn collect_from(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool {
     let options = granit_parser::options! {
         emit_comments: true,

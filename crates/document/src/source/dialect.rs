@@ -11,15 +11,15 @@ use granit_parser::ScalarStyle;
 use super::documents::{DocumentError, RefusedBy};
 use crate::doc::Span;
 
-/// The checks of one text between two `---`, and how far they are.
+/// Checks one text between two `---` lines, token by token; `end` is how far it has come.
 pub(super) struct Dialect<'a> {
     source: &'a str,
     /// End of the last token.
     end: usize,
-    /// The next character that only kubectl takes for a line break or for nothing.
+    /// The next of the characters that kubectl reads differently from the parser: see [`next_unusual`].
     unusual: Option<usize>,
     has_tabs: bool,
-    /// There may be an anchor or a tag, or a tab.
+    /// True if the text has a tab, `&` or `!`, so that what is between tokens must be checked.
     has_odd_gaps: bool,
     has_double_returns: bool,
 }
@@ -36,23 +36,23 @@ impl<'a> Dialect<'a> {
         }
     }
 
-    /// A token that is not empty, and what is before it.
-    pub(super) fn token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
+    /// Checks what is between the last token and this one, and moves past it. Does nothing for an empty span.
+    pub(super) fn check_token(&mut self, span: Span, in_flow: bool) -> Result<(), DocumentError> {
         if span.end > span.start {
             if self.has_odd_gaps {
-                self.gap(span.start as usize, in_flow)?;
+                self.check_gap(span.start as usize, in_flow)?;
             }
             self.end = self.end.max(span.end as usize);
         }
         Ok(())
     }
 
-    /// What is between the last token and a byte: white space, comments, indicators, anchors and tags. Returns where the
-    /// header of a block scalar begins, if there is one.
+    /// Checks what is between the last token and the byte `to`: white space, comments, indicators, anchors and tags.
+    /// Returns where the header of a block scalar begins, or `to` if there is none.
     ///
     /// A tab cannot stand where a key could begin: at the start of a line, after `-` or `?`.
     // upstream go-yaml v2 yaml_parser_scan_to_next_token, yaml_parser_scan_anchor, yaml_parser_scan_tag
-    pub(super) fn gap(&self, to: usize, in_flow: bool) -> Result<usize, DocumentError> {
+    pub(super) fn check_gap(&self, to: usize, in_flow: bool) -> Result<usize, DocumentError> {
         let before = self.source.get(..self.end).unwrap_or_default();
         let before = before.trim_end_matches(' ');
         let mut may_be_key = before.is_empty() || before.ends_with(['\n', '\r']);
@@ -69,7 +69,7 @@ impl<'a> Dialect<'a> {
                 }
                 '&' => {
                     may_be_key = false;
-                    at += name(at, rest)?;
+                    at += anchor_name_length(at, rest)?;
                 }
                 '!' => {
                     may_be_key = false;
@@ -89,48 +89,48 @@ impl<'a> Dialect<'a> {
         Ok(to)
     }
 
-    /// The name of an alias.
-    pub(super) fn alias(&self, span: Span) -> Result<(), DocumentError> {
+    /// Checks the name of an alias.
+    pub(super) fn check_alias(&self, span: Span) -> Result<(), DocumentError> {
         let at = span.start as usize;
-        name(at, self.source.get(at..).unwrap_or_default()).map(drop)
+        anchor_name_length(at, self.source.get(at..).unwrap_or_default()).map(drop)
     }
 
-    /// The end of a document, written as `...` or not.
-    pub(super) fn document_end(&mut self, span: Span) -> Result<(), DocumentError> {
-        self.end_at(span.start as usize)?;
+    /// Checks what is before the end of a document, and moves past its `...` if that is written.
+    pub(super) fn check_document_end(&mut self, span: Span) -> Result<(), DocumentError> {
+        self.check_up_to(span.start as usize)?;
         if self.source.get(span.start as usize..).is_some_and(|end| end.starts_with("...")) {
             self.end = self.end.max(span.end as usize);
         }
         Ok(())
     }
 
-    /// The comments and white space between the last token and a byte.
-    fn end_at(&self, to: usize) -> Result<(), DocumentError> {
-        self.unusual_before(to)?;
+    /// Checks the comments and white space between the last token and the byte `to`.
+    fn check_up_to(&self, to: usize) -> Result<(), DocumentError> {
+        self.check_unusual(to)?;
         if self.has_odd_gaps {
-            self.gap(to, false)?;
+            self.check_gap(to, false)?;
         }
         Ok(())
     }
 
-    /// The comments and white space after the last token.
-    pub(super) fn finish(&self) -> Result<(), DocumentError> {
-        self.end_at(self.source.len())
+    /// Checks the comments and white space after the last token.
+    pub(super) fn check_rest(&self) -> Result<(), DocumentError> {
+        self.check_up_to(self.source.len())
     }
 
-    /// A scalar that is no block scalar. True if its value has to be read from the source, because it has a character
-    /// that the parser takes for an ordinary one.
-    pub(super) fn scalar(
+    /// Checks a scalar that is not a block scalar. Returns true if it has a character that the parser takes for an
+    /// ordinary one, so that its value has to be read from the source.
+    pub(super) fn check_scalar(
         &mut self,
         span: Span,
         style: ScalarStyle,
         is_key: bool,
         in_flow: bool,
     ) -> Result<bool, DocumentError> {
-        self.token(span, in_flow)?;
+        self.check_token(span, in_flow)?;
         let (start, end) = (span.start as usize, span.end as usize);
         let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-        self.unusual_before(if quoted && !is_key { start } else { end })?;
+        self.check_unusual(if quoted && !is_key { start } else { end })?;
         if is_key && let Some(at) = self.source.get(start..end).and_then(|key| key.find(['\n', '\r'])) {
             return Err(DocumentError::stricter(start + at, "yaml: a key must be on one line"));
         }
@@ -142,9 +142,9 @@ impl<'a> Dialect<'a> {
             return Ok(has_unusual);
         }
         if in_flow {
-            self.plain_in_flow(start, end)?;
+            self.check_plain_in_flow(start, end)?;
         }
-        self.one_return(start, end)?;
+        self.check_returns(start, end)?;
         let lines = self.source.get(start..end).filter(|_| self.has_tabs).unwrap_or_default();
         match lines.split(['\n', '\r']).find(|line| is_blank(line) && line.contains('\t')) {
             Some(line) => Err(tab_error(start + line.as_ptr() as usize - lines.as_ptr() as usize)),
@@ -152,9 +152,9 @@ impl<'a> Dialect<'a> {
         }
     }
 
-    /// A plain scalar in brackets: `?` ends it, and `:` only if white space follows.
+    /// Checks a plain scalar in brackets, which for kubectl ends at `?`, and at `:` only if white space follows.
     // upstream go-yaml v2 yaml_parser_scan_plain_scalar
-    fn plain_in_flow(&self, start: usize, end: usize) -> Result<(), DocumentError> {
+    fn check_plain_in_flow(&self, start: usize, end: usize) -> Result<(), DocumentError> {
         let scalar = self.source.get(start..end).unwrap_or_default();
         let after = self.source.as_bytes().get(start + scalar.len()..).unwrap_or_default();
         let at = match after {
@@ -170,8 +170,9 @@ impl<'a> Dialect<'a> {
         }
     }
 
-    /// An error if one of the characters is before a byte and was in no quoted scalar.
-    pub(super) fn unusual_before(&self, end: usize) -> Result<(), DocumentError> {
+    /// Returns an error if one of the characters of [`next_unusual`] is before the byte `end`, outside of quoted
+    /// scalars.
+    pub(super) fn check_unusual(&self, end: usize) -> Result<(), DocumentError> {
         let Some(at) = self.unusual.filter(|at| *at < end) else { return Ok(()) };
         let letter = self.source.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
         let code = u32::from(letter);
@@ -186,15 +187,15 @@ impl<'a> Dialect<'a> {
         Err(DocumentError::stricter(at, message))
     }
 
-    /// Behind the last token, or somewhere later, is something that only kubectl reads.
+    /// True if the text after the last token may have something that kubectl reads and the parser does not.
     pub(super) fn may_hide(&self, to: usize) -> bool {
         self.unusual.is_some()
             || self.has_odd_gaps
-                && matches!(self.gap(to, false), Err(error) if error.by == RefusedBy::Tollgate)
+                && matches!(self.check_gap(to, false), Err(error) if error.by == RefusedBy::Tollgate)
     }
 
-    /// A line of a scalar that ends with `\r\r\n` ends once for kubectl, and twice for the parser.
-    fn one_return(&self, start: usize, end: usize) -> Result<(), DocumentError> {
+    /// Returns an error if a line of a scalar ends with `\r\r\n`: one line break for kubectl, and two for the parser.
+    fn check_returns(&self, start: usize, end: usize) -> Result<(), DocumentError> {
         if self.has_double_returns
             && let Some(at) = self.source.get(start..end).and_then(|scalar| scalar.find("\r\r\n"))
         {
@@ -204,13 +205,13 @@ impl<'a> Dialect<'a> {
         Ok(())
     }
 
-    /// A block scalar, whose span is its text. Its lines cannot be indented by tabs.
+    /// Checks a block scalar, whose span is its text: its lines must not be indented by tabs.
     // upstream go-yaml v2 yaml_parser_scan_block_scalar
-    pub(super) fn block_scalar(&mut self, span: Span) -> Result<(), DocumentError> {
+    pub(super) fn check_block_scalar(&mut self, span: Span) -> Result<(), DocumentError> {
         let end = span.end as usize;
-        let start = self.gap(span.start as usize, false)?;
-        self.unusual_before(end)?;
-        self.one_return(start, end)?;
+        let start = self.check_gap(span.start as usize, false)?;
+        self.check_unusual(end)?;
+        self.check_returns(start, end)?;
         self.end = self.end.max(end);
         let scalar = self.source.get(start..end).unwrap_or_default();
         let content = scalar.find(['\n', '\r']).unwrap_or(scalar.len());
@@ -234,8 +235,9 @@ impl<'a> Dialect<'a> {
     }
 }
 
-/// The length of the name of an anchor or an alias that starts with `&` or `*` at a byte.
-fn name(at: usize, anchor: &str) -> Result<usize, DocumentError> {
+/// The length of the name after the `&` or `*` that `anchor` begins with; an error if kubectl would read another name.
+/// `at` is the byte of the `&` or `*`.
+fn anchor_name_length(at: usize, anchor: &str) -> Result<usize, DocumentError> {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let length = anchor.bytes().skip(1).take_while(is_name).count();
     match anchor.as_bytes().get(1 + length) {
@@ -247,6 +249,7 @@ fn name(at: usize, anchor: &str) -> Result<usize, DocumentError> {
     }
 }
 
+/// The error for a tab where indentation is expected.
 pub(super) fn tab_error(at: usize) -> DocumentError {
     DocumentError::new(at, "yaml: tabs cannot be used for indentation; use spaces")
 }
@@ -255,7 +258,8 @@ fn is_blank(line: &str) -> bool {
     line.bytes().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// The next of U+0085, U+2028, U+2029 and U+FEFF.
+/// The byte of the next U+0085, U+2028, U+2029 or U+FEFF; `None` if there is none. kubectl reads these as line breaks,
+/// the last one as nothing.
 fn next_unusual(source: &str, from: usize) -> Option<usize> {
     let bytes = source.as_bytes();
     let found = memchr::memchr3_iter(0xc2, 0xe2, 0xef, bytes.get(from..)?).find(|at| {

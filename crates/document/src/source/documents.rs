@@ -11,7 +11,7 @@ use std::cell::OnceCell;
 use super::InputError;
 use super::find::PathLocator;
 use super::fix::{self, SharedValues, TextFix};
-use super::list::last;
+use super::list::last_member;
 use super::span::{Lines, SourceLocation};
 use super::yaml;
 use crate::doc::{self, Doc, Value, ValueKind};
@@ -38,18 +38,20 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The position of a field, or of its key with `on_key`. `lines` are those of the whole file.
+    /// The position of a field, or of its key if `on_key`; of the nearest existing parent if the field is missing.
+    /// `lines` are those of the whole file.
     pub fn locate(&self, lines: &Lines<'_>, path: &FieldPath, on_key: bool) -> SourceLocation {
         let span = self.locator.find(&self.doc, path, on_key);
         lines.locate(self.offset + span.start as usize..self.offset + span.end as usize)
     }
 
-    /// The value at a path, or at its parent `up` steps higher.
+    /// The value at the path without its last `up` steps; `None` if there is none.
     pub fn value(&self, path: &FieldPath, up: usize) -> Option<Value<'_>> {
         self.locator.value(&self.doc, path, up)
     }
 
-    /// A fix as edits of the file's text; none if that cannot be done surely. `lines` are those of the whole file.
+    /// The fix as edits of the file's text; `None` if it is not sure how to write them. `lines` are those of the whole
+    /// file.
     pub fn text_fix(&self, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
         fix::text_fix(self, lines, fix)
     }
@@ -59,7 +61,8 @@ impl Document<'_> {
         self.shared.get_or_init(|| SharedValues::of(&self.doc))
     }
 
-    /// What is wrong with a document that is a list or a plain value. `lines` are those of the whole file.
+    /// The error about a document that is a list, a plain value, or a `List` without items; `None` if it is an object.
+    /// `lines` are those of the whole file.
     pub fn not_an_object(&self, file: &str, lines: &Lines<'_>) -> Option<InputError> {
         let root = self.doc.root();
         let not_an_object =
@@ -73,23 +76,25 @@ impl Document<'_> {
         Some(InputError::at(file, lines, at, message))
     }
 
-    /// The line its content begins on. `lines` are those of the whole file.
+    /// The line, from 1, on which its content begins. `lines` are those of the whole file.
     pub fn line(&self, lines: &Lines<'_>) -> usize {
         lines.position(self.offset + self.doc.root().span().start as usize).0
     }
 }
 
-/// What is wrong with a `List` that has no list of items, and where. Nothing in it would be checked.
+/// The value at fault and the error for a `List` whose `items` is missing or not a list; `None` for anything else.
+/// Without the error, nothing in it would be checked.
 fn broken_list(root: Value<'_>) -> Option<(Value<'_>, String)> {
-    if last(root, "kind").str() != "List" || last(root, "apiVersion").str() != "v1" {
+    if last_member(root, "kind").str() != "List" || last_member(root, "apiVersion").str() != "v1" {
         return None;
     }
     match root.member("items") {
         Some((_, items)) if matches!(items.kind(), ValueKind::Array | ValueKind::Null) => None,
         Some((_, items)) => Some((items, "`items` of a List must be a list of objects".to_owned())),
-        None => {
-            Some((last(root, "kind"), "a List must have the field `items`, a list of objects".to_owned()))
-        }
+        None => Some((
+            last_member(root, "kind"),
+            "a List must have the field `items`, a list of objects".to_owned(),
+        )),
     }
 }
 
@@ -117,11 +122,12 @@ pub enum RefusedBy {
 }
 
 impl DocumentError {
+    /// An error about something that kubectl refuses too.
     pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { index: 0, at, message: message.into(), by: RefusedBy::Kubectl }
     }
 
-    /// The refusal of what kubectl may read.
+    /// An error about something that kubectl may read.
     pub(super) fn stricter(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { by: RefusedBy::Tollgate, ..DocumentError::new(at, message) }
     }
@@ -132,7 +138,7 @@ impl DocumentError {
     }
 }
 
-/// The documents of a text.
+/// Reads the documents of a text one by one, as kubectl splits it.
 pub fn documents(text: &str) -> Documents<'_> {
     let start = text.trim_start();
     // kubectl looks at the first block only.
@@ -171,7 +177,7 @@ pub struct Documents<'a> {
 }
 
 impl Documents<'_> {
-    /// Sets the maximum size of a document: the dump of a cluster is one list.
+    /// Sets the maximum size of one document in bytes: for dumps of a cluster, which are one list.
     #[must_use]
     pub fn with_max_size(self, max_size: usize) -> Self {
         Documents { max_size, ..self }
@@ -199,15 +205,16 @@ impl<'a> Iterator for Documents<'a> {
     }
 }
 
+/// The next document and the byte of the file at which its text starts.
 type NextDocument<'a> = Result<(usize, Doc<'a>), DocumentError>;
 
 impl<'a> Documents<'a> {
-    /// The next JSON value. Leaves JSON mode where kubectl does.
+    /// The next JSON value. `None` at the end, or where kubectl falls back to YAML: then `json` is false.
     // upstream v1.36 YAMLOrJSONDecoder.Decode
     fn next_json(&mut self) -> Option<NextDocument<'a>> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-        let value = self.text.get(start..limit(self.text, start, self.max_size)).unwrap_or_default();
+        let value = self.text.get(start..document_limit(self.text, start, self.max_size)).unwrap_or_default();
         if value.is_empty() {
             return None;
         }
@@ -227,7 +234,7 @@ impl<'a> Documents<'a> {
         let fault = DocumentError::new(start + error.at, error.detail);
         self.json = false;
         if self.index > 1 {
-            self.at = after_separator(self.text, start);
+            self.at = next_separator(self.text, start);
             return Some(Err(fault));
         }
         // White space up to the first line break belongs to the value before. kubectl looks four bytes ahead, and does
@@ -251,6 +258,7 @@ impl<'a> Documents<'a> {
         None
     }
 
+    /// The next YAML document that is not empty; `None` at the end.
     fn next_yaml(&mut self) -> Option<NextDocument<'a>> {
         loop {
             if let Some((offset, reader)) = &mut self.part {
@@ -283,7 +291,7 @@ impl<'a> Documents<'a> {
             if part.len() > self.max_size {
                 return Some(Err(too_large(start, self.max_size)));
             }
-            if let Some((at, letter)) = control_character(part) {
+            if let Some((at, letter)) = first_control_character(part) {
                 let message =
                     format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
                 return Some(Err(self.json_error.take().unwrap_or(DocumentError::new(start + at, message))));
@@ -292,7 +300,8 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// The next part up to a separator line. A separator before any other line belongs to the part it opens.
+    /// The start and end of the next part, up to a separator line; `None` at the end of the text. A separator before
+    /// any other line belongs to the part that it opens.
     // upstream v1.36 YAMLReader.Read
     fn next_part(&mut self) -> Option<(usize, usize)> {
         let start = self.at;
@@ -321,8 +330,8 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// One past the largest document that may start at `start`, on a character boundary.
-fn limit(text: &str, start: usize, max_size: usize) -> usize {
+/// One past the last byte that a document starting at `start` may have, on a character boundary.
+fn document_limit(text: &str, start: usize, max_size: usize) -> usize {
     let mut end = text.len().min(start.saturating_add(max_size));
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -330,6 +339,7 @@ fn limit(text: &str, start: usize, max_size: usize) -> usize {
     end
 }
 
+/// The error for a document of more than `max_size` bytes.
 fn too_large(start: usize, max_size: usize) -> DocumentError {
     let limit = max_size >> 20;
     DocumentError::stricter(
@@ -338,14 +348,14 @@ fn too_large(start: usize, max_size: usize) -> DocumentError {
     )
 }
 
-/// The start of the next line that begins with `---`, or the end.
-fn after_separator(text: &str, from: usize) -> usize {
+/// The start of the next line that begins with `---`; the end of the text if there is none.
+fn next_separator(text: &str, from: usize) -> usize {
     text.get(from..).and_then(|rest| rest.find("\n---")).map_or(text.len(), |at| from + at + 1)
 }
 
-/// The first character that YAML does not allow.
+/// The first character that YAML does not allow, with its byte; `None` if there is none.
 // upstream go-yaml v2 yaml_parser_update_buffer
-fn control_character(text: &str) -> Option<(usize, char)> {
+fn first_control_character(text: &str) -> Option<(usize, char)> {
     let suspicious = |byte: &u8| match byte {
         b'\t' | b'\n' | b'\r' => false,
         // The last two begin U+0080 to U+00BF and U+F000 to U+FFFF.

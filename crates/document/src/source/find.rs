@@ -8,7 +8,7 @@
 use crate::doc::{Doc, Index, Span, Value, ValueKind};
 use crate::field::{FieldPath, Name};
 
-/// The large containers of a document that were searched before.
+/// Finds fields of one document by their paths; remembers the large containers that were searched before.
 #[derive(Debug, Default)]
 pub(super) struct PathLocator {
     pub(super) index: Index,
@@ -47,7 +47,7 @@ impl PathLocator {
         }
     }
 
-    /// The value at a path, or at its parent `up` steps higher.
+    /// The value at the path without its last `up` steps; `None` if there is none.
     pub(super) fn value<'d>(&self, doc: &'d Doc<'_>, path: &FieldPath, up: usize) -> Option<Value<'d>> {
         let steps = path.user_steps().count().checked_sub(up)?;
         let found = path.user_steps().take(steps).try_fold(doc.root(), |at, step| match step {
@@ -58,7 +58,7 @@ impl PathLocator {
     }
 }
 
-/// A null that is not written, such as `key:` with nothing after it.
+/// True if the span is empty: that of a null that is not written, such as `key:` with nothing after it.
 fn is_blank(span: Span) -> bool {
     span.end <= span.start
 }

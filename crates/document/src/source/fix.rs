@@ -45,7 +45,7 @@ pub struct TextEdit {
     pub text: String,
 }
 
-/// A text with edits applied that are in order and do not overlap.
+/// Returns a text with edits applied, which must be in order and not overlap.
 pub fn apply<'e>(text: &str, edits: impl IntoIterator<Item = &'e TextEdit>) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     let mut at = 0;
@@ -61,7 +61,7 @@ pub fn apply<'e>(text: &str, edits: impl IntoIterator<Item = &'e TextEdit>) -> S
 /// Bytes of the document's own text and what replaces them.
 type Replacement = (Range<usize>, String);
 
-/// The fix as edits of the file's text; none if that cannot be done surely.
+/// The fix as edits of the file's text; `None` if it is not sure how to write them.
 pub(super) fn text_fix(document: &Document<'_>, lines: &Lines<'_>, fix: &Fix) -> Option<TextFix> {
     let editor = Editor { doc: &document.doc, source: document.doc.source(), document, lines };
     if document.shared_values().has_odd_breaks {
@@ -90,12 +90,13 @@ pub(super) fn text_fix(document: &Document<'_>, lines: &Lines<'_>, fix: &Fix) ->
 #[derive(Debug, Default)]
 pub(super) struct SharedValues {
     spans: HashSet<(u32, u32)>,
-    /// Some line ends with a carriage return alone: nobody does, and YAML and editors disagree about it.
+    /// True if some line ends with a carriage return alone, about which YAML and editors disagree: then nothing is
+    /// edited.
     has_odd_breaks: bool,
 }
 
 impl SharedValues {
-    /// Those of a document. Values of aliases are copies with the bytes of their anchor.
+    /// Finds the shared values of a document: aliases are copies that have the span of their anchor.
     pub(super) fn of(doc: &Doc<'_>) -> SharedValues {
         let has_odd_breaks = doc.source().split('\r').skip(1).any(|rest| !rest.starts_with('\n'));
         // Without an alias nothing is shared.
@@ -113,13 +114,14 @@ impl SharedValues {
         SharedValues { spans: shared, has_odd_breaks }
     }
 
+    /// True if more than one place uses the value.
     fn has(&self, value: Value<'_>) -> bool {
         let span = value.span();
         self.spans.contains(&(span.start, span.end))
     }
 }
 
-/// Writes edits of one document.
+/// Turns edits of fields into replacements of bytes, for one document.
 struct Editor<'d> {
     doc: &'d Doc<'d>,
     source: &'d str,
@@ -128,7 +130,7 @@ struct Editor<'d> {
     lines: &'d Lines<'d>,
 }
 
-/// Where a path leads.
+/// A value that a path leads to, with its key and its container.
 #[derive(Clone, Copy)]
 struct Place<'d> {
     /// The object or list it is in; absent for the document itself.
@@ -139,6 +141,7 @@ struct Place<'d> {
 }
 
 impl<'d> Editor<'d> {
+    /// An edit as replacements of bytes; `None` if it is not sure how to write it.
     fn replacements(&self, edit: &Edit) -> Option<Vec<Replacement>> {
         match edit {
             Edit::Set { at, value } => self.set(self.place(at)?, value),
@@ -154,7 +157,7 @@ impl<'d> Editor<'d> {
         }
     }
 
-    /// Follows a path; none if it ends early or a value on the way is shared.
+    /// The place that a path leads to; `None` if there is no such field, or if a value on the way is shared.
     fn place(&self, path: &FieldPath) -> Option<Place<'d>> {
         let shared = self.document.shared_values();
         let mut place = Place { parent: Value::absent(), key: None, value: self.doc.root() };
@@ -179,15 +182,17 @@ impl<'d> Editor<'d> {
         Some(place)
     }
 
+    /// The bytes of a value in the document's text.
     fn bytes(value: Value<'_>) -> Range<usize> {
         value.span().start as usize..value.span().end as usize
     }
 
+    /// The document's text at these bytes; empty if they are outside of it.
     fn text(&self, bytes: Range<usize>) -> &'d str {
         self.source.get(bytes).unwrap_or_default()
     }
 
-    /// The text of a value, quotes and brackets included.
+    /// A value as it is written in the document, quotes and brackets included.
     fn written(&self, value: Value<'_>) -> &'d str {
         self.text(Self::bytes(value))
     }
@@ -201,7 +206,8 @@ impl<'d> Editor<'d> {
         }
     }
 
-    /// One past the last byte of a member: of its value, or of `key:` if that has none. None if the value is shared.
+    /// One past the last byte of a member: of its value, or of `key:` if nothing is written after it. `None` if the
+    /// value is shared.
     fn member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
         let bytes = Self::bytes(value);
         if self.document.shared_values().has(value) {

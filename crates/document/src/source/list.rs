@@ -14,23 +14,23 @@ use crate::field::{FieldPath, Path, Segment};
 /// Lists inside lists at most; what is deeper is handed on as it is.
 const MAX_LISTS: usize = 8;
 
-/// One object.
+/// An object of a document: the document itself, or an item of a list.
 #[derive(Debug)]
 pub struct ListedObject<'d> {
     value: Value<'d>,
-    /// With the list's apiVersion and kind, where the item has none.
+    /// A copy with the list's apiVersion and kind, if the item has neither.
     filled: Option<Doc<'d>>,
     /// The way from the document to the item: `items[3]` is `[3]`; empty for the document itself.
     pub indexes: Vec<usize>,
 }
 
 impl ListedObject<'_> {
-    /// The object.
+    /// The object, with the apiVersion and kind of its list if it has neither.
     pub fn value(&self) -> Value<'_> {
         self.filled.as_ref().map_or(self.value, Doc::root)
     }
 
-    /// The path in the document of a path in the item: `items[3].spec.taint`.
+    /// Turns a path in this object into the path in its document: `spec.taint` into `items[3].spec.taint`.
     pub fn within(&self, path: FieldPath) -> FieldPath {
         self.indexes.iter().rev().fold(path, |path, &index| {
             path.within(&Path::ROOT.then(Segment::UserField("items")).own_index(index))
@@ -38,7 +38,7 @@ impl ListedObject<'_> {
     }
 }
 
-/// The objects of a document.
+/// The objects of a document: the root itself, or the items of a list and of lists in it.
 pub fn objects(root: Value<'_>) -> Objects<'_> {
     Objects { todo: vec![PendingList { value: root, indexes: Vec::new(), inherit: None }] }
 }
@@ -48,34 +48,36 @@ pub fn with_type<'d>(value: Value<'d>, api_version: &'d str, kind: &'d str) -> L
     item(value, Vec::new(), Some((api_version, kind)))
 }
 
-/// The lists among them: the document itself, and lists inside lists.
+/// The lists of a document: the root if it is one, and lists inside of it.
 pub fn lists(root: Value<'_>) -> Vec<Value<'_>> {
     let mut found = Vec::new();
     let mut level = vec![root];
     for _ in 0..=MAX_LISTS {
         level.retain(|value| is_list(*value));
         found.extend(&level);
-        level = level.iter().flat_map(|value| last(*value, "items").items()).collect();
+        level = level.iter().flat_map(|value| last_member(*value, "items").items()).collect();
     }
     found
 }
 
+/// True if the kind ends with `List` and `items` is a list.
 fn is_list(value: Value<'_>) -> bool {
-    last(value, "kind").str().ends_with("List") && last(value, "items").kind() == ValueKind::Array
+    last_member(value, "kind").str().ends_with("List")
+        && last_member(value, "items").kind() == ValueKind::Array
 }
 
-/// The last member of that name.
-pub fn last<'d>(object: Value<'d>, key: &str) -> Value<'d> {
+/// The value of the last member with that key; absent if there is none.
+pub fn last_member<'d>(object: Value<'d>, key: &str) -> Value<'d> {
     object.member(key).map_or(Value::absent(), |(_, value)| value)
 }
 
-/// The keys that decide what a list is and are given twice, in the order of the lists. kubectl takes the last of each, and
+/// The paths of `apiVersion`, `kind` and `items` that a list has more than once. kubectl takes the last of each, and
 /// the API server never sees that there were two.
 pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
     let mut found = Vec::new();
     let mut level = vec![item(root, Vec::new(), None)];
     for _ in 0..=MAX_LISTS {
-        level.retain(|list| last(list.value, "items").exists());
+        level.retain(|list| last_member(list.value, "items").exists());
         for list in &level {
             let count = |key: &str| list.value.members().filter(|(name, _)| name.text_is(key)).count();
             let twice = ["apiVersion", "kind", "items"].into_iter().filter(|key| count(key) > 1);
@@ -84,7 +86,7 @@ pub fn duplicate_keys(root: Value<'_>) -> Vec<FieldPath> {
         level = level
             .iter()
             .flat_map(|list| {
-                last(list.value, "items").items().enumerate().map(|(index, value)| {
+                last_member(list.value, "items").items().enumerate().map(|(index, value)| {
                     let mut indexes = list.indexes.clone();
                     indexes.push(index);
                     item(value, indexes, None)
@@ -101,6 +103,7 @@ pub struct Objects<'d> {
     todo: Vec<PendingList<'d>>,
 }
 
+/// An object or a list that is still to be looked at.
 #[derive(Debug)]
 struct PendingList<'d> {
     value: Value<'d>,
@@ -115,14 +118,15 @@ impl<'d> Iterator for Objects<'d> {
     fn next(&mut self) -> Option<ListedObject<'d>> {
         loop {
             let PendingList { value, indexes, inherit } = self.todo.pop()?;
-            let kind = last(value, "kind").str();
-            let list = last(value, "items");
+            let kind = last_member(value, "kind").str();
+            let list = last_member(value, "items");
             if kind.is_empty() || list.kind() != ValueKind::Array || indexes.len() >= MAX_LISTS {
                 return Some(item(value, indexes, inherit));
             }
             let item_kind = kind.strip_suffix("List");
             let inherited = item_kind.unwrap_or(kind);
-            let inherited = (!inherited.is_empty()).then_some((last(value, "apiVersion").str(), inherited));
+            let inherited =
+                (!inherited.is_empty()).then_some((last_member(value, "apiVersion").str(), inherited));
             let from = self.todo.len();
             let items = list.items().enumerate().filter(|(_, value)| item_kind.is_some() || is_typed(*value));
             self.todo.extend(items.map(|(index, value)| {
@@ -140,18 +144,18 @@ impl<'d> Iterator for Objects<'d> {
     }
 }
 
-/// An object with both or none of apiVersion and kind: what kubectl could send.
+/// True for an object that has both or neither of apiVersion and kind, which kubectl could send.
 fn is_typed(value: Value<'_>) -> bool {
-    let is_given = |key| !last(value, key).str().is_empty();
+    let is_given = |key| !last_member(value, key).str().is_empty();
     value.kind() == ValueKind::Object && is_given("kind") == is_given("apiVersion")
 }
 
-/// An item, with what it inherits.
+/// An object of a list; gets the apiVersion and kind in `inherit` if it has neither.
 // upstream v1.36 unstructuredJSONScheme.decodeToList
 fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d str)>) -> ListedObject<'d> {
     let untyped = value.kind() == ValueKind::Object
-        && last(value, "kind").str().is_empty()
-        && last(value, "apiVersion").str().is_empty();
+        && last_member(value, "kind").str().is_empty()
+        && last_member(value, "apiVersion").str().is_empty();
     let filled = inherit.filter(|_| untyped).map(|(api_version, kind)| {
         let add = |key, text: &str| Change::Add { object: value.index(), key, value: New::str(text) };
         apply(value, &[add("apiVersion", api_version), add("kind", kind)])

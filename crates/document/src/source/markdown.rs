@@ -19,7 +19,7 @@ struct Fence {
     is_read: bool,
 }
 
-/// The parts of Markdown that are one text each: blocks, and what `---` separates in those that are indented.
+/// The byte ranges of the YAML and JSON code blocks of a Markdown text. An indented block is split at its `---` lines.
 pub fn manifests(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut open: Option<Fence> = None;
@@ -28,11 +28,11 @@ pub fn manifests(text: &str) -> Vec<Range<usize>> {
         let end = at + line.len();
         match &open {
             None => {
-                open = opening(line);
+                open = opened_fence(line);
                 start = end;
             }
             Some(fence) => {
-                let is_end = closes(line, fence);
+                let is_end = is_closing(line, fence);
                 if fence.is_read && (is_end || is_separator(line, fence)) {
                     parts.push(start..at);
                     start = end;
@@ -52,8 +52,8 @@ pub fn manifests(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The fence that a line opens.
-fn opening(line: &str) -> Option<Fence> {
+/// The fence that a line opens; `None` if it opens none.
+fn opened_fence(line: &str) -> Option<Fence> {
     let mut rest = line.trim_start_matches([' ', '\t']);
     while let Some(item) = after_list_marker(rest) {
         rest = item;
@@ -70,7 +70,7 @@ fn opening(line: &str) -> Option<Fence> {
     Some(Fence { mark, length, indent, is_read: LANGUAGES.contains(&language.as_str()) })
 }
 
-/// What follows the marker of a list item: `- `, `1. `.
+/// The text after the marker of a list item, `- ` or `1. `; `None` if there is no marker.
 fn after_list_marker(text: &str) -> Option<&str> {
     let digits = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let rest = if digits.len() < text.len() {
@@ -82,12 +82,13 @@ fn after_list_marker(text: &str) -> Option<&str> {
     (item.len() < rest.len()).then_some(item)
 }
 
-fn closes(line: &str, fence: &Fence) -> bool {
+/// True if the line ends the code block of that fence.
+fn is_closing(line: &str, fence: &Fence) -> bool {
     let line = line.trim();
     line.len() >= fence.length && line.chars().all(|letter| letter == fence.mark)
 }
 
-/// The line separates documents, and is indented with its block: without indentation, it is found when the block is read.
+/// True if the line is an indented `---`. One without indentation is found when the block is read.
 fn is_separator(line: &str, fence: &Fence) -> bool {
     let rest = line.trim_start_matches(' ');
     let indent = line.len() - rest.len();

@@ -7,19 +7,20 @@ use std::collections::HashMap;
 
 use crate::doc::{Builder, Span, Syntax, Value, ValueKind};
 
-/// The value of a merge key is not a mapping.
+/// The error for a merge key whose value is not a mapping or a list of mappings, with its place.
 pub(super) struct NotAMapping(pub(super) Span);
 
-/// One member of the result.
+/// A member of the object, or one that a merge key adds: then `merged` is true.
 struct MergedMember<'t> {
     key: Value<'t>,
     value: Value<'t>,
     merged: bool,
 }
 
-/// Rewrites the object at node `object`, the last value of `out`; `merges` are the nodes of its merge keys.
+/// Replaces the merge keys of the object at node `object`, the last value of `out`, by their members; `merges` are the
+/// nodes of these keys.
 // upstream go-yaml v2 decoder.merge
-pub(super) fn expand<'a>(
+pub(super) fn expand_merge_keys<'a>(
     out: &mut Builder<'a>,
     object: usize,
     merges: &[usize],
@@ -27,7 +28,7 @@ pub(super) fn expand<'a>(
 ) -> Result<(), NotAMapping> {
     let mut scratch = Builder::with_capacity(source, Syntax::Yaml, out.len() - object);
     let whole = out.value(object);
-    let members = members(whole, merges)?;
+    let members = merged_members(whole, merges)?;
     let mut last: HashMap<&str, (usize, bool)> = HashMap::with_capacity(members.len());
     for (position, member) in members.iter().enumerate() {
         last.insert(member.key.text(), (position, member.merged));
@@ -50,7 +51,8 @@ pub(super) fn expand<'a>(
     Ok(())
 }
 
-fn members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'t>>, NotAMapping> {
+/// The members of the object in the order in which go-yaml writes them, with merge keys replaced by their members.
+fn merged_members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'t>>, NotAMapping> {
     let mut members = Vec::new();
     for (key, value) in object.members() {
         // The nodes come in order, so looking one up is cheap even among many.
@@ -59,7 +61,7 @@ fn members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'
             continue;
         }
         match value.kind() {
-            ValueKind::Object => add(&mut members, value),
+            ValueKind::Object => add_merged(&mut members, value),
             ValueKind::Array => {
                 let maps: Vec<Value<'t>> = value.items().collect();
                 // Earlier maps take precedence, so they are written last.
@@ -67,7 +69,7 @@ fn members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'
                     if map.kind() != ValueKind::Object {
                         return Err(NotAMapping(map.span()));
                     }
-                    add(&mut members, map);
+                    add_merged(&mut members, map);
                 }
             }
             _ if value.span().end <= value.span().start => return Err(NotAMapping(key.span())),
@@ -77,6 +79,7 @@ fn members<'t>(object: Value<'t>, merges: &[usize]) -> Result<Vec<MergedMember<'
     Ok(members)
 }
 
-fn add<'t>(members: &mut Vec<MergedMember<'t>>, map: Value<'t>) {
+/// Adds the members of a mapping that a merge key names.
+fn add_merged<'t>(members: &mut Vec<MergedMember<'t>>, map: Value<'t>) {
     members.extend(map.members().map(|(key, value)| MergedMember { key, value, merged: true }));
 }

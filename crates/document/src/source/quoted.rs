@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// A quoted scalar that kubectl refuses: the byte, counted from the quote, and why.
 type QuotedError = (usize, String);
 
-/// The value of the quoted scalar at the start of a text, and its length in bytes.
+/// The value of the quoted scalar at the start of a text, and its length in bytes, quotes included.
 // upstream go-yaml v2 yaml_parser_scan_flow_scalar
 pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
     let mut scalar = Scanner { text, at: 1, value: String::new() };
@@ -28,11 +28,9 @@ pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
     }
 }
 
-/// The text with letters in place of each quoted scalar that the parser refuses and kubectl takes: it is read by
-/// [`decode`], and all else stays where it is. `refused` parses a text up to the first error, and finds the byte at which
-/// the quoted scalar starts that the error is about.
-/// Each scalar costs another parse of the text, which is taken from `budget`, in bytes. When it is used up, the text stays
-/// refused.
+/// The text with `x` in place of what is in quoted scalars that the parser refuses and kubectl takes; `None` if there
+/// are none. `refused` finds the start of the first one. Each costs another parse, which is taken from `budget`, in
+/// bytes.
 pub(super) fn without_refused(
     text: &str,
     budget: &mut usize,
@@ -57,8 +55,8 @@ pub(super) fn without_refused(
     }
 }
 
-/// A line break at the start of a text: its length, and what it leaves in a scalar. kubectl removes the `\r` of each
-/// `\r\n` before its YAML reads the text, so that `\r\r\n` is one break.
+/// The length of the line break at the start of a text, and the character it stands for; `None` if there is none.
+/// kubectl removes the `\r` of each `\r\n` before its YAML reads the text, so that `\r\r\n` is one break.
 pub(super) fn line_break(text: &str) -> Option<(usize, char)> {
     match text.chars().next()? {
         '\r' if text.starts_with("\r\r\n") => Some((3, '\n')),
@@ -82,19 +80,23 @@ struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
+    /// What is not read yet.
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// Adds a character to the value, and moves past the `length` bytes that it was written in.
     fn push(&mut self, letter: char, length: usize) {
         self.value.push(letter);
         self.at += length;
     }
 
+    /// An error at the present byte.
     fn fault<T>(&self, detail: &str) -> Result<T, QuotedError> {
         Err((self.at, detail.to_owned()))
     }
 
+    /// Reads the escape whose backslash is here.
     fn escape(&mut self) -> Result<(), QuotedError> {
         let escaped = self.rest().get(1..).unwrap_or_default();
         if let Some((length, _)) = line_break(escaped) {
@@ -126,7 +128,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// An escape by number. Half a UTF-16 pair is no character, although JSON has them.
+    /// Reads an escape with that many hexadecimal digits. Half a UTF-16 pair is an error, although JSON has them.
     fn code(&mut self, digits: usize) -> Result<(), QuotedError> {
         let digits = self.rest().get(2..2 + digits).unwrap_or_default();
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -141,8 +143,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// White space and line breaks: one break is a blank, more than one are themselves without the first, unless an
-    /// escape has removed the first already.
+    /// Reads white space and line breaks: one break becomes a blank; of several, the first is dropped. After an escaped
+    /// break (`escaped` is not empty), all of them are kept.
     fn fold(&mut self, escaped: &str) -> Result<(), QuotedError> {
         let start = self.at;
         let (mut first, mut breaks) = (None, String::new());

@@ -26,7 +26,7 @@ pub(super) enum ScalarValue {
 /// The namespace of `!!str` and the like.
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// The meaning of a scalar as written, or why it has none.
+/// The meaning of a scalar with its style and tag; an error if the text does not fit the tag.
 // upstream go-yaml v2 resolve
 pub(super) fn resolve_tagged(
     text: &str,
@@ -63,6 +63,7 @@ pub(super) fn is_merge(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> boo
         })
 }
 
+/// The tag that go-yaml's errors show for a scalar with that meaning.
 fn tag_name(meaning: ScalarValue) -> &'static str {
     match meaning {
         ScalarValue::Null => "!!null",
@@ -73,19 +74,22 @@ fn tag_name(meaning: ScalarValue) -> &'static str {
     }
 }
 
-/// The meaning of a plain scalar.
+/// The meaning of a scalar without quotes and tag; null if it is empty.
 pub(super) fn resolve_plain(text: &str) -> ScalarValue {
     // The first byte says what it might be; most scalars are done here.
     match text.as_bytes().first() {
         None => ScalarValue::Null,
-        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
-        Some(b'.') => dotted(text),
-        Some(b'+' | b'-' | b'0'..=b'9') => number(text),
+        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => {
+            resolve_word(text)
+        }
+        Some(b'.') => resolve_dotted(text),
+        Some(b'+' | b'-' | b'0'..=b'9') => resolve_number(text),
         Some(_) => ScalarValue::Text,
     }
 }
 
-fn word(text: &str) -> ScalarValue {
+/// The meaning of a scalar that may be a word for a bool or null; otherwise a text.
+fn resolve_word(text: &str) -> ScalarValue {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
             ScalarValue::Bool(true)
@@ -98,11 +102,12 @@ fn word(text: &str) -> ScalarValue {
     }
 }
 
-fn dotted(text: &str) -> ScalarValue {
+/// The meaning of a scalar that begins with a dot: a float, or a text.
+fn resolve_dotted(text: &str) -> ScalarValue {
     match text {
         ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" => ScalarValue::Float(f64::INFINITY),
-        _ if !text.contains('_') => float(text),
+        _ if !text.contains('_') => parse_float(text),
         // Go's ParseFloat takes `_` between digits only.
         _ => {
             let between_digits = |side: &str| side.bytes().all(|byte| byte.is_ascii_digit());
@@ -111,12 +116,13 @@ fn dotted(text: &str) -> ScalarValue {
             let fine = |(before, after): (Option<&str>, Option<&str>)| {
                 before.is_some_and(between_digits) && after.is_some_and(between_digits)
             };
-            if sides.into_iter().all(fine) { float(&text.replace('_', "")) } else { ScalarValue::Text }
+            if sides.into_iter().all(fine) { parse_float(&text.replace('_', "")) } else { ScalarValue::Text }
         }
     }
 }
 
-fn number(text: &str) -> ScalarValue {
+/// The meaning of a scalar that begins with a digit or a sign: a number, or a text.
+fn resolve_number(text: &str) -> ScalarValue {
     match text {
         "+.inf" | "+.Inf" | "+.INF" => return ScalarValue::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return ScalarValue::Float(f64::NEG_INFINITY),
@@ -129,11 +135,11 @@ fn number(text: &str) -> ScalarValue {
     } else {
         text
     };
-    integer(plain).unwrap_or_else(|| float(plain))
+    parse_integer(plain).unwrap_or_else(|| parse_float(plain))
 }
 
-/// Go's `ParseInt(text, 0, 64)`, then `ParseUint`.
-fn integer(text: &str) -> Option<ScalarValue> {
+/// The integer that Go's `ParseInt(text, 0, 64)` or else `ParseUint` reads; `None` if neither does.
+fn parse_integer(text: &str) -> Option<ScalarValue> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..)?),
         Some(b'+') => (false, text.get(1..)?),
@@ -161,8 +167,9 @@ fn integer(text: &str) -> Option<ScalarValue> {
     }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, if it is in range.
-fn float(text: &str) -> ScalarValue {
+/// The float that a text of the form `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` stands for; a text if it has
+/// another form or is out of range.
+fn parse_float(text: &str) -> ScalarValue {
     // Rust's parser takes the same shapes, and words such as `inf`, which have letters.
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
     if !text.bytes().all(numeric) {
@@ -174,7 +181,7 @@ fn float(text: &str) -> ScalarValue {
     }
 }
 
-/// `YYYY-M-D` with or without a time, as go-yaml's four layouts take it.
+/// True for `YYYY-M-D` with or without a time, as in go-yaml's four layouts.
 fn is_timestamp(text: &str) -> bool {
     let (date, time) = match text.split_once(['T', 't', ' ']) {
         Some((date, time)) => (date, Some(time)),
@@ -193,7 +200,7 @@ fn is_timestamp(text: &str) -> bool {
         && time.is_none_or(|time| time.split(':').count() >= 3)
 }
 
-/// The JSON literal of a number; an error for what JSON has no number for.
+/// The JSON literal of a number; an error for infinities and NaN, which JSON does not have.
 pub(super) fn json_float(number: f64) -> Result<String, String> {
     if number.is_finite() {
         return Ok(gofmt::float(number));
@@ -206,7 +213,7 @@ pub(super) fn json_float(number: f64) -> Result<String, String> {
     Err(format!("json: unsupported value: {name}"))
 }
 
-/// A float as a map key: Go's `FormatFloat(number, 'g', -1, 32)`.
+/// The text of a float that is a map key: Go's `FormatFloat(number, 'g', -1, 32)`.
 // upstream sigs.k8s.io/yaml convertToJSONableObject
 pub(super) fn float_key(number: f64) -> String {
     #[expect(
@@ -237,8 +244,9 @@ const GO_BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// What `!!binary` stands for: Go's standard base64, line breaks ignored; each byte that is no text becomes U+FFFD.
-pub(super) fn base64(text: &str) -> Option<String> {
+/// Decodes a `!!binary` scalar by Go's standard base64, ignoring line breaks; bytes that are not UTF-8 become U+FFFD.
+/// `None` if it is not base64.
+pub(super) fn decode_base64(text: &str) -> Option<String> {
     let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     let out = GO_BASE64.decode(symbols).ok()?;
     let mut text = String::with_capacity(out.len());
@@ -251,7 +259,7 @@ pub(super) fn base64(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ScalarValue, base64, float_key, is_timestamp, json_float, resolve_plain};
+    use super::{ScalarValue, decode_base64, float_key, is_timestamp, json_float, resolve_plain};
 
     #[test]
     fn plain_scalars_mean_what_go_says() {
@@ -392,7 +400,7 @@ mod tests {
             ("8J+YYQ==", Some("\u{fffd}\u{fffd}\u{fffd}a")),
         ];
         for (text, expected) in table {
-            assert_eq!(base64(text).as_deref(), expected, "{text}");
+            assert_eq!(decode_base64(text).as_deref(), expected, "{text}");
         }
     }
 

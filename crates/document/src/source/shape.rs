@@ -7,7 +7,8 @@
 
 use crate::doc::{Value, ValueKind};
 
-/// The part of a multi-document text around a byte, from the separator before it to the one after it, and its first byte.
+/// The document around the byte `at` of a text with several: the offset of its first byte, and its text, from the `---`
+/// line before to the one after.
 pub fn part_around(text: &str, at: usize) -> (usize, &str) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -19,30 +20,32 @@ pub fn part_around(text: &str, at: usize) -> (usize, &str) {
     (start, text.get(start..end).unwrap_or_default())
 }
 
-/// The text contains actions of a template language: Go's (Helm) or Jinja's.
+/// True if the text contains actions of a template language: Go's (Helm) or Jinja's.
 pub fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// The text contains shortcodes of Hugo, which builds sites from Markdown: `{{< … >}}`, `{{% … %}}`.
+/// True if the text contains shortcodes of Hugo, which builds sites from Markdown: `{{< … >}}`, `{{% … %}}`.
 pub fn has_shortcode(text: &str) -> bool {
     text.contains("{{<") || text.contains("{{%")
 }
 
-/// The source text of one value leaves open what it will be, as documentation does: `<your-driver>`, `...`.
+/// True if the source text of a value leaves open what it will be, as documentation does: `<your-driver>`, `...`.
 pub fn is_left_open(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     let is_named = source.find('<').is_some_and(|at| source.get(at..).is_some_and(|rest| rest.contains('>')));
     is_scalar && (is_named || source.contains("...") || source.contains('…') || has_placeholder(source))
 }
 
-/// The source text of one value is, or contains, a placeholder: `"{{ .Values.name }}"`, `${NAME}`.
+/// True if the source text of a value is a scalar with a template action or a variable in it: `"{{ .Values.name }}"`,
+/// `${NAME}`.
 pub fn is_placeholder(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
     is_scalar && (source.contains("{{") || source.contains("${"))
 }
 
-/// The text contains a placeholder of a tool that replaces text: `${NAME}`, `{NAME}`, `__NAME__`, `@NAME@`, `%NAME%`, `<% … %>`.
+/// True if the text contains a placeholder of a tool that replaces text: `${NAME}`, `{NAME}`, `__NAME__`, `@NAME@`,
+/// `%NAME%`, `<% … %>`.
 pub fn has_placeholder(text: &str) -> bool {
     text.match_indices(['$', '{', '_', '@', '%', '<']).any(|(at, mark)| {
         let rest = text.get(at + mark.len()..).unwrap_or_default();
@@ -58,7 +61,7 @@ pub fn has_placeholder(text: &str) -> bool {
     })
 }
 
-/// A name, and then one of these ends.
+/// True if the text begins with a name that is not empty, followed by one of `ends`.
 fn name_before(text: &str, ends: &[&str]) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = text.bytes().take_while(|byte| is_part(*byte)).count();
@@ -71,27 +74,28 @@ fn name_before(text: &str, ends: &[&str]) -> bool {
     ends.iter().any(ends_with)
 }
 
-/// Capital letters, digits and underscores, and then the end.
+/// True if the text begins with capital letters, digits and underscores only, followed by `end`.
 fn capitals_before(text: &str, end: char) -> bool {
     let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
     text.trim_start_matches(is_part).starts_with(end)
 }
 
-/// The text may say one of these words, in any case, to a reader of YAML: it has it, or means to write it otherwise
-/// (escapes, base64). The words are in lower case.
+/// False if surely none of the words, which are in lower case, is in the YAML text in any case. True if one is, or if
+/// escapes or tags may hide one.
 pub fn may_say(text: &str, words: &[&str]) -> bool {
     const OTHERWISE: [&str; 6] = ["\\x", "\\u", "\\\n", "\\\r", "!!", "!<"];
     let lower = text.to_ascii_lowercase();
     OTHERWISE.iter().chain(words).any(|word| lower.contains(word))
 }
 
-/// The text has apiVersion and kind at its top level, as far as can be seen without parsing it.
+/// True if the text has apiVersion and kind at its top level, as far as can be seen without parsing it.
 pub fn looks_like_manifest(text: &str) -> bool {
     let keys = if text.trim_start().starts_with('{') { json_keys(text) } else { yaml_keys(text) };
     keys == (true, true)
 }
 
-/// The first line of a YAML text that is no comment and no separator: its indentation, and what follows it.
+/// The indentation and the content of the first line of a YAML text that is not blank, a comment or a separator; `None`
+/// if there is none.
 pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
     let mut contents = text.lines().map(|line| {
         let content = line.trim_start_matches(' ');
@@ -102,8 +106,8 @@ pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// Parsing stopped at or behind an action of a template, in a place where kubectl refuses it as well: it is the start of
-/// the text, or a value in a block mapping that is not complete. `at` is a byte of the text.
+/// True if parsing, which stopped at the byte `at`, failed because of a template action in a place where kubectl
+/// refuses it as well: at the start of the text, or as a value in a block mapping.
 pub fn stops_at_action(text: &str, at: usize) -> bool {
     let Some((margin, content)) = first_content(text) else { return false };
     let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
@@ -120,7 +124,8 @@ pub fn stops_at_action(text: &str, at: usize) -> bool {
         && (is_inside || is_action(after) || is_action(value_of_line(line)))
 }
 
-/// The value that begins in a line of a block, behind the marks of list items and a plain key.
+/// What is after the dashes of list items and a plain key in a line of a block; the rest of the line if there is no
+/// key.
 fn value_of_line(line: &str) -> &str {
     let mut rest = line.trim_start_matches(' ');
     while let Some(item) = rest.strip_prefix("- ") {
@@ -177,7 +182,8 @@ fn json_keys(text: &str) -> (bool, bool) {
     found
 }
 
-/// The length of a JSON string whose opening quote was read.
+/// The number of bytes before the closing quote of a JSON string whose opening quote was read; all of them if there is
+/// none.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     let is_end = |byte: u8| {
@@ -188,7 +194,7 @@ fn string_end(text: &str) -> usize {
     text.bytes().position(is_end).unwrap_or(text.len())
 }
 
-/// The document is a JSON patch: a list of operations with `op` and `path`.
+/// True if the document is a JSON patch: a list, not empty, whose items all have `op` and `path`.
 pub fn is_json_patch(root: Value<'_>) -> bool {
     let is_operation = |item: Value<'_>| !item.get("op").str().is_empty() && item.get("path").exists();
     root.kind() == ValueKind::Array && !root.is_empty() && root.items().all(is_operation)

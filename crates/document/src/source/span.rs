@@ -36,12 +36,12 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The lines of `text`. Costs nothing until a position is asked for.
+    /// The lines of `text`. Nothing is computed until a position is asked for.
     pub fn of(text: &'a str) -> Lines<'a> {
         Lines { text, starts: OnceCell::new(), blocks: OnceCell::new() }
     }
 
-    /// Line and column of a byte; a byte past the end counts as the end.
+    /// The line and column, both from 1, of a byte; a byte past the end counts as the end.
     pub fn position(&self, at: usize) -> (usize, usize) {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {
@@ -57,14 +57,14 @@ impl<'a> Lines<'a> {
         (line, column + 1)
     }
 
-    /// The byte of a line and column; a column past the end of its line counts as the first.
+    /// The byte at a line and column, both from 1; the start of the line if it has no such column.
     pub(super) fn byte_at(&self, line: usize, column: usize) -> usize {
         let line = self.line(line);
         let mut letters = self.text.get(line.clone()).unwrap_or_default().char_indices();
         line.start + letters.nth(column.saturating_sub(1)).map_or(0, |(at, _)| at)
     }
 
-    /// Characters of the text before a byte.
+    /// The number of characters before a byte of the text.
     fn characters_before(&self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let blocks = self.blocks.get_or_init(|| {
@@ -88,7 +88,7 @@ impl<'a> Lines<'a> {
         SourceLocation { line, column, end_line, end_column, bytes, shown }
     }
 
-    /// The bytes of a line (from 1), without its break.
+    /// The bytes of a line, counted from 1, without its line break; empty past the last line.
     pub fn line(&self, line: usize) -> Range<usize> {
         let start = self.starts().get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         start..self.line_end(line).max(start)
@@ -99,16 +99,18 @@ impl<'a> Lines<'a> {
         self.line(self.line_of(at))
     }
 
+    /// The number of the line, from 1, that a byte is in.
     fn line_of(&self, at: usize) -> usize {
         self.starts().partition_point(|&start| start <= at).max(1)
     }
 
+    /// The byte after the last one of a line, counted from 1, without its line break.
     fn line_end(&self, line: usize) -> usize {
         let end = self.starts().get(line).copied().unwrap_or(self.text.len());
         self.text.get(..end).map_or(end, |text| text.trim_end_matches(['\n', '\r']).len())
     }
 
-    /// Where lines start. `\n`, `\r\n` and a lone `\r` end a line, as they do in YAML.
+    /// The first byte of each line. `\n`, `\r\n` and a lone `\r` end a line, as they do in YAML.
     fn starts(&self) -> &[usize] {
         self.starts.get_or_init(|| {
             let bytes = self.text.as_bytes();
@@ -121,7 +123,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Characters that begin in these bytes of a text.
+/// The number of characters that begin in these bytes of a text.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }

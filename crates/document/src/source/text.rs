@@ -5,12 +5,13 @@
 
 use super::{InputError, Lines};
 
-/// The text of a file, without byte order mark.
+/// Decodes the bytes of a file as UTF-8, or UTF-16 if a byte order mark says so, and removes the mark. An error for
+/// binary, empty and wrongly encoded files.
 pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     let text = match bytes.as_slice() {
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        _ => utf8(file, bytes)?,
+        [0xff, 0xfe, rest @ ..] => decode_utf16_units(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16_units(rest, u16::from_be_bytes),
+        _ => decode_utf8(file, bytes)?,
     };
     if let Some(at) = text.find('\0') {
         return Err(input_error(
@@ -26,7 +27,8 @@ pub fn decode(file: &str, bytes: Vec<u8>) -> Result<String, InputError> {
     Ok(text)
 }
 
-fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
+/// The bytes as UTF-8, without a byte order mark; the error says where and what they are instead.
+fn decode_utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
@@ -41,7 +43,8 @@ fn utf8(file: &str, mut bytes: Vec<u8>) -> Result<String, InputError> {
     })
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+/// The bytes as UTF-16, whose units `unit` reads; what is no text becomes U+FFFD.
+fn decode_utf16_units(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units = bytes.chunks(2).map(|pair| match *pair {
         [first, second] => unit([first, second]),
         // Half a unit at the end of the file.

@@ -32,7 +32,7 @@ struct Frame {
     merges: Vec<usize>,
 }
 
-/// One document being read.
+/// Writes one document from the events of the parser.
 pub(super) struct Writer<'a, 'p> {
     source: &'a str,
     /// What the parser reads: the source, or a copy with the same places.
@@ -50,17 +50,18 @@ impl<'a, 'p> Writer<'a, 'p> {
         Writer { source, parsed, out, frames, anchors: Anchors::default(), end: 0 }
     }
 
-    /// The root was read to its end, or nothing of it yet.
+    /// True if no container is open: the root was read to its end, or nothing of it yet.
     pub(super) fn is_complete(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The document.
+    /// Ends the document and returns it.
     pub(super) fn finish(self) -> Doc<'a> {
         self.out.finish()
     }
 
-    pub(super) fn event(
+    /// Checks an event with `dialect` and writes what it stands for.
+    pub(super) fn write_event(
         &mut self,
         event: Event<'p>,
         span: Span,
@@ -69,30 +70,30 @@ impl<'a, 'p> Writer<'a, 'p> {
         let in_flow = self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow);
         match event {
             Event::Scalar(text, style @ (ScalarStyle::Literal | ScalarStyle::Folded), anchor, tag) => {
-                dialect.block_scalar(span)?;
-                return self.scalar(&text, style, anchor, tag.as_deref(), self.trim_span(span));
+                dialect.check_block_scalar(span)?;
+                return self.write_scalar(&text, style, anchor, tag.as_deref(), self.trim_span(span));
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_unusual = dialect.scalar(span, style, self.at_key(), in_flow)?;
+                let is_unusual = dialect.check_scalar(span, style, self.at_key(), in_flow)?;
                 let text = self.scalar_text(text, style, is_unusual, span)?;
-                return self.scalar(&text, style, anchor, tag.as_deref(), span);
+                return self.write_scalar(&text, style, anchor, tag.as_deref(), span);
             }
-            _ => dialect.token(span, in_flow)?,
+            _ => dialect.check_token(span, in_flow)?,
         }
         match event {
             Event::SequenceStart(style, anchor, _) => self.open(ValueKind::Array, style, anchor, span),
             Event::MappingStart(style, anchor, _) => self.open(ValueKind::Object, style, anchor, span),
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => {
-                dialect.alias(span)?;
-                self.alias(anchor, span)
+                dialect.check_alias(span)?;
+                self.write_alias(anchor, span)
             }
             _ => Ok(()),
         }
     }
 
-    /// What a scalar says. The parser's word counts where it copied nothing; what it made of an escape or a line break
-    /// in quotes does not.
+    /// The text of a scalar: the parser's if it is borrowed from the source. Escapes and line breaks in quotes are read
+    /// again, as kubectl reads them.
     fn scalar_text(
         &self,
         text: Cow<'p, str>,
@@ -118,11 +119,12 @@ impl<'a, 'p> Writer<'a, 'p> {
         }
     }
 
+    /// True if the next value is a key.
     fn at_key(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.at_key)
     }
 
-    /// A value, or a key, is complete: it starts at `node`.
+    /// Notes that the value or key that starts at `node` is complete, and stores it if it has an anchor (0 is none).
     fn finish_node(&mut self, anchor: usize, node: usize, span: Span) -> Result<(), DocumentError> {
         self.anchors.count_node();
         self.end = self.end.max(span.end);
@@ -136,6 +138,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
+    /// Begins a list or an object; an error if it is a key.
     fn open(
         &mut self,
         kind: ValueKind,
@@ -159,6 +162,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
+    /// Ends the innermost container, and replaces its merge keys.
     fn close(&mut self, span: Span) -> Result<(), DocumentError> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         // A flow container ends with its bracket, a block container with its last value.
@@ -167,7 +171,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         }
         self.out.close(self.end);
         if !frame.merges.is_empty() {
-            merge::expand(&mut self.out, frame.node, &frame.merges, self.source).map_err(
+            merge::expand_merge_keys(&mut self.out, frame.node, &frame.merges, self.source).map_err(
                 |merge::NotAMapping(span)| {
                     let detail = "yaml: map merge requires map or sequence of maps as the value";
                     DocumentError::new(span.start as usize, detail)
@@ -178,7 +182,8 @@ impl<'a, 'p> Writer<'a, 'p> {
         self.finish_node(frame.anchor, frame.node, whole)
     }
 
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
+    /// Writes a copy of the anchor's value; as a key, its text.
+    fn write_alias(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
         let node = self.out.len();
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
         if self.at_key() {
@@ -201,7 +206,8 @@ impl<'a, 'p> Writer<'a, 'p> {
         self.finish_node(0, node, span)
     }
 
-    fn scalar(
+    /// Writes a scalar as a key, a merge key or a value.
+    fn write_scalar(
         &mut self,
         text: &str,
         style: ScalarStyle,
@@ -220,22 +226,23 @@ impl<'a, 'p> Writer<'a, 'p> {
         let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
         let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
         if self.at_key() {
-            self.key(text, meaning, span)?;
+            self.write_key(text, meaning, span)?;
         } else {
-            self.value(text, meaning, span)?;
+            self.write_value(text, meaning, span)?;
         }
         self.finish_node(anchor, node, span)
     }
 
-    fn value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
+    /// Writes a scalar that is not a key.
+    fn write_value(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
             ScalarValue::Null => self.out.fixed(ValueKind::Null, span, "null"),
             ScalarValue::Bool(value) => {
                 self.out.fixed(ValueKind::Bool, span, if value { "true" } else { "false" })
             }
-            ScalarValue::Text => self.text(ValueKind::String, text, span),
-            ScalarValue::Int(number) => self.number(text, &number, span),
-            ScalarValue::Unsigned(number) => self.number(text, &number, span),
+            ScalarValue::Text => self.write_text(ValueKind::String, text, span),
+            ScalarValue::Int(number) => self.write_integer(text, &number, span),
+            ScalarValue::Unsigned(number) => self.write_integer(text, &number, span),
             ScalarValue::Float(number) => {
                 let literal = scalar::json_float(number);
                 self.out.owned(
@@ -244,14 +251,15 @@ impl<'a, 'p> Writer<'a, 'p> {
                     literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
                 );
             }
-            ScalarValue::Binary => self.binary(text, span)?,
+            ScalarValue::Binary => self.write_binary(text, span)?,
         }
         Ok(())
     }
 
-    fn key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
+    /// Writes a scalar that is a key: always a string, whatever it means as a value.
+    fn write_key(&mut self, text: &str, meaning: ScalarValue, span: Span) -> Result<(), DocumentError> {
         match meaning {
-            ScalarValue::Text => match self.offset(text) {
+            ScalarValue::Text => match self.span_in_source(text) {
                 Some(within) => self.out.key_slice(span, within),
                 None => self.out.owned(ValueKind::String, span, text),
             },
@@ -260,7 +268,7 @@ impl<'a, 'p> Writer<'a, 'p> {
             }
             ScalarValue::Int(number) => self.out.owned(ValueKind::String, span, number.to_string()),
             ScalarValue::Float(number) => self.out.owned(ValueKind::String, span, scalar::float_key(number)),
-            ScalarValue::Binary => self.binary(text, span)?,
+            ScalarValue::Binary => self.write_binary(text, span)?,
             ScalarValue::Null => return Err(null_key(span)),
             ScalarValue::Unsigned(number) => {
                 let detail = format!("unsupported map key of type: uint64, key: {number}");
@@ -270,19 +278,20 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
-    /// An integer: borrowed if it is written as JSON writes it.
-    fn number(&mut self, text: &str, number: &dyn std::fmt::Display, span: Span) {
+    /// Writes an integer; its text is borrowed from the source if JSON writes it that way.
+    fn write_integer(&mut self, text: &str, number: &dyn std::fmt::Display, span: Span) {
         let plain =
             text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
         if plain {
-            self.text(ValueKind::Number, text, span);
+            self.write_text(ValueKind::Number, text, span);
         } else {
             self.out.owned(ValueKind::Number, span, number.to_string());
         }
     }
 
-    fn binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
-        let Some(decoded) = scalar::base64(text) else {
+    /// Writes the decoded text of a `!!binary` scalar.
+    fn write_binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
+        let Some(decoded) = scalar::decode_base64(text) else {
             return Err(DocumentError::new(
                 span.start as usize,
                 "yaml: !!binary value contains invalid base64 data",
@@ -292,26 +301,29 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(())
     }
 
-    fn text(&mut self, kind: ValueKind, text: &str, span: Span) {
-        match self.offset(text) {
+    /// Writes a scalar with that text, borrowed from the source if possible.
+    fn write_text(&mut self, kind: ValueKind, text: &str, span: Span) {
+        match self.span_in_source(text) {
             Some(within) => self.out.slice(kind, span, within),
             None => self.out.owned(kind, span, text),
         }
     }
 
-    /// Where in the source a text lies, if the parser borrowed it from there.
-    fn offset(&self, text: &str) -> Option<Span> {
+    /// The span of a text in the source; `None` if the parser did not borrow it from there.
+    fn span_in_source(&self, text: &str) -> Option<Span> {
         let start = (text.as_ptr() as usize).checked_sub(self.parsed.as_ptr() as usize)?;
         let end = start + text.len();
         (end <= self.parsed.len()).then(|| to_span(&(start..end)))
     }
 
-    /// A block scalar's span reaches to the next token; what people see ends with its last line.
+    /// The span of a block scalar without the white space after its last line, which the parser's span has up to the
+    /// next token.
     fn trim_span(&self, span: Span) -> Span {
         let whole = self.source.get(span.start as usize..span.end as usize).unwrap_or_default();
         to_span(&(span.start as usize..span.start as usize + whole.trim_end().len()))
     }
 
+    /// The error for a list or a map that is used as a key.
     fn container_as_key(&self, kind: ValueKind, span: Span) -> DocumentError {
         let what = if kind == ValueKind::Array { "list" } else { "map" };
         let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
@@ -323,6 +335,7 @@ impl<'a, 'p> Writer<'a, 'p> {
     }
 }
 
+/// The error for a key that is null.
 fn null_key(span: Span) -> DocumentError {
     DocumentError::new(
         span.start as usize,

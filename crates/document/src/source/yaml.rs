@@ -17,7 +17,7 @@ use crate::doc::{Builder, Doc, Syntax};
 
 /// Bytes of a file that may be parsed again to find the scalars that only the parser refuses; a document has few, if any.
 pub(super) const MAX_PARSED_AGAIN: usize = 8 << 20;
-/// Containers inside containers at most.
+/// How many containers may be open inside each other; more of them are an error.
 const MAX_NESTING: usize = 1_000;
 
 /// Reads the documents of a text that is one piece between `---` lines: one, and an error if another follows `...`.
@@ -30,6 +30,7 @@ pub(super) struct Reader<'a> {
     pub(super) budget: usize,
 }
 
+/// Where the documents of a text come from.
 enum DocumentSource<'a> {
     /// Read one by one.
     Parser(Box<Parser<'a, StrInput<'a>>>),
@@ -38,15 +39,16 @@ enum DocumentSource<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// A reader of the text; `budget` is how many bytes may be parsed again.
     pub(super) fn new(source: &'a str, budget: usize) -> Reader<'a> {
         let documents = match with_line_end(source) {
-            Some(text) => copied(source, &text, 0),
-            None => DocumentSource::Parser(Box::new(parser(source))),
+            Some(text) => documents_of_copy(source, &text, 0),
+            None => DocumentSource::Parser(Box::new(new_parser(source))),
         };
         Reader { part: Part::new(source), documents, count: 0, budget }
     }
 
-    /// The next document; none at the end of the text or after a fault.
+    /// The next document; `None` at the end of the text or after an error.
     pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
         let document = match &mut self.documents {
             DocumentSource::Parser(parser) => self.part.next_document(parser, self.part.source),
@@ -57,7 +59,7 @@ impl<'a> Reader<'a> {
             return document;
         };
         if let Some(text) = parsable(self.part.source, &mut self.budget) {
-            self.documents = copied(self.part.source, &text, self.count);
+            self.documents = documents_of_copy(self.part.source, &text, self.count);
             return self.next_document();
         }
         // kubectl may read what was not looked at.
@@ -66,14 +68,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The documents after the first `skipped`, read from a copy of the source that has everything in the same place.
-fn copied<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
-    let (mut part, mut parser) = (Part::new(source), parser(text));
+/// Reads all documents after the first `skipped` from `text`, a copy of the source that has everything in the same
+/// place.
+fn documents_of_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
+    let (mut part, mut parser) = (Part::new(source), new_parser(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
     DocumentSource::Copied(documents.collect::<Vec<_>>().into_iter())
 }
 
-fn parser(text: &str) -> Parser<'_, StrInput<'_>> {
+/// A parser of that text, with our limits of nesting and without comments.
+fn new_parser(text: &str) -> Parser<'_, StrInput<'_>> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: MAX_NESTING,
@@ -82,14 +86,16 @@ fn parser(text: &str) -> Parser<'_, StrInput<'_>> {
     Parser::new_from_str_with_options(text, options)
 }
 
-/// The text with a line break at its end, as kubectl reads it, where that matters: a block scalar may keep it.
+/// The text with a line break at its end, as kubectl reads it; `None` unless its last line is blank and not empty. A
+/// block scalar may keep that line.
 fn with_line_end(source: &str) -> Option<String> {
     let last = source.rsplit(['\n', '\r']).next().unwrap_or_default();
     let is_blank = !last.is_empty() && last.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
     is_blank.then(|| format!("{source}\n"))
 }
 
-/// A copy of a text that the parser refuses without need, with everything in its place: see [`quoted::without_refused`].
+/// A copy of a text that the parser accepts where it refuses the text and kubectl does not, with everything in its
+/// place; `None` if there is none: see [`quoted::without_refused`].
 pub(super) fn parsable(source: &str, budget: &mut usize) -> Option<String> {
     let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
     quoted::without_refused(&text, budget, |text| {
@@ -105,9 +111,9 @@ pub(super) fn parsable(source: &str, budget: &mut usize) -> Option<String> {
     })
 }
 
-/// The byte of the parser's first error.
+/// The byte of the parser's first error in a text; `None` if there is none.
 fn first_error(text: &str) -> Option<usize> {
-    let mut parser = parser(text);
+    let mut parser = new_parser(text);
     loop {
         if let Err(error) = next_event(&mut parser)? {
             return error.marker().byte_offset();
@@ -133,7 +139,7 @@ impl<'a> Part<'a> {
         Part { source, dialect: Dialect::new(source), capacity, is_read: false, end: None }
     }
 
-    /// The next document; none at the end of the text or after a fault. `parsed` is the text that the parser reads.
+    /// The next document; `None` at the end of the text or after an error. `parsed` is the text that the parser reads.
     fn next_document<'p>(
         &mut self,
         parser: &mut Parser<'p, StrInput<'p>>,
@@ -153,6 +159,7 @@ impl<'a> Part<'a> {
         document
     }
 
+    /// Reads the next document; `None` at the end of the text.
     fn read_document<'p>(
         &mut self,
         parser: &mut Parser<'p, StrInput<'p>>,
@@ -161,14 +168,14 @@ impl<'a> Part<'a> {
         let mut writer: Option<Writer<'a, 'p>> = None;
         loop {
             let Some(next) = next_event(parser) else {
-                self.dialect.finish()?;
+                self.dialect.check_rest()?;
                 return Ok(None);
             };
             let (event, span) = match next {
                 Ok(event) => event,
                 Err(error) => {
-                    let fault = self.fault(&error);
-                    self.dialect.unusual_before(fault.at + 1)?;
+                    let fault = self.document_error(&error);
+                    self.dialect.check_unusual(fault.at + 1)?;
                     let is_complete = writer.as_ref().is_none_or(Writer::is_complete);
                     let is_read = is_complete && self.has_flow_root() || self.dialect.may_hide(fault.at);
                     let by = if is_read { RefusedBy::Tollgate } else { fault.by };
@@ -183,27 +190,27 @@ impl<'a> Part<'a> {
             match event {
                 Event::DocumentStart(is_written, _) => {
                     if is_written {
-                        self.dialect.token(span, false)?;
+                        self.dialect.check_token(span, false)?;
                     }
                     let out = Builder::with_capacity(self.source, Syntax::Yaml, self.capacity);
                     writer = Some(Writer::new(self.source, parsed, out));
                     self.capacity = self.capacity.min(64);
                 }
                 Event::DocumentEnd => {
-                    self.dialect.document_end(span)?;
+                    self.dialect.check_document_end(span)?;
                     self.end = Some(span.start as usize);
                     return Ok(writer.map(Writer::finish));
                 }
                 event => {
                     if let Some(writer) = &mut writer {
-                        writer.event(event, span, &mut self.dialect)?;
+                        writer.write_event(event, span, &mut self.dialect)?;
                     }
                 }
             }
         }
     }
 
-    /// The text begins with a bracket: kubectl does not look at what follows the closing one.
+    /// True if the text begins with a bracket: kubectl does not look at what follows the closing one.
     fn has_flow_root(&self) -> bool {
         super::shape::first_content(self.source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
     }
@@ -223,7 +230,8 @@ impl<'a> Part<'a> {
         Some(at + end + 1)
     }
 
-    fn fault(&self, error: &ScanError) -> DocumentError {
+    /// The parser's error in the words of kubectl, or with a better explanation where we have one.
+    fn document_error(&self, error: &ScanError) -> DocumentError {
         let at = error.marker().byte_offset();
         debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
         let at = at.unwrap_or_default();
@@ -264,8 +272,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The next event. The only call of the parser, so that the compiler can make one function of it: a second one cost
-/// every file a few percent.
+/// The parser's next event; `None` at the end. The only call of the parser, so that the compiler can make one function
+/// of it: a second one cost every file a few percent.
 #[inline(never)]
 pub(super) fn next_event<'a>(parser: &mut Parser<'a, StrInput<'a>>) -> Option<ParseResult<'a>> {
     parser.next_event()

@@ -137,7 +137,7 @@ fn reasons(denials: &[&Diagnostic]) -> String {
         let separator = if text.is_empty() { "" } else { "\n- " };
         text.push_str(separator);
         text.push_str(&reason);
-        said += diagnostic.finding.counts().max(1);
+        said += diagnostic.finding.left_out_count().max(1);
     }
     match count(denials).saturating_sub(said) {
         0 => text,
@@ -147,7 +147,7 @@ fn reasons(denials: &[&Diagnostic]) -> String {
 
 /// How many findings there are, with those that were left out.
 fn count(denials: &[&Diagnostic]) -> usize {
-    denials.iter().map(|diagnostic| diagnostic.finding.counts().max(1)).sum()
+    denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
 }
 
 /// As many causes as a response holds; how many more there are is the last one.
@@ -156,7 +156,7 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut left_out = 0;
     for diagnostic in denials {
-        let counts = diagnostic.finding.counts();
+        let counts = diagnostic.finding.left_out_count();
         if counts > 0 || bytes_left == 0 {
             left_out += counts.max(1);
             continue;

@@ -80,7 +80,7 @@ impl<'c, 'p> Cx<'c, 'p> {
 
     /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.
     pub fn max_text_bytes(&self) -> usize {
-        self.findings.budget().for_text()
+        self.findings.budget().max_text_bytes()
     }
 
     /// Whether the API server receives more than `limit` bytes of raw JSON. A review does not show what of it the server

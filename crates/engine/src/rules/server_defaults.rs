@@ -123,7 +123,7 @@ pub fn rule_takes_effect(
 
 /// That the next release does not serve a version.
 fn soon_removed_version(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
-    let next = profile.next_without(kind, version)?;
+    let next = profile.next_release_without(kind, version)?;
     let (group, newest) = (kind.group(), profile.versions(kind).last()?.name());
     let (kind, version) = (kind.name(), version.name());
     let detail = format!("Kubernetes {next} no longer serves {kind} in {group}/{version}");

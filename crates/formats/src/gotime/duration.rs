@@ -11,7 +11,7 @@ use std::fmt;
 pub enum DurationError {
     /// It is not a list of numbers with units.
     Syntax,
-    /// It is, and an `int64` of nanoseconds does not hold it.
+    /// It is too long for an `int64` of nanoseconds.
     Range,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for DurationError {
 /// Largest magnitude of a duration: that of the most negative `int64`.
 const MAX: u64 = 1 << 63;
 
-/// Nanoseconds of a duration.
+/// Reads a duration as Go does; returns nanoseconds.
 pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if unsigned == "0" {
@@ -38,7 +38,7 @@ pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
     }
     let (mut rest, mut total) = (unsigned, 0_u64);
     while !rest.is_empty() {
-        let (nanos, after) = component(rest)?;
+        let (nanos, after) = read_component(rest)?;
         total = total.checked_add(nanos).filter(|&total| total <= MAX).ok_or(DurationError::Range)?;
         rest = after;
     }
@@ -47,8 +47,8 @@ pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
     signed.ok_or(DurationError::Range)
 }
 
-/// One number with its unit, in nanoseconds, and the text behind it.
-fn component(text: &str) -> Result<(u64, &str), DurationError> {
+/// Reads the number with a unit at the start of a text; returns its nanoseconds, and the text after it.
+fn read_component(text: &str) -> Result<(u64, &str), DurationError> {
     let (whole, rest) = split_digits(text);
     let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), split_digits);
     if whole.is_empty() && fraction.is_empty() {
@@ -65,27 +65,32 @@ fn component(text: &str) -> Result<(u64, &str), DurationError> {
         "h" => 3_600_000_000_000,
         _ => return Err(DurationError::Syntax),
     };
-    let nanos = integer(whole)?.checked_mul(unit).and_then(|nanos| nanos.checked_add(part(fraction, unit)));
+    let nanos = parse_digits(whole)?
+        .checked_mul(unit)
+        .and_then(|nanos| nanos.checked_add(fraction_nanos(fraction, unit)));
     nanos.filter(|&nanos| nanos <= MAX).map(|nanos| (nanos, rest)).ok_or(DurationError::Range)
 }
 
+/// The digits at the start of a text, and what follows them.
 fn split_digits(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-fn integer(digits: &str) -> Result<u64, DurationError> {
+/// The number with these digits; 0 if there are none.
+fn parse_digits(digits: &str) -> Result<u64, DurationError> {
     if digits.is_empty() { Ok(0) } else { digits.parse().map_err(|_too_long| DurationError::Range) }
 }
 
-/// A fraction of a unit in nanoseconds. Digits that do not fit an `int64` are dropped, as `leadingFraction` does.
+/// The nanoseconds of a fraction of a unit, whose digits after the point are given. Digits that do not fit an `int64`
+/// are dropped, as `leadingFraction` does.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "Go multiplies as float64 and cuts: 0.3333333333333333333h is 20 minutes"
 )]
-fn part(digits: &str, unit: u64) -> u64 {
+fn fraction_nanos(digits: &str, unit: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1_f64);
     for digit in digits.bytes() {
         if number > (MAX - 1) / 10 {

@@ -8,30 +8,34 @@
 /// upstream v1.34 `semVerRE`: the core, an optional `-` part without leading zeros in numbers, an optional `+` part.
 pub fn is_semver(value: &str) -> bool {
     // A build part may contain `-`, a pre-release part no `+`: cut the build off first.
-    let (front, build) = cut(value, '+');
-    let (core, pre) = cut(front, '-');
+    let (front, build) = split_optional(value, '+');
+    let (core, pre) = split_optional(front, '-');
     core.split('.').count() == 3
         && core.split('.').all(is_number)
         && pre.is_none_or(|part| part.split('.').all(is_pre_release))
         && build.is_none_or(|part| part.split('.').all(is_identifier))
 }
 
-fn cut(value: &str, at: char) -> (&str, Option<&str>) {
+/// The parts before and after the first `at`; the whole value and `None` if there is none.
+fn split_optional(value: &str, at: char) -> (&str, Option<&str>) {
     match value.split_once(at) {
         Some((front, back)) => (front, Some(back)),
         None => (value, None),
     }
 }
 
+/// True for digits without a leading zero.
 fn is_number(part: &str) -> bool {
     let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     digits && (part.len() == 1 || !part.starts_with('0'))
 }
 
+/// True for an identifier that has no leading zero if it is a number.
 fn is_pre_release(part: &str) -> bool {
     is_identifier(part) && (is_number(part) || !part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// True for letters, digits and hyphens; false if empty.
 fn is_identifier(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

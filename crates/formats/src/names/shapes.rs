@@ -3,7 +3,8 @@
 //! Yes or no only: which text a failure prints is decided by the checks. Every loop reads the value once, and
 //! none of them allocates. No shape admits a non-ASCII byte except the caseless subdomain.
 
-/// What a byte can be in a name. One look-up per byte: names are most of what a slice consists of.
+/// The class of each byte, as one of the constants below; 0 if no name has it. One look-up per byte: names are most of
+/// what a slice consists of.
 static CLASSES: [u8; 256] = classes();
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
@@ -11,6 +12,7 @@ const DASH: u8 = 4;
 const DOT: u8 = 8;
 const LINE: u8 = 16;
 
+/// Makes [`CLASSES`].
 const fn classes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -32,17 +34,18 @@ const fn classes() -> [u8; 256] {
     table
 }
 
+/// The class of a byte; 0 if no name has it.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
-/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+/// True if the value matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, of any length.
 pub(super) fn is_label(value: &str) -> bool {
     framed(value, LOWER, LOWER | DASH)
 }
 
-/// Labels joined by single dots. The labels have no length limit of their own.
+/// True if the value is labels joined by single dots; neither they nor the value have a length limit here.
 pub(super) fn is_subdomain(value: &str) -> bool {
     // The empty value and a leading dot fail like a dot after a dot. Branches, not a table of states: they are
     // predicted, while a look-up would wait for the one before it.
@@ -63,8 +66,8 @@ pub(super) fn is_subdomain(value: &str) -> bool {
     last == LOWER
 }
 
-/// The subdomain expression under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and U+017F (long s) onto `s`;
-/// no other non-ASCII character folds onto a letter of the class.
+/// True if the value matches the expression of subdomains under `(?i)`. Go folds U+212A (Kelvin sign) onto `k` and
+/// U+017F (long s) onto `s`; no other non-ASCII character folds onto a letter of the class.
 pub(super) fn is_subdomain_caseless(value: &str) -> bool {
     let alphanumeric =
         |letter: char| letter.is_ascii_alphanumeric() || letter == '\u{212a}' || letter == '\u{17f}';
@@ -75,7 +78,7 @@ pub(super) fn is_subdomain_caseless(value: &str) -> bool {
     })
 }
 
-/// `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
+/// True if the value matches `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`, of any length.
 pub(super) fn is_qualified(value: &str) -> bool {
     framed(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | LINE)
 }
@@ -96,7 +99,8 @@ pub fn is_condition_reason(value: &str) -> bool {
         && bytes.iter().all(|&byte| word(byte) || byte == b',' || byte == b':')
 }
 
-/// Whether `value` begins and ends with a byte of the `edge` classes and holds nothing but `inner` ones.
+/// True if `value` is not empty, begins and ends with a byte of the `edge` classes, and has only bytes of the `inner`
+/// classes.
 fn framed(value: &str, edge: u8, inner: u8) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|&byte| class(byte) & edge != 0)

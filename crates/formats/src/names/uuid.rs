@@ -14,7 +14,7 @@ pub fn is_lowercase_uuid(value: &str) -> bool {
     is_dashed(value.as_bytes()) && !value.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// What 1.34 to 1.36 say about a share id, if anything.
+/// The text with which 1.34 to 1.36 refuse a share id; `None` if they accept it.
 ///
 /// upstream v1.36 `validateUID`, on top of the lenient parser of its UUID library.
 pub fn uid_problem(value: &str) -> Option<Problem> {
@@ -45,7 +45,7 @@ pub fn uid_problem(value: &str) -> Option<Problem> {
     }
 }
 
-/// 36 bytes, 8-4-4-4-12 hexadecimal digits of either case.
+/// True for hexadecimal digits of either case in the form 8-4-4-4-12.
 fn is_dashed(bytes: &[u8]) -> bool {
     bytes.len() == 36
         && bytes.iter().enumerate().all(|(idx, byte)| match idx {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::decimal::{self, View};
 use super::{Format, MAX_PLACES};
 
-/// No fraction, and the largest suffix that allows it.
+/// The text of an amount that is not zero: without a fraction, and with the largest suffix that allows it.
 ///
 /// upstream v1.36 `CanonicalizeBytes`
 pub(super) fn text(view: View<'_>, format: Format) -> String {

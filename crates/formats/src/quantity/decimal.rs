@@ -33,6 +33,7 @@ impl Decimal {
 }
 
 impl<'a> View<'a> {
+    /// The number `value` times `10^exponent`; its digits are written to `buffer`.
     pub(super) fn of_int(value: i64, exponent: i64, buffer: &'a mut Buffer) -> Self {
         let mut rest = value.unsigned_abs();
         let mut length = 0;
@@ -56,6 +57,7 @@ impl<'a> View<'a> {
         }
     }
 
+    /// -1, 0 or 1.
     pub(super) fn sign(self) -> i8 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
@@ -64,6 +66,7 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Compares two numbers without their signs.
     pub(super) fn compare_magnitude(self, other: View<'_>) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (true, true) => return Ordering::Equal,
@@ -72,16 +75,16 @@ impl<'a> View<'a> {
             (false, false) => {}
         }
         // The place of the first digit decides before any digit does.
-        self.top().cmp(&other.top()).then_with(|| trimmed(self.digits).cmp(trimmed(other.digits)))
+        self.top_place().cmp(&other.top_place()).then_with(|| trimmed(self.digits).cmp(trimmed(other.digits)))
     }
 
-    /// The number of decimal places above the point.
-    fn top(self) -> i64 {
+    /// The number of digits before the decimal point; negative or 0 if the number is below 1.
+    fn top_place(self) -> i64 {
         self.exponent.saturating_add_unsigned(self.digits.len() as u64)
     }
 
-    /// Splits at `10^place`: the digits at and above it, the zeros that follow them, and whether anything but
-    /// zeros is below.
+    /// Splits the number at `10^place`: returns the digits at and above it, how many zeros follow these, and whether a
+    /// digit below is not zero.
     pub(super) fn split(self, place: i64) -> (&'a [u8], i64, bool) {
         let below = place.saturating_sub(self.exponent);
         if below <= 0 {
@@ -92,8 +95,7 @@ impl<'a> View<'a> {
         (above, 0, below.iter().any(|&digit| digit != 0))
     }
 
-    /// Both numbers' digits from the highest to the lowest place of either, added or subtracted. `None` when more
-    /// than `limit` places would have to be written.
+    /// The sum of both numbers; `None` if more than `limit` digits would have to be written.
     pub(super) fn add(self, other: View<'_>, limit: u32) -> Option<Decimal> {
         if other.digits.is_empty() {
             return Some(self.to_decimal());
@@ -102,7 +104,7 @@ impl<'a> View<'a> {
             return Some(other.to_decimal());
         }
         let exponent = self.exponent.min(other.exponent);
-        let places = u32::try_from(self.top().max(other.top()).saturating_sub(exponent)).ok()?;
+        let places = u32::try_from(self.top_place().max(other.top_place()).saturating_sub(exponent)).ok()?;
         if places > limit {
             return None;
         }
@@ -114,7 +116,7 @@ impl<'a> View<'a> {
         let subtract = large.negative != small.negative;
         let mut carry = 0;
         let mut reversed = Vec::with_capacity(places + 1);
-        for (a, b) in large.upwards(exponent).zip(small.upwards(exponent)).take(places) {
+        for (a, b) in large.digits_from(exponent).zip(small.digits_from(exponent)).take(places) {
             let sum = if subtract {
                 i16::from(a) - i16::from(b) + carry
             } else {
@@ -127,8 +129,8 @@ impl<'a> View<'a> {
         Some(Decimal { negative: large.negative, digits: from_reversed(reversed), exponent })
     }
 
-    /// The digits upwards from `10^place`, zeros where there are none, without end.
-    fn upwards(self, place: i64) -> impl Iterator<Item = u8> {
+    /// The digits from `10^place` upwards, lowest first; endless, with zeros where the number has no digits.
+    fn digits_from(self, place: i64) -> impl Iterator<Item = u8> {
         let zeros = usize::try_from(self.exponent.saturating_sub(place)).unwrap_or(0);
         std::iter::repeat_n(0, zeros).chain(self.digits.iter().rev().copied()).chain(std::iter::repeat(0))
     }
@@ -145,7 +147,7 @@ pub(super) fn low_bits(digits: &[u8], zeros: i64) -> u64 {
     (0..zeros.min(64)).fold(value, |value, _| value.wrapping_mul(10))
 }
 
-/// `digits` times `2^bits`; `bits` is at most 60.
+/// The digits of `digits` times `2^bits`; `bits` is at most 60.
 pub(super) fn shifted_left(digits: &[u8], bits: u32) -> Vec<u8> {
     let mut carry = 0_u128;
     let mut reversed = Vec::with_capacity(digits.len() + 20);
@@ -161,7 +163,7 @@ pub(super) fn shifted_left(digits: &[u8], bits: u32) -> Vec<u8> {
     from_reversed(reversed)
 }
 
-/// A thousand and twenty-fourth of `digits`, if that is a whole number.
+/// The digits of the number divided by 1024; `None` if it cannot be divided without a remainder.
 pub(super) fn divided_by_1024(digits: &[u8]) -> Option<Vec<u8>> {
     let mut rest = 0_u32;
     let mut quotient = Vec::with_capacity(digits.len());
@@ -175,7 +177,7 @@ pub(super) fn divided_by_1024(digits: &[u8]) -> Option<Vec<u8>> {
     (rest == 0 && !quotient.is_empty()).then_some(quotient)
 }
 
-/// One more than `digits`.
+/// The digits of the number plus one.
 pub(super) fn incremented(digits: &[u8]) -> Vec<u8> {
     let nines = digits.iter().rev().take_while(|&&digit| digit == 9).count();
     let mut reversed = vec![0; nines];
@@ -185,7 +187,7 @@ pub(super) fn incremented(digits: &[u8]) -> Vec<u8> {
     from_reversed(reversed)
 }
 
-/// Without the zeros at the end.
+/// The digits without the zeros at their end.
 pub(super) fn trimmed(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().rev().take_while(|&&digit| digit == 0).count();
     digits.get(..digits.len() - zeros).unwrap_or_default()
@@ -196,6 +198,7 @@ pub(super) fn push_digits(out: &mut String, digits: &[u8]) {
     out.extend(digits.iter().map(|&digit| char::from(b'0' + digit)));
 }
 
+/// Digits given lowest first, in the usual order and without leading zeros.
 fn from_reversed(mut reversed: Vec<u8>) -> Vec<u8> {
     while reversed.last() == Some(&0) {
         reversed.pop();
@@ -204,6 +207,7 @@ fn from_reversed(mut reversed: Vec<u8>) -> Vec<u8> {
     reversed
 }
 
+/// A number below ten as a digit.
 #[expect(clippy::cast_possible_truncation, reason = "callers pass what is left of a division by ten")]
 fn digit(number: impl Into<u128>) -> u8 {
     number.into() as u8

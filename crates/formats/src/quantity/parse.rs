@@ -22,12 +22,13 @@ struct QuantityParts<'a> {
     has_digits: bool,
 }
 
+/// Reads a quantity, which has no blanks around it.
 pub(super) fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
     if text == "0" {
         return Ok(Quantity { text: Some(text), ..Quantity::ZERO });
     }
-    let parts = scan(text)?;
-    let (format, exponent) = suffix(parts.suffix).ok_or(ParseError::Suffix)?;
+    let parts = split_parts(text)?;
+    let (format, exponent) = read_suffix(parts.suffix).ok_or(ParseError::Suffix)?;
     if let Some(quick) = parse_int(text, &parts, format, exponent) {
         return Ok(quick);
     }
@@ -37,7 +38,8 @@ pub(super) fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
     Ok(parse_decimal(&parts, format, exponent))
 }
 
-fn scan(text: &str) -> Result<QuantityParts<'_>, ParseError> {
+/// Splits the text of a quantity into its parts; an error if it does not have the form of one.
+fn split_parts(text: &str) -> Result<QuantityParts<'_>, ParseError> {
     if text.is_empty() {
         return Err(ParseError::FormatWrong);
     }
@@ -47,13 +49,13 @@ fn scan(text: &str) -> Result<QuantityParts<'_>, ParseError> {
         _ => (false, text),
     };
     let significant = unsigned.trim_start_matches('0');
-    let (whole, rest) = leading(significant, |byte| byte.is_ascii_digit());
+    let (whole, rest) = split_leading(significant, |byte| byte.is_ascii_digit());
     let (fraction, rest) = match rest.strip_prefix('.') {
-        Some(rest) => leading(rest, |byte| byte.is_ascii_digit()),
+        Some(rest) => split_leading(rest, |byte| byte.is_ascii_digit()),
         None => ("", rest),
     };
     let suffix = rest;
-    let (_, rest) = leading(rest, |byte| b"eEinumkKMGTP".contains(&byte));
+    let (_, rest) = split_leading(rest, |byte| b"eEinumkKMGTP".contains(&byte));
     let rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
     if !rest.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(ParseError::FormatWrong);
@@ -72,14 +74,16 @@ fn scan(text: &str) -> Result<QuantityParts<'_>, ParseError> {
     })
 }
 
-/// Cuts off the leading bytes of a kind; the kinds are ASCII, so the cut is between characters.
-fn leading(text: &str, kind: impl Fn(u8) -> bool) -> (&str, &str) {
+/// The bytes at the start of a text that `kind` accepts, and what follows them. It must accept ASCII only, so that the
+/// cut is between characters.
+fn split_leading(text: &str, kind: impl Fn(u8) -> bool) -> (&str, &str) {
     let length = text.bytes().take_while(|&byte| kind(byte)).count();
     text.split_at_checked(length).unwrap_or((text, ""))
 }
 
-/// The format a suffix stands for and its exponent, of ten or (`BinarySI`) of two.
-fn suffix(suffix: &str) -> Option<(Format, i32)> {
+/// The format that a suffix stands for, and its exponent: of two for `BinarySI`, of ten for the others. `None` if there
+/// is no such suffix.
+fn read_suffix(suffix: &str) -> Option<(Format, i32)> {
     Some(match suffix {
         "" => (Format::DecimalSI, 0),
         "n" => (Format::DecimalSI, -9),
@@ -106,7 +110,7 @@ fn suffix(suffix: &str) -> Option<(Format, i32)> {
     })
 }
 
-/// The amount as an `int64`, when upstream keeps it so; then a text in canonical form is kept as well.
+/// The quantity with an `int64`, and with its text if that is canonical; `None` if upstream keeps it as a decimal.
 fn parse_int<'a>(
     text: &'a str,
     parts: &QuantityParts<'_>,
@@ -142,7 +146,7 @@ fn parse_int<'a>(
     Some(Quantity { amount: Amount::Int { value, scale }, format, text: canonical.then_some(text) })
 }
 
-/// The amount as a decimal, rounded up to nano; binary ones are capped at the largest `int64`.
+/// The quantity with a decimal, rounded up to nano; amounts with a binary suffix are capped at the largest `int64`.
 fn parse_decimal(parts: &QuantityParts<'_>, mut format: Format, exponent: i32) -> Quantity<'static> {
     let digits = parts.whole.bytes().chain(parts.fraction.bytes());
     let mut digits: Vec<u8> = digits.map(|byte| byte - b'0').skip_while(|&digit| digit == 0).collect();

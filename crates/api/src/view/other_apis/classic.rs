@@ -65,7 +65,7 @@ impl<'d> ClassicTemplate<'d> {
         ClassicClaimSpec::of(if spec.is_null() { self.0 } else { spec })
     }
 
-    /// Where that is.
+    /// The path of [`ClassicTemplate::spec`], given the template's own.
     pub fn spec_at<'p>(self, at: &'p Path<'p>) -> Path<'p> {
         if self.0.get("spec").is_null() && !self.0.get("resourceClassName").is_null() {
             *at

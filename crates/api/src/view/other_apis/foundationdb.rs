@@ -34,7 +34,7 @@ impl<'d> FoundationDbCluster<'d> {
         &["spec", "automaticReplacementOptions"],
     ];
 
-    /// The replacements written in one of those places.
+    /// The replacements written in `way`, one of [`FoundationDbCluster::WAYS`]; `None` if there are none.
     pub fn replacements(self, way: &[&str]) -> Option<Replacements<'d>> {
         let value: Value<'d> = way.iter().fold(self.0, |value, step| value.get(step));
         (!value.is_null()).then(|| Replacements::of(value))

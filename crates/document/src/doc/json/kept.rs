@@ -9,22 +9,24 @@ use super::{Fault, Reader, SyntaxError, span};
 use crate::doc::repeat_template::NONE;
 use crate::doc::{Builder, Doc, Syntax, Value, ValueKind};
 
-/// What is kept of a value. A value of another type than expected is kept whole: whoever reads it reports that.
+/// Which parts of a value are kept when it is read. A value of another type than expected is kept whole, so that
+/// whoever uses it can report that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// All of it.
     All,
-    /// These members of an object.
+    /// Only these members of an object, of each as much as is given beside its name.
     Fields(&'static [(&'static str, Keep)]),
-    /// All members of an object, but of these only so much.
+    /// All members of an object; of these as much as is given beside the name, of the others everything.
     AllBut(&'static [(&'static str, Keep)]),
-    /// Every item of a list, of each only so much.
+    /// Every item of a list, of each as much as is given.
     Items(&'static Keep),
     /// Nothing, not even its key.
     Nothing,
 }
 
 impl Keep {
+    /// How much is kept of the member `key` of an object that is kept in this way.
     fn member(&self, key: &[u8]) -> Keep {
         let find = |fields: &'static [(&'static str, Keep)]| {
             fields.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, keep)| *keep)
@@ -38,48 +40,50 @@ impl Keep {
     }
 }
 
-/// What identifies an object.
+/// Only what identifies an object: name, namespace and version.
 const IDENTITY: Keep = Keep::Fields(&[(
     "metadata",
     Keep::Fields(&[("name", Keep::All), ("namespace", Keep::All), ("resourceVersion", Keep::All)]),
 )]);
 
-/// An object that was read out of a larger text.
+/// An object that was read from a part of a text.
 #[derive(Debug)]
 pub struct Part<'a> {
     pub doc: Doc<'a>,
-    /// False if it has more keys and values than it may have: then only its name is there.
+    /// False if the object has more keys and values than were allowed: then `doc` has only its name, namespace and
+    /// version.
     pub is_whole: bool,
 }
 
-/// Reads what is kept of a text, if it has no more keys and values than that.
+/// Reads the parts of a JSON text that `keep` names; an error if they have more than `most` keys and values. What
+/// follows the value is not looked at.
 pub fn parse_kept<'a>(source: &'a str, keep: &Keep, most: usize) -> Result<Doc<'a>, SyntaxError> {
     let mut reader = Reader { most, ..Reader::of(source) };
     let mut out = Builder::with_capacity(source, Syntax::Json, 64);
-    reader.kept(&mut out, keep).map_err(|fault| *fault)?;
+    reader.read_kept(&mut out, keep).map_err(|fault| *fault)?;
     Ok(out.finish())
 }
 
-/// An object that has another one, or a list of them, in one of its members.
+/// A JSON object, such as a list or a watch event, of which one member (the content) is read apart from the others.
 #[derive(Debug)]
 pub struct Envelope<'a> {
     source: &'a str,
     rest: Doc<'a>,
-    /// Where the member begins.
+    /// The byte at which the member's value begins; `None` if there is no such member.
     member: Option<usize>,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads everything but the member.
+    /// Reads all members of the object in `source` except `member`, which is only skipped.
     pub fn open(source: &'a str, member: &str) -> Result<Envelope<'a>, SyntaxError> {
         let mut reader = Reader::of(source);
         let mut out = Builder::with_capacity(source, Syntax::Json, 64);
         let mut found = None;
         reader.skip_space();
         let read = if reader.peek() == Some(b'{') {
-            reader.members(&mut out, &mut |reader, key, out| {
+            reader.read_members(&mut out, &mut |reader, key, out| {
                 if key != member.as_bytes() {
-                    return reader.kept_member(out, &Keep::All);
+                    return reader.read_kept_member(out, &Keep::All);
                 }
                 reader.skip_key()?;
                 reader.skip_space();
@@ -87,7 +91,7 @@ impl<'a> Envelope<'a> {
                 reader.skip_value()
             })
         } else {
-            reader.kept(&mut out, &Keep::All)
+            reader.read_kept(&mut out, &Keep::All)
         };
         read.map_err(|fault| *fault)?;
         reader.skip_space();
@@ -97,28 +101,29 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// What was read: all but the member.
+    /// The object without the member: what [`Envelope::open`] has read.
     pub fn rest(&self) -> Value<'_> {
         self.rest.root()
     }
 
-    /// True if the member is a list, null or absent.
-    pub fn has_list(&self) -> bool {
+    /// True if the member given to [`Envelope::open`] is a list, or is null or absent, which Go reads as an empty list.
+    pub fn member_can_be_list(&self) -> bool {
         let first = self.member.and_then(|at| self.source.as_bytes().get(at));
         matches!(first, None | Some(b'[' | b'n'))
     }
 
-    /// The member, with at most so many keys and values; an absent one is an empty document.
+    /// Reads the parts of the member that `keep` names. If they have more than `most` keys and values, only its name is
+    /// read. An absent member gives an empty document.
     pub fn value(&self, keep: &Keep, most: usize) -> Result<Part<'a>, SyntaxError> {
         let mut reader = Reader::of(self.source);
         match self.member {
             Some(at) => reader.at = at,
             None => reader.at = self.source.len(),
         }
-        reader.part(keep, most)
+        reader.read_part(keep, most)
     }
 
-    /// The items of the member, one by one, each with at most so many keys and values.
+    /// Reads the items of the member one by one, as [`Envelope::value`] does the member; none if it is not a list.
     pub fn items<'k>(&self, keep: &'k Keep, most: usize) -> Parts<'a, 'k> {
         let mut reader = Reader::of(self.source);
         reader.at = match self.member {
@@ -129,7 +134,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The items of a list; none after an error.
+/// Iterator over the items of a list; it ends after an error.
 pub struct Parts<'a, 'k> {
     reader: Reader<'a>,
     keep: &'k Keep,
@@ -145,7 +150,7 @@ impl<'a> Iterator for Parts<'a, '_> {
         if matches!(reader.peek(), None | Some(b']')) {
             return None;
         }
-        let part = reader.part(self.keep, self.most);
+        let part = reader.read_part(self.keep, self.most);
         reader.skip_space();
         if reader.peek() == Some(b',') {
             reader.at += 1;
@@ -157,58 +162,59 @@ impl<'a> Iterator for Parts<'a, '_> {
     }
 }
 
-/// Reads one member: its key begins here.
+/// Reads one member, whose key begins at the reader's position and is given as the second argument.
 type ReadMember<'r, 'a, 'o> =
     &'r mut dyn FnMut(&mut Reader<'a>, &[u8], &mut Builder<'o>) -> Result<(), Fault>;
 
 impl<'a> Reader<'a> {
-    /// The value that begins here, or only its name if it is too large.
-    fn part(&mut self, keep: &Keep, most: usize) -> Result<Part<'a>, SyntaxError> {
+    /// Reads the parts that `keep` names of the value that begins here, or only its name if they have more than `most`
+    /// keys and values. At the end of the text, the document is empty.
+    fn read_part(&mut self, keep: &Keep, most: usize) -> Result<Part<'a>, SyntaxError> {
         let start = self.at;
         self.most = most;
         let mut out = Builder::with_capacity(self.source, Syntax::Json, 64).with_repeat_copying();
-        let read = if self.peek().is_some() { self.kept(&mut out, keep) } else { Ok(()) };
+        let read = if self.peek().is_some() { self.read_kept(&mut out, keep) } else { Ok(()) };
         match read {
             Ok(()) => Ok(Part { doc: out.finish_verbatim(), is_whole: true }),
             Err(fault) if fault.is_too_dense => {
                 drop(out);
                 (self.at, self.most, self.base) = (start, usize::MAX, 0);
                 let mut out = Builder::with_capacity(self.source, Syntax::Json, 16);
-                self.kept(&mut out, &IDENTITY).map_err(|fault| *fault)?;
+                self.read_kept(&mut out, &IDENTITY).map_err(|fault| *fault)?;
                 Ok(Part { doc: out.finish(), is_whole: false })
             }
             Err(fault) => Err(*fault),
         }
     }
 
-    /// Reads what is kept of a value. Recursion ends with `keep`, whose depth is fixed.
-    fn kept(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
+    /// Reads the parts that `keep` names of the value that begins here. Recursion ends with `keep`, whose depth is
+    /// fixed.
+    fn read_kept(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
         self.skip_space();
         match (keep, self.peek()) {
             (Keep::Nothing, _) => self.skip_value(),
-            (Keep::Fields(_) | Keep::AllBut(_), Some(b'{')) => {
-                self.members(out, &mut |reader, key, out| reader.kept_member(out, &keep.member(key)))
-            }
+            (Keep::Fields(_) | Keep::AllBut(_), Some(b'{')) => self
+                .read_members(out, &mut |reader, key, out| reader.read_kept_member(out, &keep.member(key))),
             (Keep::Items(keep), Some(b'[')) => {
-                self.begin(out, ValueKind::Array);
-                while self.goes_on(out, b']')? {
-                    self.kept(out, keep)?;
+                self.open_container(out, ValueKind::Array);
+                while self.has_next(out, b']')? {
+                    self.read_kept(out, keep)?;
                 }
                 Ok(())
             }
             _ => {
                 (self.template, self.base) = (NONE, out.depth());
-                let read = self.document(out);
+                let read = self.read_document(out);
                 self.base = 0;
                 read
             }
         }
     }
 
-    /// The members of the object that begins here.
-    fn members<'o>(&mut self, out: &mut Builder<'o>, read: ReadMember<'_, 'a, 'o>) -> Result<(), Fault> {
-        self.begin(out, ValueKind::Object);
-        while self.goes_on(out, b'}')? {
+    /// Opens the object that begins here, and calls `read` for each of its members.
+    fn read_members<'o>(&mut self, out: &mut Builder<'o>, read: ReadMember<'_, 'a, 'o>) -> Result<(), Fault> {
+        self.open_container(out, ValueKind::Object);
+        while self.has_next(out, b'}')? {
             let (start, end) = (self.at + 1, self.plain_end());
             let bytes = self.bytes;
             // A key with escapes is none that anybody asks for.
@@ -218,25 +224,27 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A key, and what is kept of its value.
-    fn kept_member(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
+    /// Reads a member whose key begins here, or skips it if nothing of it is kept.
+    fn read_kept_member(&mut self, out: &mut Builder<'_>, keep: &Keep) -> Result<(), Fault> {
         if matches!(keep, Keep::Nothing) {
             self.skip_key()?;
             return self.skip_value();
         }
-        if !self.short_key(out) && !self.long_key(out) {
-            self.other_key(out)?;
+        if !self.read_short_key(out) && !self.read_long_key(out) {
+            self.read_any_key(out)?;
         }
-        self.kept(out, keep)
+        self.read_kept(out, keep)
     }
 
-    fn begin(&mut self, out: &mut Builder<'_>, kind: ValueKind) {
+    /// Reads an opening bracket.
+    fn open_container(&mut self, out: &mut Builder<'_>, kind: ValueKind) {
         out.open(kind, span(self.at, self.at + 1));
         self.at += 1;
     }
 
-    /// True before the next member or item of the innermost container; closes it at its end.
-    fn goes_on(&mut self, out: &mut Builder<'_>, end: u8) -> Result<bool, Fault> {
+    /// Moves to the next member or item of the innermost container and returns true; at its end, closes it and returns
+    /// false. `end` is its closing bracket.
+    fn has_next(&mut self, out: &mut Builder<'_>, end: u8) -> Result<bool, Fault> {
         if out.len() > self.most {
             return Err(Box::new(self.too_dense()));
         }
@@ -259,6 +267,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Moves past a key and its colon.
     fn skip_key(&mut self) -> Result<(), Fault> {
         self.skip_string()?;
         self.skip_space();
@@ -269,7 +278,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A value of any size.
+    /// Moves past a value of any size, by its brackets and quotes alone.
     fn skip_value(&mut self) -> Result<(), Fault> {
         self.skip_space();
         let mut depth = 0_usize;
@@ -301,6 +310,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Moves past a string, whose opening quote is here.
     fn skip_string(&mut self) -> Result<(), Fault> {
         self.at = self.plain_end();
         loop {
@@ -341,7 +351,7 @@ mod tests {
             r#"{{"kind":"L","items":[{object},{{"metadata":{{}}}} , 5],"metadata":{{"continue":"c"}}}}"#
         );
         let list = Envelope::open(&text, "items").unwrap();
-        assert!(list.has_list());
+        assert!(list.member_can_be_list());
         assert_eq!(list.rest().to_json(), r#"{"kind":"L","metadata":{"continue":"c"}}"#);
         let items: Vec<_> = list.items(&KEEP, 100).map(|item| json(&item.unwrap())).collect();
         let first = r#"{"metadata":{"name":"x","uid":"u"},"spec":{"all":{"deep":[[{"k":"A"}]]},"list":[{"name":"1"},{},{"name":"2"}]}}"#;
@@ -382,7 +392,7 @@ mod tests {
             [(r#"{"items":null}"#, true), ("{}", true), (r#"{"items":{}}"#, false), ("[]", true)]
         {
             let list = Envelope::open(text, "items").unwrap();
-            assert_eq!((list.items(&KEEP, 9).count(), list.has_list()), (0, has_list), "{text}");
+            assert_eq!((list.items(&KEEP, 9).count(), list.member_can_be_list()), (0, has_list), "{text}");
         }
     }
 }

@@ -7,48 +7,50 @@ use super::{Fault, Reader, span};
 use crate::doc::{Builder, ValueKind, name};
 
 impl Reader<'_> {
+    /// Reads the string whose opening quote is here.
     #[expect(clippy::inline_always, reason = "half of a document; its other caller is cold")]
     #[inline(always)]
-    pub(super) fn string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
+    pub(super) fn read_string(&mut self, out: &mut Builder<'_>) -> Result<(), Fault> {
         let (start, end) = (self.at, self.plain_end());
         if self.bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
             out.quoted(ValueKind::String, span(start, end + 1));
             return Ok(());
         }
-        self.long_string(out, end)
+        self.read_escaped_string(out, end)
     }
 
-    /// Where the string that begins here ends, or stops being plain.
+    /// The offset of the first quote, backslash or control character in the string whose opening quote is here: the
+    /// closing quote of a plain string. The end of the text if there is none.
     #[inline]
     pub(super) fn plain_end(&self) -> usize {
         let inner = self.at + 1;
         inner + plain_length(self.bytes.get(inner..).unwrap_or_default())
     }
 
-    /// A string with escapes, or with a fault: it is plain up to `end`.
+    /// Reads a string that is plain up to the byte `end` and has escapes, or a fault, from there on.
     #[cold]
-    pub(super) fn long_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
+    pub(super) fn read_escaped_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
         let start = self.at;
         self.at = end;
         self.escaped.clear();
         // Capacity for an expression, as far as the text goes: growing costs more than reading.
         self.escaped.reserve((end - start + 256).min(self.bytes.len() - start));
         self.push_plain(start + 1);
-        self.escapes()?;
+        self.read_escapes()?;
         out.owned(ValueKind::String, span(start, self.at), self.escaped.as_str());
         Ok(())
     }
 
-    /// The rest of a string, from its first escape (or fault) to the closing quote.
-    fn escapes(&mut self) -> Result<(), Fault> {
+    /// Reads the rest of a string, from its first escape or fault to the closing quote, and appends it to `escaped`.
+    fn read_escapes(&mut self) -> Result<(), Fault> {
         loop {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') => self.escape()?,
+                Some(b'\\') => self.read_escape()?,
                 Some(0..=0x1f) | None => {
                     return Err(self.unexpected("in string literal"));
                 }
@@ -61,12 +63,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Appends the text from `from` up to here to `escaped`.
     fn push_plain(&mut self, from: usize) {
         // Both ends are ASCII bytes, so this is always there.
         self.escaped.push_str(self.source.get(from..self.at).unwrap_or_default());
     }
 
-    fn escape(&mut self) -> Result<(), Fault> {
+    /// Reads one escape, such as `\n` or `\u0041`, and appends its character to `escaped`.
+    fn read_escape(&mut self) -> Result<(), Fault> {
         self.at += 1;
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
@@ -77,7 +81,7 @@ impl Reader<'_> {
             Some(b't') => '\t',
             Some(b'u') => {
                 self.at += 1;
-                return self.unicode_escape();
+                return self.read_unicode_escape();
             }
             _ => return Err(self.unexpected("in string escape code")),
         };
@@ -86,12 +90,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn unicode_escape(&mut self) -> Result<(), Fault> {
-        let unit = self.hex4()?;
+    /// Reads the digits after `\u`, and a second escape if both are a surrogate pair. Half a pair becomes U+FFFD.
+    fn read_unicode_escape(&mut self) -> Result<(), Fault> {
+        let unit = self.read_hex4()?;
         if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
             let back = self.at;
             self.at += 2;
-            let low = self.hex4()?;
+            let low = self.read_hex4()?;
             if (0xdc00..0xe000).contains(&low) {
                 let code = 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
                 self.escaped.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -104,7 +109,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn hex4(&mut self) -> Result<u32, Fault> {
+    /// Reads four hexadecimal digits.
+    fn read_hex4(&mut self) -> Result<u32, Fault> {
         let mut unit = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
@@ -135,8 +141,8 @@ fn plain_length(bytes: &[u8]) -> usize {
     long_plain_length(bytes)
 }
 
-/// How many bytes come before the first that no plain string has, and those bytes with zeros after them; `None` if all
-/// sixteen are plain and no quote follows.
+/// The number of bytes before the first quote, backslash or control character, and these bytes as [`name::Letters`].
+/// `None` if there are more than [`name::LONGEST`] of them.
 #[inline]
 pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, name::Letters)> {
     let (first, rest) = ahead.split_first_chunk::<8>()?;
@@ -156,7 +162,8 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
     Some((skipped + found.trailing_zeros() as usize / 8, letters))
 }
 
-/// The high bits of the bytes that are a quote, a backslash or a control character; the lowest one is exact.
+/// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest bit that is set
+/// is exact; those above it may be wrong.
 #[inline]
 fn ends_string(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -170,6 +177,7 @@ fn ends_string(bytes: [u8; 8]) -> u64 {
     (quote | backslash | control) & HIGH
 }
 
+/// [`plain_length`] for long strings.
 #[inline(never)]
 fn long_plain_length(bytes: &[u8]) -> usize {
     let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
@@ -177,7 +185,7 @@ fn long_plain_length(bytes: &[u8]) -> usize {
     if has_controls(plain) { plain.iter().position(|byte| *byte < 0x20).unwrap_or(end) } else { end }
 }
 
-/// True if there is a control character anywhere.
+/// True if one of the bytes is a control character.
 fn has_controls(bytes: &[u8]) -> bool {
     // The smallest byte in each of sixteen columns: compilers find the machine's instruction for it.
     let (rows, rest) = bytes.as_chunks::<16>();

@@ -6,18 +6,18 @@ use proptest::prelude::*;
 use crate::doc::json::Reader;
 use crate::doc::{Builder, Marks, Syntax};
 
-/// What reading a text with or without copying gives.
-fn read(text: &str, copies_repeats: bool) -> Result<String, String> {
+/// Reads a text with or without repeat copying; returns the nodes, or the error, as text to compare.
+fn read_as_text(text: &str, copies_repeats: bool) -> Result<String, String> {
     let mut reader = Reader::of(text);
     let mut out = Builder { copies_repeats, ..Builder::new(text, Syntax::Json) };
-    reader.document(&mut out).map_err(|fault| fault.to_string())?;
+    reader.read_document(&mut out).map_err(|fault| fault.to_string())?;
     let mut document = out.finish();
     document.nodes.iter_mut().for_each(|node| node.marks = Marks::default());
     Ok(format!("{document:?}"))
 }
 
 /// Texts whose parts repeat each other, almost repeat each other, or end in the middle of it.
-fn texts() -> Vec<String> {
+fn repetitive_texts() -> Vec<String> {
     let values = [
         r#"{"a":1,"b":"x","c":[1,2,{"d":null}]}"#,
         r#"{"a":12,"b":"x","c":[1,2,{"d":null}]}"#,
@@ -50,11 +50,11 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// Reads texts with copying and without; returns how many of them are JSON.
+/// Asserts that reading each text with and without copying gives the same; returns how many of the texts are JSON.
 fn read_both_ways(texts: impl IntoIterator<Item = String>) -> usize {
     let is_fine = |text: &String| {
-        let found = read(text, true);
-        assert_eq!(found, read(text, false), "{text}");
+        let found = read_as_text(text, true);
+        assert_eq!(found, read_as_text(text, false), "{text}");
         found.is_ok()
     };
     texts.into_iter().filter(is_fine).count()
@@ -62,12 +62,13 @@ fn read_both_ways(texts: impl IntoIterator<Item = String>) -> usize {
 
 #[test]
 fn copying_changes_nothing_but_the_time() {
-    let fine = read_both_ways(texts());
+    let fine = read_both_ways(repetitive_texts());
     assert!(fine > 300, "only {fine} texts are JSON");
 }
 
-/// Lists of items that are each other's copies but for some bytes that were changed, removed or inserted.
-fn damaged(mut seed: u64, rounds: usize) -> impl Iterator<Item = String> {
+/// Generates `rounds` JSON lists whose items are copies of each other, in some of which a random byte was changed,
+/// removed or inserted. The same seed gives the same lists.
+fn damaged_lists(mut seed: u64, rounds: usize) -> impl Iterator<Item = String> {
     let items = [
         r#"{"name":"a","attributes":{"x":{"string":"v"},"y":{"int":1}},"taints":[{"key":"k","value":"v-1","effect":"E"},{"key":"l","value":"v-2","effect":"E"}],"n":[1,[2,[3,{}]],[]]}"#,
         r#"[{"a":"\n","b":[true,null,12.5e3]},{"a":"\n","b":[true,null,12.5e3]},"\u0041",{"":{}}]"#,
@@ -100,7 +101,7 @@ fn damaged(mut seed: u64, rounds: usize) -> impl Iterator<Item = String> {
 
 #[test]
 fn almost_the_same_is_read_as_it_is() {
-    let fine = read_both_ways(damaged(1, 30_000));
+    let fine = read_both_ways(damaged_lists(1, 30_000));
     assert!((7_000..25_000).contains(&fine), "{fine} texts are JSON");
 }
 
@@ -109,7 +110,7 @@ proptest! {
 
     #[test]
     fn any_damage_is_read_as_it_is(seed in any::<u64>()) {
-        read_both_ways(damaged(seed, 30));
+        read_both_ways(damaged_lists(seed, 30));
     }
 }
 
@@ -130,7 +131,7 @@ fn a_hostile_text_cannot_make_comparing_expensive() {
         let text = format!("[{}]", items.join(","));
         let mut reader = Reader::of(&text);
         let mut out = Builder::new(&text, Syntax::Json).with_repeat_copying();
-        reader.document(&mut out).unwrap();
+        reader.read_document(&mut out).unwrap();
         assert!(reader.compared > 0 && reader.compared < 4 * text.len(), "{}", reader.compared / text.len());
     }
 }

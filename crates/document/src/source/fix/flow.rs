@@ -6,7 +6,8 @@ use super::{Editor, Replacement};
 use crate::doc::{Syntax, Value};
 
 impl Editor<'_> {
-    /// Removes one of several parts of a container with the comma before it. `before` is the end of the part before.
+    /// Removes an item or member in brackets with the comma before it; `before` is the end of the one before. `None` if
+    /// more than a comma is between them.
     pub(super) fn remove_flow(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
         let between = self.text(before..part.start);
         let mut rest = between.split(',');
@@ -15,7 +16,8 @@ impl Editor<'_> {
         (is_comma && rest.next().is_none()).then(|| vec![(before..part.end, String::new())])
     }
 
-    /// Adds a member after the last one of an object in brackets, in the layout of the last one.
+    /// Adds a member after the last one of an object in brackets, in the layout of the last one. `None` if it is not
+    /// sure where.
     pub(super) fn insert_flow(&self, object: Value<'_>, member: &str) -> Option<Vec<Replacement>> {
         let whole = Self::bytes(object);
         let Some((key, value)) = object.members().last() else {
@@ -38,12 +40,13 @@ impl Editor<'_> {
         Some(vec![(value.end..value.end, format!(",{gap}{member}"))])
     }
 
-    /// `"key": value` or `key: value`; `like` is a key of the same object.
+    /// The text of a member, `"key": value` or `key: value`, with quotes as `like`, a key of the same object, has them.
     pub(super) fn member_text(&self, key: &str, like: &str, value: &str) -> String {
-        format!("{}: {value}", self.string(key, like))
+        format!("{}: {value}", self.string_text(key, like))
     }
 
-    /// Puts brackets around a range and indents what is inside if it has lines of its own.
+    /// Puts `open` and `close` around a range; if the range begins a line, they get lines of their own, and what is
+    /// between them is indented.
     pub(super) fn enclose(&self, bytes: Range<usize>, open: &str, close: &str) -> Vec<Replacement> {
         let before = self.text(self.line_start(bytes.start)..bytes.start);
         if !before.trim().is_empty() || before.is_empty() && self.doc.syntax() != Syntax::Json {

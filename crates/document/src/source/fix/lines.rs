@@ -17,14 +17,15 @@ impl Editor<'_> {
         end.min(self.source.len())
     }
 
-    /// The line break of the line that a byte is in, or of the one before; `\n` if there is none.
+    /// The line break, `\n` or `\r\n`, of the line that a byte is in, or of the line before if it is the last; `\n` if
+    /// there is none.
     pub(super) fn line_break(&self, at: usize) -> &'static str {
         let after = self.source.get(self.line_end(at)..).unwrap_or_default();
         let before = self.text(0..self.line_start(at));
         if after.starts_with('\r') || after.is_empty() && before.ends_with("\r\n") { "\r\n" } else { "\n" }
     }
 
-    /// The column of a key of a block mapping, in bytes: what is before it in its line must be blanks and dashes.
+    /// The number of bytes before a key of a block mapping in its line; `None` if they are not all blanks and dashes.
     pub(super) fn column(&self, key: Value<'_>) -> Option<usize> {
         let at = Self::bytes(key).start;
         let before = self.text(self.line_start(at)..at);
@@ -36,21 +37,22 @@ impl Editor<'_> {
         self.text(self.line_start(at)..at).bytes().all(|byte| byte == b' ')
     }
 
-    /// The starts of the lines after the one that `bytes` begins in, as far as they begin inside of it.
+    /// The starts of the lines that begin inside of `bytes`, without the line in which `bytes` begins.
     fn further_lines(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
         let breaks = self.text(bytes.clone()).bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts: Vec<usize> = breaks.map(|(at, _)| bytes.start + at + 1).collect();
         starts.into_iter()
     }
 
-    /// Indents the lines after the first one of `bytes` by so many columns.
+    /// Indents the lines of `bytes`, except the first one and blank ones, by `by` columns.
     pub(super) fn indent(&self, bytes: Range<usize>, by: usize) -> Vec<Replacement> {
         let is_blank = |start: usize| self.text(start..self.line_end(start)).trim().is_empty();
         let lines = self.further_lines(bytes).filter(|start| !is_blank(*start));
         lines.map(|start| (start..start, " ".repeat(by))).collect()
     }
 
-    /// The opposite; a line that is indented by less loses what it has. None if that would change the nesting.
+    /// Removes `by` columns of indentation from the lines of `bytes` except the first one. Comments may have fewer;
+    /// `None` if another line has.
     pub(super) fn dedent(&self, bytes: Range<usize>, by: usize) -> Option<Vec<Replacement>> {
         let mut out = Vec::new();
         for start in self.further_lines(bytes) {
@@ -67,7 +69,8 @@ impl Editor<'_> {
         Some(out)
     }
 
-    /// Removes the lines of `bytes`, which begin a line, and keeps comments. None if a comment might be part of a value.
+    /// Removes the lines of `bytes`, whose value is `value`, and keeps comments. `None` if `bytes` does not begin a
+    /// line, or if a comment might be part of a value.
     pub(super) fn remove_lines(&self, bytes: Range<usize>, value: Value<'_>) -> Option<Vec<Replacement>> {
         let is_simple = |inner: Value<'_>| inner.size() > 1 || self.is_one_line(inner);
         if !self.begins_line(bytes.start) || !value.descendants().all(is_simple) {

@@ -4,7 +4,8 @@ use super::{Editor, Place, Replacement};
 use crate::doc::{Value, ValueKind};
 
 impl<'d> Editor<'d> {
-    /// Makes a list of one item out of a value.
+    /// Makes a list with one item out of a value. `None` if it is a list, is not written, or would be read differently
+    /// in brackets.
     pub(super) fn wrap_in_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
         let (value, bytes) = (place.value, Self::bytes(place.value));
         if value.kind() == ValueKind::Object && !self.is_flow(value) {
@@ -32,7 +33,7 @@ impl<'d> Editor<'d> {
         Some(vec![(bytes.start..bytes.start, "[".to_owned()), (bytes.end..bytes.end, "]".to_owned())])
     }
 
-    /// Puts the only item of a list in its place.
+    /// Replaces a list by its only item. `None` if it does not have exactly one, or if comments would be lost.
     pub(super) fn unwrap_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
         let (list, item) = (place.value, place.value.at(0));
         if list.kind() != ValueKind::Array || list.len() != 1 {

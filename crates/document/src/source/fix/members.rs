@@ -5,7 +5,7 @@ use crate::doc::{Value, ValueKind};
 use crate::finding::NewValue;
 
 impl<'d> Editor<'d> {
-    /// Removes an item or a member. The only one of its container stays.
+    /// Removes an item or a member. `None` if it is the only one of its container, or if it is not sure what to remove.
     pub(super) fn remove(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
         if place.parent.len() < 2 {
             return None;
@@ -26,13 +26,14 @@ impl<'d> Editor<'d> {
         }
     }
 
-    /// The dash of an item of a block sequence.
+    /// The byte of the dash of an item of a block sequence; `None` if no dash is before it.
     pub(super) fn dash(&self, item: Value<'_>) -> Option<usize> {
         let before = self.text(0..Self::bytes(item).start).trim_end_matches(' ');
         before.ends_with('-').then(|| before.len() - 1)
     }
 
-    /// Adds a member to an object: in block style after its first member.
+    /// Adds a member to an object: in block style after the first member, in brackets after the last one. `None` if the
+    /// key exists.
     pub(super) fn insert(&self, place: Place<'d>, key: &str, value: &NewValue) -> Option<Vec<Replacement>> {
         let object = place.value;
         if object.kind() != ValueKind::Object || object.get(key).exists() {
@@ -40,7 +41,7 @@ impl<'d> Editor<'d> {
         }
         let like = object.members().next().map_or("", |(key, _)| self.written(key));
         // Its value has no quotes to go by.
-        let member = self.member_text(key, like, &self.scalar(value, ""));
+        let member = self.member_text(key, like, &self.scalar_text(value, ""));
         if self.is_flow(object) {
             return self.insert_flow(object, &member);
         }
@@ -51,7 +52,8 @@ impl<'d> Editor<'d> {
         Some(vec![(end..end, format!("{line_break}{}{member}", " ".repeat(column)))])
     }
 
-    /// Moves a member with lines of its own to the end of another object in block style, or between brackets.
+    /// Moves a member to the end of another object, if both are in block style or both in brackets. `None` if the key
+    /// exists there, or if it is the only member.
     pub(super) fn move_member(&self, from: Place<'d>, into: Place<'d>) -> Option<Vec<Replacement>> {
         let key = from.key?;
         let object = into.value;

@@ -4,7 +4,8 @@ use super::{Editor, Place, Replacement};
 use crate::doc::{Value, ValueKind};
 
 impl<'d> Editor<'d> {
-    /// Puts members that follow each other into a new object.
+    /// Puts members into a new object that is the member `key`. `None` if `key` exists, or if the members do not
+    /// directly follow each other.
     pub(super) fn nest(&self, place: Place<'d>, key: &str, members: &[Box<str>]) -> Option<Vec<Replacement>> {
         let object = place.value;
         if object.kind() != ValueKind::Object || object.get(key).exists() {
@@ -22,7 +23,7 @@ impl<'d> Editor<'d> {
         let (first_key, _) = moved.first()?;
         let (last_key, last_value) = moved.last()?;
         let part = Self::bytes(*first_key).start..self.member_end(*last_key, *last_value)?;
-        let name = self.string(key, self.written(*first_key));
+        let name = self.string_text(key, self.written(*first_key));
         if self.is_flow(object) {
             return Some(self.enclose(part, &format!("{name}: {{"), "}"));
         }
@@ -34,7 +35,7 @@ impl<'d> Editor<'d> {
         Some(out)
     }
 
-    /// Puts the members of an object in its place.
+    /// Replaces an object by its members. `None` if one of their keys exists outside, or if comments would be lost.
     pub(super) fn unnest(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
         let (key, object) = (place.key?, place.value);
         let (first, _) = object.members().next()?;
@@ -67,7 +68,8 @@ impl<'d> Editor<'d> {
         Some(out)
     }
 
-    /// Makes an object with one member out of a scalar: between braces, or in a line of its own if that needs no quotes.
+    /// Makes an object with the one member `name` out of a scalar: in braces, or on a line of its own where braces
+    /// would need quotes. `None` if the scalar is not on one line.
     pub(super) fn wrap_in_object(&self, place: Place<'d>, name: &str) -> Option<Vec<Replacement>> {
         let (value, bytes) = (place.value, Self::bytes(place.value));
         let is_scalar = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
@@ -75,7 +77,7 @@ impl<'d> Editor<'d> {
             return None;
         }
         let like = place.key.map_or("", |key| self.written(key));
-        let name = self.string(name, like);
+        let name = self.string_text(name, like);
         let written = self.written(value);
         let is_harmless =
             |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | '/');

@@ -6,7 +6,8 @@ use crate::finding::NewValue;
 use crate::source::scalar::{self, ScalarValue};
 
 impl Editor<'_> {
-    /// Replaces a scalar or an empty container.
+    /// Replaces a scalar or an empty container. `None` if it is on several lines, is not written, or has an anchor or a
+    /// tag.
     pub(super) fn set(&self, place: Place<'_>, new: &NewValue) -> Option<Vec<Replacement>> {
         let written = self.written(place.value);
         let is_container = matches!(place.value.kind(), ValueKind::Array | ValueKind::Object);
@@ -20,29 +21,30 @@ impl Editor<'_> {
         if is_container && !(self.is_flow(place.value) && place.value.is_empty()) {
             return None;
         }
-        Some(vec![(Self::bytes(place.value), self.scalar(new, written))])
+        Some(vec![(Self::bytes(place.value), self.scalar_text(new, written))])
     }
 
-    /// Renames a key.
+    /// Renames a key. `None` if the new one exists, or if the old one is not on one line.
     pub(super) fn rename(&self, place: Place<'_>, to: &str) -> Option<Vec<Replacement>> {
         let key = place.key?;
         let written = self.written(key);
         if written.is_empty() || written.contains('\n') || place.parent.get(to).exists() {
             return None;
         }
-        Some(vec![(Self::bytes(key), self.string(to, written))])
+        Some(vec![(Self::bytes(key), self.string_text(to, written))])
     }
 
-    /// A value as text; `like` is what it replaces or stands beside.
-    pub(super) fn scalar(&self, new: &NewValue, like: &str) -> String {
+    /// The text of a value, with quotes as `like` has them: what it replaces or stands beside.
+    pub(super) fn scalar_text(&self, new: &NewValue, like: &str) -> String {
         match new {
-            NewValue::Str(text) => self.string(text, like),
+            NewValue::Str(text) => self.string_text(text, like),
             NewValue::Literal(text) => text.to_string(),
         }
     }
 
-    /// A string in the quotes of `like`, and in some that it needs.
-    pub(super) fn string(&self, text: &str, like: &str) -> String {
+    /// The text of a string, with the quotes that `like` has; with double quotes if it has none and the string needs
+    /// them.
+    pub(super) fn string_text(&self, text: &str, like: &str) -> String {
         let is_quoted = self.doc.syntax() == Syntax::Json || like.starts_with('"');
         if is_quoted || text.chars().any(char::is_control) {
             return double_quoted(text);
@@ -53,7 +55,7 @@ impl Editor<'_> {
         if is_plain(text) { text.to_owned() } else { double_quoted(text) }
     }
 
-    /// True if it is written in one line, without `|` and `>`.
+    /// True if the value is written on one line and is not a block scalar.
     pub(super) fn is_one_line(&self, value: Value<'_>) -> bool {
         !self.written(value).contains(['\n', '\r']) && !self.follows_block_indicator(Self::bytes(value).start)
     }
@@ -72,7 +74,7 @@ impl Editor<'_> {
     }
 }
 
-/// A text that YAML reads as itself without quotes, wherever it stands.
+/// True if YAML reads the text as this very string without quotes, wherever it stands.
 fn is_plain(text: &str) -> bool {
     let is_harmless =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '/' | '-');
@@ -81,7 +83,7 @@ fn is_plain(text: &str) -> bool {
         && matches!(scalar::resolve_plain(text), ScalarValue::Text)
 }
 
-/// As JSON and YAML both read it.
+/// The text in double quotes, with the escapes that both JSON and YAML have.
 fn double_quoted(text: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len() + 2);
