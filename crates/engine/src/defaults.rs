@@ -44,7 +44,7 @@ const MAX_DEVICES: usize = 128;
 const MAX_RESULTS: usize = 32;
 
 /// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
-pub fn edits(
+pub fn default_edits(
     object: Object<'_>,
     old: Option<Object<'_>>,
     profile: &Profile,
@@ -62,17 +62,17 @@ pub fn edits(
             for (index, device) in edits.items_within(slice.spec().devices(), MAX_DEVICES) {
                 let device_at = devices_at.index(index);
                 let body_at = Device::body_at(&device_at, object.version);
-                edits.taints(device.body(object.version).taints(), &body_at.field("taints"));
+                edits.default_taints(device.body(object.version).taints(), &body_at.field("taints"));
             }
             let taints_at = spec.field("taints");
             for (index, entry) in edits.items_within(slice.spec().taints(), MAX_TAINTS) {
                 let entry_at = taints_at.index(index);
-                edits.taint(entry.taint(), &entry.taint_at(&entry_at));
+                edits.default_taint(entry.taint(), &entry.taint_at(&entry_at));
             }
         }
-        Body::Rule(rule) => edits.rule(rule, old, profile),
+        Body::Rule(rule) => edits.default_rule(rule, old, profile),
         Body::Claim(claim) => {
-            edits.claim(claim.spec(), &spec);
+            edits.default_claim(claim.spec(), &spec);
             let status = Path::ROOT.field("status");
             let allocation = status.field("allocation");
             let devices = allocation.field("devices");
@@ -80,15 +80,15 @@ pub fn edits(
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
             for (index, result) in edits.items_within(results.unwrap_or(List::absent()), MAX_RESULTS) {
                 let result_at = results_at.index(index);
-                edits.tolerations(result.tolerations(), &result_at.field("tolerations"));
+                edits.default_tolerations(result.tolerations(), &result_at.field("tolerations"));
             }
         }
-        Body::Template(template) => edits.claim(template.spec().spec(), &spec.field("spec")),
+        Body::Template(template) => edits.default_claim(template.spec().spec(), &spec.field("spec")),
         Body::Patch(patch) => {
             let devices_at = spec.field("devices");
-            edits.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
+            edits.default_taints(patch.spec().devices().taints(), &devices_at.field("taints"));
         }
-        Body::ClassicClaim(claim) => edits.classic(claim.spec(), &spec),
+        Body::ClassicClaim(claim) => edits.default_classic_claim(claim.spec(), &spec),
         _ => {}
     }
     edits.edits
@@ -124,26 +124,26 @@ impl EditCollector<'_> {
         self.edits.len() >= MAX_EDITS
     }
 
-    fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
+    fn default_taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
         if !self.is_within(taints.value(), MAX_TAINTS) {
             return;
         }
         for (index, taint) in taints.value().items().enumerate() {
             // Slices have many taints, and nearly all have a time.
             if taint.field(const { Name::of("timeAdded") }).is_null() {
-                self.taint(Taint::of(taint), &at.index(index));
+                self.default_taint(Taint::of(taint), &at.index(index));
             }
         }
     }
 
-    fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
+    fn default_taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {
-            self.set(taint.json(), "timeAdded", New::str(self.now), at);
+            self.set_member(taint.json(), "timeAdded", New::str(self.now), at);
         }
     }
 
-    fn rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
+    fn default_rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
@@ -152,13 +152,13 @@ impl EditCollector<'_> {
         }
         if spec.json().is_null() {
             let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
-            return self.set(rule.json(), "spec", filled, &Path::ROOT);
+            return self.set_member(rule.json(), "spec", filled, &Path::ROOT);
         }
         if taint.json().is_null() {
             let filled = New::Object(vec![("timeAdded", New::str(self.now))]);
-            return self.set(spec.json(), "taint", filled, &spec_at);
+            return self.set_member(spec.json(), "taint", filled, &spec_at);
         }
-        self.taint(taint, &taint_at);
+        self.default_taint(taint, &taint_at);
         // upstream v1.36 devicetaintrule strategy PrepareForUpdate
         let Some(Body::Rule(old)) = old.map(|old| old.body) else { return };
         let old = old.spec().taint();
@@ -167,11 +167,11 @@ impl EditCollector<'_> {
             && taint.time_added().is_some()
             && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
         if restart {
-            self.set(taint.json(), "timeAdded", New::str(self.now), &taint_at);
+            self.set_member(taint.json(), "timeAdded", New::str(self.now), &taint_at);
         }
     }
 
-    fn claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
+    fn default_claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
         for (index, request) in self.items_within(spec.devices().requests(), MAX_REQUESTS) {
@@ -180,46 +180,46 @@ impl EditCollector<'_> {
                 let exactly_at = Request::exactly_at(&request_at, self.version);
                 // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
                 if !self.version.is_flat() || !exactly.device_class_name().is_empty() {
-                    self.allocation_mode(exactly, &exactly_at);
+                    self.default_allocation_mode(exactly, &exactly_at);
                 }
-                self.tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
+                self.default_tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
             }
             let first_at = request_at.field("firstAvailable");
             for (index, sub) in self.items_within(request.first_available(), MAX_ALTERNATIVES) {
                 let sub_at = first_at.index(index);
-                self.allocation_mode(sub.body(), &sub_at);
-                self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
+                self.default_allocation_mode(sub.body(), &sub_at);
+                self.default_tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
         }
     }
 
     /// A claim without a spec is refused, whatever its mode.
-    fn classic(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
+    fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
         if spec.allocation_mode().is_empty() && !spec.json().is_null() {
-            self.set(spec.json(), "allocationMode", New::str("Delayed"), at);
+            self.set_member(spec.json(), "allocationMode", New::str("Delayed"), at);
         }
     }
 
-    fn allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
+    fn default_allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
-            self.set(body.json(), "allocationMode", New::str("ExactCount"), at);
+            self.set_member(body.json(), "allocationMode", New::str("ExactCount"), at);
         }
         if matches!(mode, "" | "ExactCount") && body.count() == 0 {
-            self.set(body.json(), "count", New::Int(1), at);
+            self.set_member(body.json(), "count", New::Int(1), at);
         }
     }
 
-    fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
+    fn default_tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
         for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
             if toleration.operator().is_empty() {
-                self.set(toleration.json(), "operator", New::str("Equal"), &at.index(index));
+                self.set_member(toleration.json(), "operator", New::str("Equal"), &at.index(index));
             }
         }
     }
 
     /// Sets a member of `object`, which may itself be a `null` item of a list.
-    fn set(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
+    fn set_member(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
         if self.is_full() {
             return;
         }

@@ -22,7 +22,7 @@ pub use admit::decide;
 pub use admit::{Decision, Endpoint, Review, admit, parse_review, review_text};
 pub use cluster::Cluster;
 pub use fill::Mutation;
-pub use fill::patch;
+pub use fill::json_patch;
 pub use identify::{Identity, identify};
 pub use memory::memory_needed;
 pub use namespaces::OwnedLabels;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use crate::admission::{AdminAccess, Context, DecodedAttributes};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
-use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
+use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect, unserved_parts};
 use crate::rules::table::{ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
@@ -208,24 +208,28 @@ impl Engine {
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
         // a state makes the watcher copy it before the next change.
         let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
-        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
+        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::current_state);
         let mut all: Vec<ProfileFinding> = Vec::new();
         let mut left_out = LeftOut::default();
         let from_review = matches!(source, Source::Review);
         for (rank, profile) in self.profiles.iter().enumerate() {
-            let mut findings = Findings::within(self.budget(from_review));
+            let mut findings = Findings::within(self.finding_budget(from_review));
             let claims = match source {
                 Source::File { claims } => claims,
                 Source::Review => None,
             };
-            let context =
-                Context { cluster: cluster.as_ref(), claims, from_review, ..self.context(profile, labels) };
+            let context = Context {
+                cluster: cluster.as_ref(),
+                claims,
+                from_review,
+                ..self.context_without_cluster(profile, labels)
+            };
             let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
             let (mut findings, not_kept) = findings.into_parts();
             if !from_review {
-                fixes::classify(&mut findings, admission.object);
+                fixes::mark_unsafe_fixes(&mut findings, admission.object);
             }
-            left_out.add(not_kept, violations.left_out);
+            left_out.add_profile(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
             all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
                 finding: violation.finding,
@@ -234,12 +238,12 @@ impl Engine {
             }));
         }
         let mut merged = self.merge(all);
-        self.cut(&mut merged, left_out, self.budget(from_review));
+        self.cut_to_budget(&mut merged, left_out, self.finding_budget(from_review));
         Verdict::Checked(merged)
     }
 
     /// What is known around a request, but for the state of the cluster.
-    fn context<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
+    fn context_without_cluster<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
         let admin_access = self.admin_access(profile, labels);
         Context {
             profile,
@@ -255,12 +259,12 @@ impl Engine {
     }
 
     /// What may be said about one object.
-    fn budget(&self, from_review: bool) -> FindingBudget {
+    fn finding_budget(&self, from_review: bool) -> FindingBudget {
         FindingBudget::of(self.exact, from_review)
     }
 
     /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
-    fn cut(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
+    fn cut_to_budget(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
         if self.profiles.len() > 1 {
             merged.retain_mut(|diagnostic| {
                 let is_kept = budget.take(&mut diagnostic.finding);
@@ -295,34 +299,34 @@ impl Engine {
         if identify::is_unchecked(identity, profile) {
             return Violations::default();
         }
-        let served = if self.are_stored { identify::stored } else { identify::served };
+        let served = if self.are_stored { identify::stored_kind } else { identify::served_kind };
         let (kind, version) = match served(identity, profile, admission) {
             Ok(served) => served,
             Err(finding) => {
-                self.keep(findings, *finding);
+                self.push_if_reported(findings, *finding);
                 return Violations::default();
             }
         };
-        let new = DecodedObject::read(admission.object, kind, version, profile);
-        let old = admission.old_object.map(|old| DecodedObject::read_stored(old, kind, version, profile));
-        if new.broken() || old.as_ref().is_some_and(DecodedObject::broken) {
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
+        if new.has_errors() || old.as_ref().is_some_and(DecodedObject::has_errors) {
             self.report_undecodable(new, old, findings);
             return Violations::default();
         }
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| prepare::replaced(old, version, moved.as_ref()));
+        let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
         let doc = new.defaulted(old_object, profile, now);
         let object = new.object(&doc);
         let without = self.drop_fields(source, object, old_object, admission.is_status(), profile, findings);
-        let object = prepare::replaced(object, version, without.as_ref());
+        let object = prepare::with_document(object, version, without.as_ref());
         let decoded = admission.with_objects(object, old_object);
         self.report_decoding(new.strict.iter().cloned(), new.left_out, findings);
         if self.exact
-            && let Some(finding) = meta_update::refused(admission, kind, version, profile)
+            && let Some(finding) = meta_update::missing_resource_version(admission, kind, version, profile)
         {
-            self.keep(findings, finding);
+            self.push_if_reported(findings, finding);
             return Violations::default();
         }
         if !self.exact && prepare::is_guarded(&decoded) {
@@ -343,7 +347,7 @@ impl Engine {
     ) {
         let [errors, strict] = new.left_out;
         let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
-        let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
+        let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::mark_as_old);
         let all = new.errors.into_iter().chain(old_errors).chain(new.strict);
         self.report_decoding(all, [errors + old_left_out, strict], findings);
     }
@@ -356,9 +360,9 @@ impl Engine {
         findings: &mut Findings,
     ) {
         for error in errors {
-            self.keep(findings, rules::input::finding(error));
+            self.push_if_reported(findings, rules::input::decoding_finding(error));
         }
-        self.leave_out(findings, left_out);
+        self.count_left_out(findings, left_out);
     }
 
     /// Rules, the forecast for a DeviceTaintRule, and policies.
@@ -371,11 +375,11 @@ impl Engine {
         self.rules.run(admission, context, findings);
         if context.cluster.is_some()
             && self.rules.has(TAINT_RULE_IMPACT)
-            && let Some(finding) = cluster::impact(admission, context)
+            && let Some(finding) = cluster::impact_finding(admission, context)
         {
             findings.push(finding);
         }
-        self.policies.judge(admission, context, &self.rules, self.budget(context.from_review))
+        self.policies.judge(admission, context, &self.rules, self.finding_budget(context.from_review))
     }
 
     /// The object without the fields that the server drops, if the gates are known and there are such fields; with a
@@ -398,14 +402,14 @@ impl Engine {
                 let change = rule_takes_effect(object, self.stored_on, profile, &self.profiles);
                 for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
                 {
-                    self.keep(findings, finding);
+                    self.push_if_reported(findings, finding);
                 }
             }
         }
         let dropped = dropped_fields(object, old, is_status, profile);
         if matches!(source, Source::File { .. }) {
             for field in &dropped {
-                self.keep(findings, dropped_field(field, profile));
+                self.push_if_reported(findings, dropped_field_finding(field, profile));
             }
         }
         if are_assumed || dropped.is_empty() {
@@ -442,7 +446,7 @@ impl Engine {
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}
-                Some(last) => fixes::join(last, &finding, profile),
+                Some(last) => fixes::add_profile(last, &finding, profile),
                 None => {
                     let origin = finding.rule.origin;
                     let (level, policy) =
@@ -459,11 +463,11 @@ impl Engine {
     }
 
     /// A refusal that no choice of rules takes away.
-    fn refused(&self, finding: Finding) -> Verdict {
+    fn denied_with(&self, finding: Finding) -> Verdict {
         Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
-    fn keep(&self, findings: &mut Findings, finding: Finding) {
+    fn push_if_reported(&self, findings: &mut Findings, finding: Finding) {
         if self.reports(finding.rule) {
             findings.push(finding);
         }

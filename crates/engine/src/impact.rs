@@ -34,13 +34,13 @@ use std::sync::Arc;
 pub use assess::assess;
 pub use assess::count;
 pub use budgets::ViolatedBudget;
-pub use budgets::budgets;
+pub use budgets::violated_budgets;
 pub use condition::RuleCondition;
 pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
 pub use differences::differences;
 pub use eviction::{TaintSource, Tolerance};
 pub use kinds::SnapshotKind;
-use kinds::version_of;
+use kinds::resource_version_of;
 pub use read::UnreadableObject;
 pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
@@ -83,23 +83,24 @@ struct ProposedPatch {
 
 impl ProposedChange {
     /// A rule as it will be stored: decoded, with its defaults filled in.
-    pub fn rule(rule: view::TaintRule<'_>) -> ProposedChange {
-        ProposedChange::Rule(read::rule(rule, &mut interner::StringInterner::default()))
+    pub fn from_decoded_rule(rule: view::TaintRule<'_>) -> ProposedChange {
+        ProposedChange::Rule(read::rule_record(rule, &mut interner::StringInterner::default()))
     }
 
     /// A rule from a manifest, optionally with another effect, as `kubectl apply` would store it over the existing one:
     /// a missing `timeAdded` is kept or set, and reset where the release does so.
     // upstream v1.36 devicetaintrule strategy PrepareForUpdate
-    pub fn applied(
+    pub fn from_rule_manifest(
         object: Value<'_>,
         effect: Option<&str>,
         stored: &Snapshot,
         profile: &Profile,
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
-        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
-        let mut rule = read::rule(view::TaintRule::of(object), &mut interner::StringInterner::default());
+        let mut rule =
+            read::rule_record(view::TaintRule::of(object), &mut interner::StringInterner::default());
         if let Some(selector) =
             rule.selector.as_mut().filter(|selector| selector.by_class == ClassSelection::Yes)
             && !profile.rule_class_selectors
@@ -120,12 +121,12 @@ impl ProposedChange {
     }
 
     /// A slice as its driver publishes it: it is added to the snapshot, and its taints are the change.
-    pub fn published(
+    pub fn from_published_slice(
         object: Value<'_>,
         state: &mut Snapshot,
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
-        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }), &[])?;
         let name = read::name_of(view::Slice::of(object).metadata()).into();
         Ok(ProposedChange::Slice(SliceChange { name, patch: None }))
@@ -133,14 +134,14 @@ impl ProposedChange {
 
     /// A stored slice with its patches applied: it replaces the one in the snapshot, and the taints of the patch `name`
     /// are the change. `None` if that patch selects no device of the slice.
-    pub fn patched(
+    pub fn from_patched_slice(
         slice: Value<'_>,
         patched: &[other_apis::patches::PatchedDevice<'_>],
         name: &str,
         state: &mut Snapshot,
         now: Timestamp,
     ) -> Result<Option<ProposedChange>, UnreadableObject> {
-        let version = version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(slice, version, Some(Timestamp { nanos: 0, ..now }), patched)?;
         let own = || patched.iter().filter(|device| device.is_patched_by(name));
         let patch = ProposedPatch {
@@ -213,13 +214,13 @@ impl ImpactQuery<'_> {
     /// Devices that the scheduler treats as tainted: all listed devices if the selector is missing.
     pub fn tainted_devices(&self, counts: ImpactCounts) -> usize {
         match self.change {
-            ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.devices(),
+            ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.device_count(),
             ProposedChange::Rule(_) | ProposedChange::Slice(_) => counts.published,
         }
     }
 
     /// The counts as a phrase: `selects 3 devices and evicts 2 pods in 1 namespace`.
-    pub fn describe(&self, counts: ImpactCounts) -> String {
+    pub fn summary(&self, counts: ImpactCounts) -> String {
         let effect = match self.change {
             ProposedChange::Rule(rule) => &*rule.taint.effect,
             ProposedChange::Slice(_) => "NoExecute",

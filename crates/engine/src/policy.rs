@@ -49,7 +49,7 @@ use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
-use kind::{PolicySpec, check};
+use kind::{PolicySpec, check_all};
 use matching::{Exemptions, Scope, ScopeMatch};
 pub use report::Violations;
 use report::{MAX_DENIALS, ViolationReport};
@@ -149,22 +149,22 @@ impl PolicySet {
         }
         let known = RefCell::new(KnownFaults::new(extent));
         let mut report = ViolationReport::within(budget, rules);
-        let matched = self.matching(admission, context, &mut report);
+        let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
         let first = before.violations.len();
-        check(&matched, admission, context, &mut report);
+        check_all(&matched, admission, context, &mut report);
         if let Some(stored) = admission.for_stored_object()
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
             let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
-            check(&matched, &stored, context, &mut learned);
+            check_all(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
             report = before;
             report.ratchet = Some(Ratchet::Ask(&known, admission.object));
-            check(&matched, admission, context, &mut report);
+            check_all(&matched, admission, context, &mut report);
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with stored violations, because the counts change on their own.
@@ -179,8 +179,8 @@ impl PolicySet {
         }
         let nothing = RuleSet::compile(|_| false);
         let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
-        let matched = self.matching(admission, context, &mut report);
-        toleration::defaults(&matched, admission, context.profile)
+        let matched = self.match_policies(admission, context, &mut report);
+        toleration::default_edits(&matched, admission, context.profile)
     }
 
     /// Why the default tolerations of a new claim or template cannot be determined: one reason for each such policy.
@@ -194,7 +194,7 @@ impl PolicySet {
         }
         let every = RuleSet::compile(|_| true);
         let mut report = ViolationReport::within(FindingBudget::default(), &every);
-        self.matching(admission, context, &mut report);
+        self.match_policies(admission, context, &mut report);
         let locations: Vec<String> =
             self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
         let is_undecided = |violation: &Violation| {
@@ -205,7 +205,7 @@ impl PolicySet {
     }
 
     /// The policies that match a request. Violations of the request as a whole are reported.
-    fn matching(
+    fn match_policies(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -233,7 +233,8 @@ impl PolicySet {
         let object = object.as_ref().map_or(admission.object.value(), Doc::root);
         let sent = admission.old_object.map_or(Value::absent(), Object::value);
         let old = old.as_ref().map_or(sent, Doc::root);
-        let variables = Variables::new(object, old, root(request.as_ref()), root(namespace.as_ref()));
+        let variables =
+            Variables::new(object, old, root_or_absent(request.as_ref()), root_or_absent(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
             match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
@@ -272,7 +273,7 @@ impl PolicySet {
     }
 }
 
-fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
+fn root_or_absent<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
     document.map_or(Value::absent(), Doc::root)
 }
 

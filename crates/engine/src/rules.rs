@@ -57,7 +57,7 @@ impl Check {
     /// The whole object.
     const OBJECT: usize = 0;
 
-    fn kind(&self) -> usize {
+    fn index(&self) -> usize {
         match self {
             Check::Object(_) => Check::OBJECT,
             Check::Taints(_) => 1,
@@ -69,7 +69,7 @@ impl Check {
     }
 
     /// The kind of check that looks at a site.
-    fn kind_of(site: &Site<'_, '_>) -> usize {
+    fn index_for(site: &Site<'_, '_>) -> usize {
         match site {
             Site::Taints { .. } => 1,
             Site::Taint { .. } => 2,
@@ -132,7 +132,7 @@ impl RuleSet {
         let is_wanted = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         let upstream: &[Group] = if is_wanted { upstream::GROUPS } else { &[] };
         for group in upstream.iter().chain(ours) {
-            if let Some(groups) = set.groups.get_mut(group.check.kind()) {
+            if let Some(groups) = set.groups.get_mut(group.check.index()) {
                 groups.push(*group);
             }
         }
@@ -148,7 +148,7 @@ impl RuleSet {
     pub fn run(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>, findings: &mut Findings) {
         let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.mark());
-        self.check(context, admission, |_| true, None, findings);
+        self.run_groups(context, admission, |_| true, None, findings);
         let Some(stored) = admission.for_stored_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
         let is_of_drafts = admission.object.kind().is_of_drafts();
@@ -163,7 +163,7 @@ impl RuleSet {
             let learn = Ratchet::Learn(&known, stored.object);
             let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));
             let is_learned = |group: &Group| is_of_drafts || group.is_ratcheted();
-            self.check(context, &stored, is_learned, Some(learn), &mut forgotten);
+            self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
         match before {
             // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
@@ -174,7 +174,7 @@ impl RuleSet {
                 } else {
                     Ratchet::AskOurs(&known, admission.object)
                 };
-                self.check(context, admission, |_| true, Some(ask), findings);
+                self.run_groups(context, admission, |_| true, Some(ask), findings);
             }
             _ => {
                 let known = &mut *known.borrow_mut();
@@ -196,7 +196,7 @@ impl RuleSet {
             .run(admission, context, findings);
     }
 
-    fn check(
+    fn run_groups(
         &self,
         context: &Context<'_>,
         admission: &DecodedAttributes<'_>,
@@ -225,8 +225,8 @@ impl RuleSet {
             }
         }
         walk(admission, &mut |site| {
-            let groups = self.groups_for(Check::kind_of(&site));
-            groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
+            let groups = self.groups_for(Check::index_for(&site));
+            groups.filter(|group| which(group)).for_each(|group| call_check(group, &mut cx, site));
         });
     }
 
@@ -235,7 +235,7 @@ impl RuleSet {
     }
 }
 
-fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
+fn call_check(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
     match (group.check, site) {
         (Check::Taints(check), Site::Taints { at, taints }) => check(cx, at, taints),
         (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),

@@ -56,7 +56,7 @@ impl KnownClaims {
 
 impl<'c> ClaimsAround<'c> {
     /// The nearest claim of that name in another namespace, if none of that name is or may be in this one.
-    pub fn elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
+    pub fn nearest_elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
         let claims = self.known.0.get(&(kind.name().into(), name.into()))?;
         let is_here = |claim: &KnownClaim| claim.namespace.is_empty() || *claim.namespace == *namespace;
         if claims.iter().any(is_here) {
@@ -93,8 +93,9 @@ mod tests {
             known.add(doc::parse(&text).expect("JSON").root(), file, 1, is_moved);
         }
         let around = ClaimsAround { known: &known, file: "apps/b/pod.yaml" };
-        let found =
-            |kind, name, namespace| around.elsewhere(kind, name, namespace).map(|claim| &*claim.namespace);
+        let found = |kind, name, namespace| {
+            around.nearest_elsewhere(kind, name, namespace).map(|claim| &*claim.namespace)
+        };
         let kind = ApiKind::ResourceClaim;
         assert_eq!(found(kind, "gpu", "c"), Some("b"));
         assert_eq!(found(kind, "gpu", "a"), None);

@@ -120,11 +120,11 @@ enum Subject<'r> {
 impl<'r> Review<'r> {
     /// Reads the request of a review.
     pub fn read(engine: &Engine, root: Value<'r>) -> Result<Review<'r>, BadReview> {
-        Ok(Review::of(engine, Request::read(root)?))
+        Ok(Review::from_request(engine, Request::read(root)?))
     }
 
-    fn of(engine: &Engine, request: Request<'r>) -> Review<'r> {
-        Review { request, subject: Subject::of(engine, &request) }
+    fn from_request(engine: &Engine, request: Request<'r>) -> Review<'r> {
+        Review { request, subject: Subject::of_request(engine, &request) }
     }
 
     /// The namespace whose labels the decision depends on, if policies need labels.
@@ -148,7 +148,7 @@ impl<'r> Review<'r> {
             Subject::Checked { namespace } => *namespace,
             Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
             Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
-                return Decision { verdict: engine.refused((**finding).clone()), ..Decision::admitted() };
+                return Decision { verdict: engine.denied_with((**finding).clone()), ..Decision::admitted() };
             }
             Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
         };
@@ -177,15 +177,15 @@ impl<'r> Review<'r> {
 }
 
 impl<'r> Subject<'r> {
-    fn of(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
+    fn of_request(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
         if !request.operation.writes_object() {
             return Subject::Other;
         }
         if !engine.exact {
-            if let Some(finding) = identify::mismatch(request) {
+            if let Some(finding) = identify::kind_mismatch(request) {
                 return Subject::Mismatch(finding);
             }
-            match identify::of_request(request) {
+            match identify::ownership_of(request) {
                 identify::Ownership::Ours => {}
                 identify::Ownership::NewerThanUs => return Subject::NewerThanUs,
                 identify::Ownership::NotOurs => return Subject::Other,
@@ -207,5 +207,5 @@ pub fn decide(
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Decision {
-    Review::of(engine, *request).decide(engine, endpoint, now, namespaces)
+    Review::from_request(engine, *request).decide(engine, endpoint, now, namespaces)
 }

@@ -34,23 +34,23 @@ impl Cluster {
     }
 
     /// The state now.
-    pub fn known(&self) -> Option<ClusterState> {
+    pub fn current_state(&self) -> Option<ClusterState> {
         (self.0)()
     }
 }
 
 /// What a DeviceTaintRule will do, in one sentence, where the cluster is known.
-pub(super) fn impact(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
+pub(super) fn impact_finding(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Option<Finding> {
     let (Body::Rule(rule), Some(known), Some(at), false) =
         (admission.object.body, context.cluster, admission.now.time, admission.is_status())
     else {
         return None;
     };
-    let change = ProposedChange::rule(rule);
+    let change = ProposedChange::from_decoded_rule(rule);
     let query = ImpactQuery { snapshot: &known.snapshot, change: &change, profile: context.profile, at };
     let spec = Path::ROOT.field("spec");
     let taint = spec.field("taint");
     let value = BadValue::str(rule.spec().taint().effect());
-    let detail = format!("the rule {}{}", query.describe(count(query)), known.caveat());
+    let detail = format!("the rule {}{}", query.summary(count(query)), known.caveat());
     Some(Finding::new(TAINT_RULE_IMPACT, taint.field("effect").owned(), ErrorType::Invalid, value, detail))
 }

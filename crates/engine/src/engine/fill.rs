@@ -37,21 +37,21 @@ impl Engine {
         if !admission.operation.writes_object() {
             return Mutation::default();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, admission) else {
+        let Ok((kind, version)) = identify::served_kind(&identity, profile, admission) else {
             return Mutation::default();
         };
         let now = admission.now.text;
-        let new = DecodedObject::read(admission.object, kind, version, profile);
-        if new.broken() {
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        if new.has_errors() {
             return Mutation::default();
         }
-        let old = admission.old_object.map(|old| DecodedObject::read_stored(old, kind, version, profile));
-        let old = old.filter(|old| !old.broken());
+        let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
+        let old = old.filter(|old| !old.has_errors());
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| prepare::replaced(old, version, moved.as_ref()));
-        let mut edits = new.edits(old_object, profile, now, DefaultsFor::Mutation);
+        let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
+        let mut edits = new.default_edits(old_object, profile, now, DefaultsFor::Mutation);
         let mut put_back = 0;
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
         if let Some(old) = old_object.filter(|_| is_update)
@@ -64,9 +64,9 @@ impl Engine {
         }
         if !self.policies.is_empty() && admission.operation == Operation::Create {
             let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
-            edits.extend(self.policies.defaults(&decoded, &self.context(profile, labels)));
+            edits.extend(self.policies.defaults(&decoded, &self.context_without_cluster(profile, labels)));
         }
-        edits.retain(|edit| is_written(edit, admission.subresource) && !is_void(edit, &new));
+        edits.retain(|edit| is_written(edit, admission.subresource) && !changes_nothing(edit, &new));
         Mutation { edits, put_back }
     }
 
@@ -77,13 +77,15 @@ impl Engine {
         if self.policies.is_empty() || admission.operation != Operation::Create {
             return Vec::new();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, admission) else { return Vec::new() };
-        let new = DecodedObject::read(admission.object, kind, version, profile);
-        if new.broken() {
+        let Ok((kind, version)) = identify::served_kind(&identity, profile, admission) else {
+            return Vec::new();
+        };
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        if new.has_errors() {
             return Vec::new();
         }
         let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
-        self.policies.undecided_defaults(&decoded, &self.context(profile, labels))
+        self.policies.undecided_defaults(&decoded, &self.context_without_cluster(profile, labels))
     }
 }
 
@@ -110,14 +112,14 @@ fn is_written(edit: &Edit, subresource: &str) -> bool {
 }
 
 /// True if the edit puts what is there already.
-fn is_void(edit: &Edit, object: &DecodedObject<'_>) -> bool {
+fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
     let Change::Replace { node, value } = &edit.change else { return false };
     let given = object.value().doc().value(*node);
     given.to_json() == value.to_json()
 }
 
 /// The edits as an RFC 6902 patch.
-pub fn patch(edits: &[Edit]) -> String {
+pub fn json_patch(edits: &[Edit]) -> String {
     let mut out = String::from("[");
     for (index, edit) in edits.iter().enumerate() {
         let (op, value) = match &edit.change {

@@ -9,7 +9,7 @@ use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_tain
 const MAX_DEPTH: usize = 64;
 
 /// Says of each fix whether it may be applied without being asked for.
-pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
+pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
     let mut has_taints = None;
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
         // A kind that is to be corrected counts as what it becomes.
@@ -32,7 +32,7 @@ fn carries_taints(value: Value<'_>, depth: usize) -> bool {
 }
 
 /// Adds a profile that finds the same. Fixes that differ leave no single right one.
-pub(super) fn join(diagnostic: &mut Diagnostic, other: &Finding, profile: &'static str) {
+pub(super) fn add_profile(diagnostic: &mut Diagnostic, other: &Finding, profile: &'static str) {
     if diagnostic.finding.fix != other.fix {
         diagnostic.finding.fix = None;
     }

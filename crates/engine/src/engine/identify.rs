@@ -67,7 +67,7 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
     if api_version.is_empty() {
         return Identity::Missing("apiVersion");
     }
-    let (group, version) = parts(api_version);
+    let (group, version) = split_api_version(api_version);
     let is_miscased = |known: ApiKind| {
         known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
     };
@@ -79,7 +79,7 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
 }
 
 /// Group and version; the core group has no name.
-fn parts(api_version: &str) -> (&str, &str) {
+fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }
 
@@ -103,7 +103,7 @@ fn is_foreign_group(group: &str) -> bool {
 /// True if the release has registered the kind, and Tollgate does not check it.
 pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
     let Identity::Ours { api_version, kind } = identity else { return false };
-    let (group, version) = parts(api_version);
+    let (group, version) = split_api_version(api_version);
     // A list without items is one that the server has registered, too.
     let item = kind.strip_suffix("List").unwrap_or_default();
     let is_served = |version| profile.unchecked_versions(kind).contains(&version);
@@ -115,7 +115,7 @@ pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
 }
 
 /// What to do about a kind of classic DRA.
-fn former(group: &str, kind: &str) -> Option<&'static str> {
+fn removed_kind_advice(group: &str, kind: &str) -> Option<&'static str> {
     let found = FORMER_KINDS.iter().find(|(name, _)| group == GROUP && *name == kind);
     found.map(|(_, advice)| *advice)
 }
@@ -132,7 +132,7 @@ pub(super) enum Ownership {
 }
 
 /// Reads `request.kind` and `request.subResource`; a review that does not say is judged by its object.
-pub(super) fn of_request(request: &Request<'_>) -> Ownership {
+pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
     let written = request.kind;
     if written.kind.is_empty() {
         return if matches!(request.sub_resource, "" | "status") {
@@ -163,23 +163,23 @@ pub(super) fn of_request(request: &Request<'_>) -> Ownership {
 
 /// What is wrong with a request that says one kind and carries another, where either is ours. The API server writes both
 /// and never disagrees with itself; where they do, nobody knows which one was matched, and which one will be stored.
-pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
+pub(super) fn kind_mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let object = Some((request.object, "request.object"));
     [object, old.map(|old| (old, "request.oldObject"))]
         .into_iter()
         .flatten()
-        .find_map(|(object, name)| mismatch_of(object, request, name))
+        .find_map(|(object, name)| kind_mismatch_of(object, request, name))
 }
 
-fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
+fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
     let requested = request.kind;
     if requested.kind.is_empty() || object.kind() != ValueKind::Object {
         return None;
     }
     // What cannot be read or says nothing is refused where objects are judged.
     let (api_version, kind) = (type_field(object, API_VERSION).ok()?, type_field(object, KIND).ok()?);
-    let (group, version) = parts(api_version);
+    let (group, version) = split_api_version(api_version);
     if kind.is_empty() || api_version.is_empty() {
         return None;
     }
@@ -187,7 +187,7 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<B
         return None;
     }
     let is_ours =
-        matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Ownership::NotOurs;
+        matches!(identify(object), Identity::Ours { .. }) || ownership_of(request) != Ownership::NotOurs;
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
@@ -205,7 +205,7 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<B
 /// The namespace that an object lives in if its request does not say; empty for what lives in none.
 pub(super) fn own_namespace(object: Value<'_>) -> &str {
     let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
-    let known = ApiKind::of(parts(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
+    let known = ApiKind::of(split_api_version(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
     let own = object.get("metadata").get("namespace").str();
     match known.filter(|kind| kind.is_namespaced()) {
         Some(_) if own.is_empty() => "default",
@@ -234,60 +234,60 @@ fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
 
 /// The version a stored object of that kind says it is in, if it is one of ours.
 pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version> {
-    let (group, version) = parts(type_field(object, API_VERSION).ok()?);
+    let (group, version) = split_api_version(type_field(object, API_VERSION).ok()?);
     Version::parse(version).filter(|_| group == kind.group())
 }
 
 /// The kind and version of those names.
-pub(super) fn known(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
-    let (group, version) = parts(api_version);
+pub(super) fn parse_kind(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
+    let (group, version) = split_api_version(api_version);
     ApiKind::of(group, kind).zip(Version::parse(version))
 }
 
 /// The kind and version to decode as, or why there is none.
-pub(super) fn served(
+pub(super) fn served_kind(
     identity: &Identity<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     let object = admission.object;
     let (api_version, kind) = match identity {
-        Identity::Unreadable(_) => return Err(Box::new(unreadable(object))),
-        Identity::Missing(field) => return Err(Box::new(missing(field, object, profile))),
+        Identity::Unreadable(_) => return Err(Box::new(unreadable_finding(object))),
+        Identity::Missing(field) => return Err(Box::new(missing_finding(field, object, profile))),
         Identity::Ours { api_version, kind } => (*api_version, *kind),
         Identity::Foreign => (
             type_field(object, API_VERSION).unwrap_or_default(),
             type_field(object, KIND).unwrap_or_default(),
         ),
     };
-    if let Some((kind, version)) = known(api_version, kind)
+    if let Some((kind, version)) = parse_kind(api_version, kind)
         && profile.serves(kind, version, admission.is_status())
     {
         return Ok((kind, version));
     }
-    let mut finding = unserved(api_version, kind, profile, admission.subresource);
+    let mut finding = unserved_finding(api_version, kind, profile, admission.subresource);
     if admission.subresource.is_empty() {
-        finding.fix = mend::fix(object, api_version, kind, profile).map(Box::new);
+        finding.fix = mend::type_fix(object, api_version, kind, profile).map(Box::new);
     }
     Err(Box::new(finding))
 }
 
 /// The kind and version of a stored object, which the API server converts between all versions of its kind.
-pub(super) fn stored(
+pub(super) fn stored_kind(
     identity: &Identity<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     match identity {
-        Identity::Ours { api_version, kind } => match known(api_version, kind) {
+        Identity::Ours { api_version, kind } => match parse_kind(api_version, kind) {
             Some((kind, version)) if !profile.versions(kind).is_empty() => Ok((kind, version)),
-            _ => served(identity, profile, admission),
+            _ => served_kind(identity, profile, admission),
         },
-        _ => served(identity, profile, admission),
+        _ => served_kind(identity, profile, admission),
     }
 }
 
-fn unreadable(object: Value<'_>) -> Finding {
+fn unreadable_finding(object: Value<'_>) -> Finding {
     let what = match object.kind() {
         ValueKind::Null => "null",
         ValueKind::Bool => "bool",
@@ -316,7 +316,7 @@ fn unreadable(object: Value<'_>) -> Finding {
     finding(WRONG_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
-fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
+fn missing_finding(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
     let go = if field == "kind" { "Kind" } else { field };
     let mut finding = finding(
         MISSING_TYPE,
@@ -326,7 +326,7 @@ fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding
     );
     let written = |name| type_field(object, name).unwrap_or_default();
     let help = if field == "kind" {
-        let kinds = kinds_of(parts(written(API_VERSION)).0);
+        let kinds = kind_names_of(split_api_version(written(API_VERSION)).0);
         (!kinds.is_empty())
             .then(|| format!("add `kind`; Tollgate checks these kinds here: {}", kinds.join(", ")))
     } else {
@@ -350,9 +350,9 @@ fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding
     finding
 }
 
-fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
-    let (written_group, written_version) = parts(api_version);
-    let group = group_of(written_group, kind);
+fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
+    let (written_group, written_version) = split_api_version(api_version);
+    let group = meant_group(written_group, kind);
     let served = served_versions(group, kind, profile);
     let (field, help) = if served.is_empty() {
         ("kind", unserved_kind(group, kind, profile))
@@ -388,11 +388,11 @@ fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
 
 /// What to do about a kind that the profile does not serve in any version.
 fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
-    let known = kinds_of(group);
-    if let Some(advice) = former(group, kind) {
+    let known = kind_names_of(group);
+    if let Some(advice) = removed_kind_advice(group, kind) {
         return format!("{kind} is part of classic DRA, which Kubernetes 1.32 removed; {advice}");
     }
-    let others = serving(kind);
+    let others = profiles_serving(kind);
     if known.contains(&kind) || !others.is_empty() {
         return format!(
             "{} does not serve this kind; it is available in {}",
@@ -410,18 +410,18 @@ fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
 }
 
 /// The group that was meant: the one that is written if it has such a kind in any case, else ours.
-fn group_of<'g>(group: &'g str, kind: &str) -> &'g str {
+fn meant_group<'g>(group: &'g str, kind: &str) -> &'g str {
     let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
     if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
 }
 
 /// The names of the kinds of a group.
-fn kinds_of(group: &str) -> Vec<&'static str> {
+fn kind_names_of(group: &str) -> Vec<&'static str> {
     ApiKind::ALL.into_iter().filter(|kind| kind.group() == group).map(ApiKind::name).collect()
 }
 
 /// The profiles that serve a kind in some version.
-fn serving(kind: &str) -> Vec<&'static str> {
+fn profiles_serving(kind: &str) -> Vec<&'static str> {
     let serves = |profile: &&Profile| {
         ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty())
             || !profile.unchecked_versions(kind).is_empty()

@@ -13,7 +13,11 @@ pub(super) struct LeftOut(pub(super) BTreeMap<(Level, Origin), usize>);
 
 impl LeftOut {
     /// Adds those of another profile. Most say the same, so the larger number counts.
-    pub(super) fn add(&mut self, findings: BTreeMap<RuleId, usize>, violations: BTreeMap<Level, usize>) {
+    pub(super) fn add_profile(
+        &mut self,
+        findings: BTreeMap<RuleId, usize>,
+        violations: BTreeMap<Level, usize>,
+    ) {
         let mut other = LeftOut::default();
         for (rule, count) in findings {
             other.count(rule.level, rule.origin, count);
@@ -35,7 +39,7 @@ impl LeftOut {
 
 impl Engine {
     /// What the decoder did not write down: so many errors, and so many that only a strict one has.
-    pub(super) fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
+    pub(super) fn count_left_out(&self, findings: &mut Findings, counts: [usize; 2]) {
         for (rule, count) in [WRONG_TYPE, UNKNOWN_FIELD].into_iter().zip(counts) {
             if count > 0 && self.reports(rule) {
                 findings.leave_out(rule, count);

@@ -37,7 +37,7 @@ pub enum DefaultedObject<'p> {
 
 impl<'d> DecodedObject<'d> {
     /// Decodes `value` as that kind and version in that profile.
-    pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
+    pub fn decode(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
         let schema = Schema {
             root: fields::root(kind, version),
             version,
@@ -50,20 +50,20 @@ impl<'d> DecodedObject<'d> {
 
     /// Decodes a stored object, in its own version if that is known. The server wrote it: years that JSON cannot say are
     /// none of the update's faults.
-    pub fn read_stored(
+    pub fn decode_stored(
         value: Value<'d>,
         kind: ApiKind,
         version: Version,
         profile: &Profile,
     ) -> DecodedObject<'d> {
         let version = identify::stored_version(value, kind).unwrap_or(version);
-        let mut stored = DecodedObject::read(value, kind, version, profile);
+        let mut stored = DecodedObject::decode(value, kind, version, profile);
         stored.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
         stored
     }
 
     /// True if it does not decode.
-    pub fn broken(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
@@ -73,19 +73,19 @@ impl<'d> DecodedObject<'d> {
     }
 
     /// The edits the server's defaults would make.
-    pub fn edits(
+    pub fn default_edits(
         &self,
         old: Option<Object<'_>>,
         profile: &Profile,
         now: &str,
         purpose: DefaultsFor,
     ) -> Vec<defaults::Edit> {
-        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
+        defaults::default_edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
     }
 
     /// The document with defaults.
     pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
-        let edits = self.edits(old, profile, now, DefaultsFor::Validation);
+        let edits = self.default_edits(old, profile, now, DefaultsFor::Validation);
         if edits.is_empty() {
             return DefaultedObject::Same(self.value());
         }
@@ -105,13 +105,17 @@ impl<'d> DecodedObject<'d> {
 
 /// The object as that document has it, if there is one, in that version: a stored object may come in another, and is
 /// compared in the shape of the new one.
-pub(super) fn replaced<'o>(object: Object<'o>, version: Version, doc: Option<&'o Doc<'_>>) -> Object<'o> {
+pub(super) fn with_document<'o>(
+    object: Object<'o>,
+    version: Version,
+    doc: Option<&'o Doc<'_>>,
+) -> Object<'o> {
     let value = doc.map_or(object.value(), Doc::root);
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
 /// An error of the stored object, marked as such.
-pub(super) fn of_old(mut error: DecodeError) -> DecodeError {
+pub(super) fn mark_as_old(mut error: DecodeError) -> DecodeError {
     error.detail = format!("oldObject: {}", error.detail);
     error
 }

@@ -34,11 +34,11 @@ const ANNOTATION_LENGTH: usize = 4 << 10;
 /// The response to a request.
 pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
-        let patch = fill::patch(&decision.edits);
+        let patch = fill::json_patch(&decision.edits);
         // In base64, four bytes for three.
         if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - REST {
             let mut response = Response::patched(request.uid, &patch);
-            response.warnings.extend(restored(decision.put_back));
+            response.warnings.extend(restored_warning(decision.put_back));
             return response;
         }
         let text =
@@ -52,7 +52,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
     let denials: Vec<&Diagnostic> = of_level(Level::Deny).collect();
     let mut response = match denials.first() {
         None => Response::allowed(request.uid),
-        Some(first) => Response::denied(request.uid, status(engine, request, first, &denials)),
+        Some(first) => Response::denied(request.uid, denial_status(engine, request, first, &denials)),
     };
     response.warnings = warnings(of_level(Level::Warn), denials.is_empty());
     if decision.unknown_version {
@@ -76,7 +76,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
 }
 
 /// The warning about tolerations that were put back.
-fn restored(count: usize) -> Option<String> {
+fn restored_warning(count: usize) -> Option<String> {
     let what = if count == 1 { "toleration" } else { "tolerations" };
     (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
 }
@@ -86,7 +86,12 @@ pub fn refusal(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
 
-fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &[&Diagnostic]) -> Status {
+fn denial_status(
+    engine: &Engine,
+    request: &Request<'_>,
+    first: &Diagnostic,
+    denials: &[&Diagnostic],
+) -> Status {
     let name = &*shortened(name_of(request), NAME_LENGTH);
     let (group, kind) =
         (shortened(request.kind.group, NAME_LENGTH), &*shortened(request.kind.kind, NAME_LENGTH));
@@ -111,9 +116,9 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
         (false, false) => "is invalid",
     };
     let message = if only_policy {
-        format!("{subject} {verdict}: {}", reasons(denials))
+        format!("{subject} {verdict}: {}", joined_reasons(denials))
     } else {
-        let rest = match count(denials) {
+        let rest = match finding_count(denials) {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
@@ -125,7 +130,7 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
 }
 
 /// Every reason on a line of its own; the first one goes on after the subject.
-fn reasons(denials: &[&Diagnostic]) -> String {
+fn joined_reasons(denials: &[&Diagnostic]) -> String {
     let mut text = String::new();
     let mut said = 0;
     for diagnostic in denials {
@@ -139,14 +144,14 @@ fn reasons(denials: &[&Diagnostic]) -> String {
         text.push_str(&reason);
         said += diagnostic.finding.counts().max(1);
     }
-    match count(denials).saturating_sub(said) {
+    match finding_count(denials).saturating_sub(said) {
         0 => text,
         more => format!("{text}\n- and {more} more"),
     }
 }
 
 /// How many findings there are, with those that were left out.
-fn count(denials: &[&Diagnostic]) -> usize {
+fn finding_count(denials: &[&Diagnostic]) -> usize {
     denials.iter().map(|diagnostic| diagnostic.finding.counts().max(1)).sum()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::condition::{ImpactCounts, condition};
+use super::condition::{ImpactCounts, first_condition};
 use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
 use super::rate_limit::{self, DueEviction};
@@ -20,10 +20,10 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let now = eviction::unix_nanos(query.at);
     let mut pods: Vec<AssessedPod<'s>> = Vec::with_capacity(found.pods.len());
     pods.extend(found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)));
-    sort(&mut pods);
+    sort_by_eviction(&mut pods);
     if assessment.limits_rates {
         limit_rates(&mut pods, now);
-        sort(&mut pods);
+        sort_by_eviction(&mut pods);
     }
     let is_upper_bound = query.change.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
@@ -32,7 +32,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let namespaces = namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
     let condition = match query.change {
         ProposedChange::Rule(rule) if query.profile.rule_status => {
-            Some(condition(&rule.taint.effect, counts, is_upper_bound))
+            Some(first_condition(&rule.taint.effect, counts, is_upper_bound))
         }
         ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
     };
@@ -73,7 +73,7 @@ struct AssessedPod<'s> {
 }
 
 /// In order of eviction, then by name. The keys are sorted first, because pods are large.
-fn sort(pods: &mut [AssessedPod<'_>]) {
+fn sort_by_eviction(pods: &mut [AssessedPod<'_>]) {
     pods.sort_by_cached_key(|AssessedPod { when, pod, .. }| {
         (rank(pod.outcome), *when, pod.namespace, pod.name)
     });
@@ -247,7 +247,11 @@ impl<'s> Assessment<'s> {
     }
 
     /// Visits each allocated device of a pod's claims, with the reason if the controller ignores the pod for that claim.
-    fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice)) {
+    fn visit_devices(
+        &self,
+        pod: &'s Pod,
+        mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice),
+    ) {
         for reference in &pod.claims {
             let claims = self.snapshot.claims();
             let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
@@ -267,7 +271,7 @@ impl<'s> Assessment<'s> {
     fn is_pending(&self, pod: &'s Pod) -> bool {
         let mut pending = false;
         if !pod.deleting {
-            self.devices(pod, |_, not_evicted, result| {
+            self.visit_devices(pod, |_, not_evicted, result| {
                 pending = pending || not_evicted.is_none() && self.evicts_users_of(result);
             });
         }
@@ -309,7 +313,7 @@ impl<'s> Assessment<'s> {
         let mut tolerated = false;
         let mut is_time_limited = false;
         let mut evictions: Vec<DueEviction<'s>> = Vec::new();
-        self.devices(pod, |claim, not_evicted, result| {
+        self.visit_devices(pod, |claim, not_evicted, result| {
             let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
             let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvicted::Deleting));
             self.visit_taints(result, |hit| {

@@ -30,7 +30,7 @@ pub struct ImpactCounts {
 /// The first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute. Where they are
 /// upper bounds, the message says so, although the controller knows the numbers.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
-pub(super) fn condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
+pub(super) fn first_condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
     let counted = |count: usize, one: &str, many: &str| {
         let hedge = if are_upper_bounds { "up to " } else { "" };
         if count == 1 { format!("{hedge}{one}") } else { format!("{hedge}{count} {many}") }

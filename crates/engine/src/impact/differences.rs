@@ -17,7 +17,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(slice) => {
             said.extend(not_evaluated);
-            tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
+            note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
             note_replacements(impact, &mut said);
             return said;
         }
@@ -32,7 +32,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ));
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
-        tolerations(query, tainted_by_rule(query, rule), &mut said);
+        note_ineffective_tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
                 "{}{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
@@ -75,7 +75,7 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
     }
-    let devices = query.snapshot.devices();
+    let devices = query.snapshot.device_count();
     said.push(if query.profile.missing_selector_evicts {
         format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
     } else {
@@ -88,13 +88,13 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
 fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<'_>, said: &mut Vec<String>) {
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
-    if selects_nothing && query.snapshot.devices() > 0 {
+    if selects_nothing && query.snapshot.device_count() > 0 {
         said.extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
     }
 }
 
 /// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
-fn tolerations<'s>(
+fn note_ineffective_tolerations<'s>(
     query: ImpactQuery<'s>,
     tainted: impl Iterator<Item = TaintedDevice<'s>>,
     said: &mut Vec<String>,
@@ -121,7 +121,7 @@ fn tolerations<'s>(
             overflow.add(slot);
         }
     }
-    no_effect.say(query, said, |claims| {
+    no_effect.push_sentence(query, said, |claims| {
         format!("{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
@@ -132,8 +132,8 @@ fn tolerations<'s>(
             query.profile.name
         )
     };
-    not_copied.say(query, said, |claims| format!("{claims} in the request, but {why}"));
-    overflow.say(query, said, |claims| {
+    not_copied.push_sentence(query, said, |claims| format!("{claims} in the request, but {why}"));
+    overflow.push_sentence(query, said, |claims| {
         format!("{claims} for more than {MAX_SECONDS} seconds, which overflows in the eviction controller")
     });
 }
@@ -160,7 +160,8 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
         let others = slice.taints.iter().map(|(device, taint)| (device, taint));
         for (device, taint) in own.chain(others) {
             let claims = pool.allocated().get(device).into_iter().flatten();
-            let results = claims.flat_map(|slot| results(snapshot, *slot).map(move |result| (*slot, result)));
+            let results =
+                claims.flat_map(|slot| allocated_devices(snapshot, *slot).map(move |result| (*slot, result)));
             let of_device = results.filter(|(_, result)| {
                 result.device == *device && result.pool == slice.pool && result.driver == slice.driver
             });
@@ -172,7 +173,7 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
 }
 
 /// The allocated devices of a claim.
-fn results(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
+fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
     let claim = snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
@@ -186,7 +187,7 @@ fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
-        results(query.snapshot, slot)
+        allocated_devices(query.snapshot, slot)
             .filter(|result| !result.copied.is_empty() || result.requested.is_some())
             .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
             .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
@@ -209,7 +210,12 @@ impl ClaimTally {
         }
     }
 
-    fn say(&self, query: ImpactQuery<'_>, said: &mut Vec<String>, sentence: impl Fn(String) -> String) {
+    fn push_sentence(
+        &self,
+        query: ImpactQuery<'_>,
+        said: &mut Vec<String>,
+        sentence: impl Fn(String) -> String,
+    ) {
         let names = self.claims.iter().filter_map(|slot| query.snapshot.claims().key(*slot));
         let Some((namespace, name)) = names.clone().min() else { return };
         let claims = match names.count() - 1 {

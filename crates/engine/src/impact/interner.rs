@@ -80,7 +80,7 @@ impl StringInterner {
     }
 
     /// Bytes of all strings that were ever new: what an object adds is the difference.
-    pub(super) fn added(&self) -> usize {
+    pub(super) fn added_bytes(&self) -> usize {
         self.added
     }
 

@@ -48,7 +48,7 @@ impl SnapshotKind {
             ("v1", "Pod") => Some(SnapshotKind::Pod),
             ("v1", "Namespace") => Some(SnapshotKind::Namespace),
             ("policy/v1", "PodDisruptionBudget") => Some(SnapshotKind::Budget),
-            _ => match (kind, version_of(api_version)?) {
+            _ => match (kind, resource_version_of(api_version)?) {
                 ("ResourceSlice", _) => Some(SnapshotKind::Slice),
                 ("ResourceClaim", _) => Some(SnapshotKind::Claim),
                 ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
@@ -67,6 +67,6 @@ pub(super) fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool
         && matches!(kind, "ResourceSlice" | "ResourceClaim" | "DeviceTaintRule")
 }
 
-pub(super) fn version_of(api_version: &str) -> Option<Version> {
+pub(super) fn resource_version_of(api_version: &str) -> Option<Version> {
     Version::parse(api_version.strip_prefix("resource.k8s.io/")?)
 }

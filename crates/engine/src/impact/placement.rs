@@ -26,13 +26,13 @@ pub(super) enum Placement {
 }
 
 impl Placement {
-    pub(super) fn of(spec: SliceSpec<'_>, version: Version, names: &mut StringInterner) -> Placement {
+    pub(super) fn of_slice(spec: SliceSpec<'_>, version: Version, names: &mut StringInterner) -> Placement {
         if spec.per_device_node_selection() != Some(true) {
-            return Placement::Slice(place(spec.node_name_in(version), spec.node_selector(), names));
+            return Placement::Slice(read_place(spec.node_name_in(version), spec.node_selector(), names));
         }
         let devices = spec.devices().iter().map(|device| {
             let body = device.body(version);
-            (names.intern(device.name()), place(body.node_name(), body.node_selector(), names))
+            (names.intern(device.name()), read_place(body.node_name(), body.node_selector(), names))
         });
         let mut devices: Vec<(InternedStr, Place)> = devices.collect();
         devices.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -51,7 +51,7 @@ impl Placement {
     }
 }
 
-fn place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
+fn read_place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
     let nodes = match (node, selector) {
         (Some(node), _) => Some(vec![node]),
         (None, Some(selector)) => named_nodes(selector),

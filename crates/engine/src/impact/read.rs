@@ -79,7 +79,7 @@ pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &
 }
 
 /// A taint as it will be stored.
-pub(super) fn taint(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint {
+pub(super) fn taint_record(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint {
     Taint {
         key: names.intern(taint.key()),
         value: names.intern(taint.value()),
@@ -95,7 +95,7 @@ pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
     if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
 }
 
-pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
+pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
     let name = name_of(rule.metadata());
     let selector = rule.spec().device_selector().map(|selector| Selector {
         driver: selector.driver().map(|text| names.intern(text)),
@@ -107,25 +107,25 @@ pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rul
             ClassSelection::Yes
         },
     });
-    Rule { name: names.intern(name), selector, taint: taint(rule.spec().taint(), names) }
+    Rule { name: names.intern(name), selector, taint: taint_record(rule.spec().taint(), names) }
 }
 
 /// A slice; `now` is the time of taints that have none, for a slice that is not stored yet.
-pub(super) fn slice(
+pub(super) fn slice_record(
     slice: view::Slice<'_>,
     version: Version,
     now: Option<Timestamp>,
     names: &mut StringInterner,
 ) -> Slice {
     let spec = slice.spec();
-    let taint = |entry: view::Taint<'_>, names: &mut StringInterner| {
-        let taint = taint(entry, names);
+    let timed_taint = |entry: view::Taint<'_>, names: &mut StringInterner| {
+        let taint = taint_record(entry, names);
         Taint { added: taint.added.or(now), ..taint }
     };
     let mut devices: Vec<Device> = Vec::with_capacity(spec.devices().len());
     for device in spec.devices().iter() {
         let taints = device.body(version).taints();
-        let taints = taints.iter().map(|entry| taint(entry, names)).filter(Taint::evicts).collect();
+        let taints = taints.iter().map(|entry| timed_taint(entry, names)).filter(Taint::evicts).collect();
         devices.push(Device { name: names.intern(device.name()), taints });
     }
     // Stable: of two devices of one name the first is found, as the controller finds it.
@@ -133,7 +133,7 @@ pub(super) fn slice(
     let taints: Box<[(InternedStr, Taint)]> = spec
         .taints()
         .iter()
-        .map(|entry| (names.intern(entry.device()), taint(entry.taint(), names)))
+        .map(|entry| (names.intern(entry.device()), timed_taint(entry.taint(), names)))
         .filter(|(_, taint)| taint.evicts())
         .collect();
     Slice {
@@ -144,7 +144,7 @@ pub(super) fn slice(
         generation: spec.pool().generation(),
         tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
         devices: devices.into(),
-        placement: Placement::of(spec, version, names),
+        placement: Placement::of_slice(spec, version, names),
         taints,
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn apply_patches(
     for device in &mut slice.devices {
         let Some(result) = patched.iter().find(|patched| *patched.device == *device.name) else { continue };
         let taints = result.possible_taints().map(|applied| {
-            let taint = taint(applied.taint, names);
+            let taint = taint_record(applied.taint, names);
             Taint { added: taint.added.or(now), patch: applied.patch().map(Arc::new), ..taint }
         });
         device.taints = taints.filter(Taint::evicts).collect();
@@ -170,7 +170,7 @@ pub(super) fn apply_patches(
     slice.tainted = slice.devices.iter().any(|device| !device.taints.is_empty()) || !slice.taints.is_empty();
 }
 
-pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
+pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
     let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
         uid: owner.uid().into(),
         pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
@@ -185,8 +185,8 @@ pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut String
                 pool: names.intern(result.pool()),
                 device: names.intern(result.device()),
                 pool_slot: Slot::default(),
-                requested: differs.map(|list| tolerations(list, names)),
-                copied: tolerations(copied, names),
+                requested: differs.map(|list| shared_tolerations(list, names)),
+                copied: shared_tolerations(copied, names),
             }
         })
     });
@@ -204,7 +204,7 @@ fn collect_boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut
     records.into()
 }
 
-fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
+fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
     // Most claims have none.
     if list.is_empty() {
         return Tolerations::default();
@@ -260,7 +260,7 @@ fn controlling_owner(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_
 /// The claims that a pod uses, by name, and how it refers to them.
 ///
 /// upstream v1.36 `resourceclaim.Name`
-pub(super) fn references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, ClaimSource)> {
+pub(super) fn claim_references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, ClaimSource)> {
     let (spec, status) = (pod.spec(), pod.status());
     let listed = spec.resource_claims().iter().filter_map(move |claim: view::PodResourceClaim<'d>| {
         let record = || {
@@ -275,7 +275,7 @@ pub(super) fn references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d st
 }
 
 /// A pod that uses `claims`.
-pub(super) fn pod(
+pub(super) fn pod_record(
     pod: view::Pod<'_>,
     namespace: InternedStr,
     name: InternedStr,
@@ -293,14 +293,14 @@ pub(super) fn pod(
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.json().get("deletionTimestamp").is_null(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
-        labels: labels(metadata.labels(), names),
+        labels: shared_labels(metadata.labels(), names),
         claims,
     }
 }
 
-pub(super) fn budget(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
+pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
     let selector = budget.spec().selector().map(|selector| LabelSelector {
-        equal: pairs(selector.match_labels(), names),
+        equal: sorted_pairs(selector.match_labels(), names),
         expressions: selector
             .match_expressions()
             .iter()
@@ -317,17 +317,17 @@ pub(super) fn budget(budget: view::Budget<'_>, names: &mut StringInterner) -> Bu
 }
 
 /// The labels of a pod; pods of one controller share them.
-fn labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
+fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
     let written = map.written();
     if let Some(record) = names.labels.get(written) {
         return record;
     }
-    let record = pairs(map, names).into();
+    let record = sorted_pairs(map, names).into();
     names.labels.insert(written, &record);
     record
 }
 
-fn pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
+fn sorted_pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
     let mut pairs = Vec::with_capacity(map.len());
     pairs.extend(members.map(|(key, value)| (names.intern(key.text()), names.intern(value.text()))));

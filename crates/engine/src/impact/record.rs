@@ -301,7 +301,7 @@ pub(super) struct LabelRequirement {
 
 impl LabelSelector {
     /// True if a pod with those labels is selected. An unknown operator selects nothing.
-    pub(super) fn select(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
+    pub(super) fn matches(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
         let value = |key: &InternedStr| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
         self.equal.iter().all(|(key, wanted)| value(key) == Some(wanted))
             && self.expressions.iter().all(|expression| {

@@ -72,7 +72,7 @@ const BUDGET: FieldShape = Fields(&[
 const NAMESPACE: FieldShape = Fields(&[(Name::of("metadata"), METADATA)]);
 
 /// Checks the fields that are read of an object of another group.
-pub(super) fn check(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     let shape = match kind {
         SnapshotKind::Pod => &POD,
         SnapshotKind::Budget => &BUDGET,

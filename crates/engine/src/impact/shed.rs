@@ -52,7 +52,7 @@ impl Snapshot {
                 let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get(slot));
                 entry.and_then(Option::as_ref).map(|pod| pod.bytes)
             }
-            SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule(rule)),
+            SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule_bytes(rule)),
             SnapshotKind::Budget => {
                 self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
             }

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 
 use super::cost;
 use super::interner::{InternedStr, StringInterner};
-use super::kinds::{SnapshotKind, is_unknown_resource_version, version_of};
+use super::kinds::{SnapshotKind, is_unknown_resource_version, resource_version_of};
 use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
@@ -137,9 +137,9 @@ impl Snapshot {
                 Ok(None)
             };
         };
-        shape::check(kind, object)?;
-        let version = version_of(api_version).unwrap_or(Version::V1);
-        let before = self.names.added();
+        shape::check_fields(kind, object)?;
+        let version = resource_version_of(api_version).unwrap_or(Version::V1);
+        let before = self.names.added_bytes();
         match kind {
             SnapshotKind::Slice => {
                 shape::check_identity(kind, object)?;
@@ -149,15 +149,15 @@ impl Snapshot {
                 read::check_schema(ApiKind::ResourceClaim, version, object)?;
                 shape::check_identity(kind, object)?;
                 let claim = view::Claim::of(object);
-                let mut record = read::claim(claim, version, &mut self.names);
+                let mut record = read::claim_record(claim, version, &mut self.names);
                 let (namespace, name) = (claim.metadata().namespace(), claim.metadata().name());
-                record.bytes = cost::claim(&record, name.len(), self.names.added() - before);
+                record.bytes = cost::claim_bytes(&record, name.len(), self.names.added_bytes() - before);
                 self.put_claim(namespace, name, record);
             }
             SnapshotKind::Pod => {
                 let pod = view::Pod::of(object);
                 // Most pods use no claim: they are not stored.
-                if read::references(pod).next().is_some() {
+                if read::claim_references(pod).next().is_some() {
                     shape::check_identity(kind, object)?;
                     self.put_pod(pod);
                 } else {
@@ -167,17 +167,17 @@ impl Snapshot {
             SnapshotKind::Rule => {
                 read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
                 shape::check_identity(kind, object)?;
-                let rule = read::rule(view::TaintRule::of(object), &mut self.names);
+                let rule = read::rule_record(view::TaintRule::of(object), &mut self.names);
                 self.remove(kind, "", &rule.name);
-                self.bytes += cost::rule(&rule);
+                self.bytes += cost::rule_bytes(&rule);
                 self.rules.insert(InternedStr::clone(&rule.name), Arc::new(rule));
             }
             SnapshotKind::Budget => {
                 shape::check_identity(kind, object)?;
                 let budget = view::Budget::of(object);
                 let namespace = self.names.intern(budget.metadata().namespace());
-                let mut record = read::budget(budget, &mut self.names);
-                record.bytes = cost::budget(&record, self.names.added() - before);
+                let mut record = read::budget_record(budget, &mut self.names);
+                record.bytes = cost::budget_bytes(&record, self.names.added_bytes() - before);
                 self.remove(kind, &namespace, &record.name);
                 self.bytes += record.bytes;
                 self.budgets
@@ -207,7 +207,9 @@ impl Snapshot {
             SnapshotKind::Slice => self.remove_slice(name),
             SnapshotKind::Claim => self.remove_claim(namespace, name),
             SnapshotKind::Pod => self.remove_pod(namespace, name),
-            SnapshotKind::Rule => self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule(&rule)),
+            SnapshotKind::Rule => {
+                self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule_bytes(&rule))
+            }
             SnapshotKind::Budget => {
                 if let Some(budgets) = self.budgets.get_mut(namespace) {
                     self.bytes -= budgets.remove(name).map_or(0, |budget| budget.bytes);
@@ -246,7 +248,7 @@ impl Snapshot {
     }
 
     /// Number of devices that current slices list.
-    pub fn devices(&self) -> usize {
+    pub fn device_count(&self) -> usize {
         let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
         pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
     }
@@ -334,10 +336,10 @@ impl Snapshot {
         patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
         read::check_schema(ApiKind::ResourceSlice, version, object)?;
-        let before = self.names.added();
-        let mut slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
+        let before = self.names.added_bytes();
+        let mut slice = read::slice_record(view::Slice::of(object), version, now, &mut self.names);
         read::apply_patches(&mut slice, patched, now, &mut self.names);
-        slice.bytes = cost::slice(&slice, self.names.added() - before);
+        slice.bytes = cost::slice_bytes(&slice, self.names.added_bytes() - before);
         self.put_slice(slice);
         Ok(())
     }
@@ -394,7 +396,7 @@ impl Snapshot {
     fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
         let namespace = self.names.intern(namespace);
         let slot = self.claims.find_or_insert(&namespace, name);
-        self.take_allocation(slot);
+        self.remove_claim_record(slot);
         for result in claim.results.iter_mut().flatten() {
             result.pool_slot = self.pool_slot(&result.driver, &result.pool);
             if let Some(pool) = self.pools.get_mut(result.pool_slot) {
@@ -409,12 +411,12 @@ impl Snapshot {
 
     fn remove_claim(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.claims.find(namespace, name) else { return };
-        self.take_allocation(slot);
+        self.remove_claim_record(slot);
         self.drop_unused_claim(slot);
     }
 
     /// Removes the record of a claim, and the claim from the indexes of devices.
-    fn take_allocation(&mut self, slot: Slot) {
+    fn remove_claim_record(&mut self, slot: Slot) {
         let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
         self.bytes -= claim.bytes;
         for result in claim.results.iter().flatten() {
@@ -438,11 +440,11 @@ impl Snapshot {
     }
 
     fn put_pod(&mut self, pod: view::Pod<'_>) {
-        let added = self.names.added();
+        let added = self.names.added_bytes();
         let namespace = self.names.intern(pod.metadata().namespace());
         let slot = self.pods.find_or_insert(&namespace, pod.metadata().name());
         let before = self.pods.get_mut(slot).and_then(Option::take);
-        let claims: Vec<ClaimReference> = read::references(pod)
+        let claims: Vec<ClaimReference> = read::claim_references(pod)
             .map(|(claim, source)| {
                 let claim = self.claims.find_or_insert(&namespace, claim);
                 if let Some(entry) = self.claims.get_mut(claim)
@@ -456,11 +458,12 @@ impl Snapshot {
         // Claims that it no longer uses.
         let dropped = before.iter().flat_map(|before| before.claims.iter());
         for reference in dropped.filter(|old| !claims.iter().any(|new| new.slot == old.slot)) {
-            self.unlink(slot, reference.slot);
+            self.unlink_pod(slot, reference.slot);
         }
         let Some((_, name)) = self.pods.key(slot) else { return };
-        let mut record = read::pod(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
-        record.bytes = cost::pod(&record, self.names.added() - added);
+        let mut record =
+            read::pod_record(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
+        record.bytes = cost::pod_bytes(&record, self.names.added_bytes() - added);
         self.bytes -= before.map_or(0, |before| before.bytes);
         if let Some(entry) = self.pods.get_mut(slot) {
             self.bytes += record.bytes;
@@ -473,13 +476,13 @@ impl Snapshot {
         let pod = self.pods.get_mut(slot).and_then(Option::take);
         self.bytes -= pod.as_ref().map_or(0, |pod| pod.bytes);
         for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
-            self.unlink(slot, reference.slot);
+            self.unlink_pod(slot, reference.slot);
         }
         self.pods.remove(slot);
     }
 
     /// Removes a pod from the users of a claim.
-    fn unlink(&mut self, pod: Slot, claim: Slot) {
+    fn unlink_pod(&mut self, pod: Slot, claim: Slot) {
         if let Some(entry) = self.claims.get_mut(claim) {
             entry.pods.retain(|other| *other != pod);
         }

@@ -19,7 +19,7 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
     if let Some(driver) = selector.driver.as_deref()
         && !drivers.contains_key(driver)
     {
-        return Some(sentence("driver", driver, "", drivers.keys().map(|name| &**name)));
+        return Some(missing_name_sentence("driver", driver, "", drivers.keys().map(|name| &**name)));
     }
     let pools = drivers.iter().filter(|(name, _)| in_driver(name)).flat_map(|(_, pools)| pools);
     if let Some(pool) = selector.pool.as_deref()
@@ -27,7 +27,7 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
     {
         let of =
             selector.driver.as_deref().map(|driver| format!(" of driver `{driver}`")).unwrap_or_default();
-        return Some(sentence("pool", pool, &of, pools.map(|(name, _)| &**name)));
+        return Some(missing_name_sentence("pool", pool, &of, pools.map(|(name, _)| &**name)));
     }
     let device = selector.device.as_deref()?;
     let pools = pools.filter(|(name, _)| selector.pool.as_deref().is_none_or(|wanted| wanted == &***name));
@@ -37,10 +37,18 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
     names.sort_unstable();
     names.dedup();
     let of = selector.pool.as_deref().map(|pool| format!(" in pool `{pool}`")).unwrap_or_default();
-    names.binary_search(&device).is_err().then(|| sentence("device", device, &of, names.iter().copied()))
+    names
+        .binary_search(&device)
+        .is_err()
+        .then(|| missing_name_sentence("device", device, &of, names.iter().copied()))
 }
 
-fn sentence<'n>(what: &str, name: &str, of: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+fn missing_name_sentence<'n>(
+    what: &str,
+    name: &str,
+    of: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+) -> String {
     let unpadded_name = unpadded(name);
     let same_numbers = known.clone().find(|known| unpadded(known) == unpadded_name);
     let meant = same_numbers

@@ -52,7 +52,7 @@ fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
     // Both were serialized by `Value::to_json`, so they parse.
     if let (Ok(old), Ok(new)) = (doc::parse(&before.json), doc::parse(&after.json)) {
-        compare("", old.root(), new.root(), 0, &mut lines);
+        compare_fields("", old.root(), new.root(), 0, &mut lines);
     }
     for (field, text) in &after.schema_files {
         let was = before.schema_files.iter().find(|(other, _)| other == field);
@@ -63,7 +63,7 @@ fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     lines
 }
 
-fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut Vec<String>) {
+fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut Vec<String>) {
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     match (old.kind(), new.kind()) {
@@ -71,12 +71,12 @@ fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut V
             let members = old.members().chain(new.members());
             let names: BTreeSet<&str> = members.map(|(key, _)| key.text()).collect();
             for name in names {
-                compare(&below(name), old.get(name), new.get(name), depth + 1, lines);
+                compare_fields(&below(name), old.get(name), new.get(name), depth + 1, lines);
             }
         }
         (ValueKind::Array, ValueKind::Array) if depth < MAX_DEPTH && !(is_flat(old) && is_flat(new)) => {
             for index in 0..old.len().max(new.len()) {
-                compare(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, lines);
+                compare_fields(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, lines);
             }
         }
         _ => {

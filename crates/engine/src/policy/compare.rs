@@ -53,10 +53,10 @@ impl PolicySet {
     /// The namespace selectors of TolerationPolicies.
     pub fn toleration_selectors(&self) -> impl Iterator<Item = String> {
         let ours = self.policies.iter().filter(|policy| matches!(policy.spec, PolicySpec::Toleration(_)));
-        ours.filter_map(|policy| policy.scope.selector())
+        ours.filter_map(|policy| policy.scope.selector_text())
     }
 
-    fn effective(
+    fn effective_tolerations(
         &self,
         action: Level,
         namespace: ComparedNamespace<'_>,
@@ -67,7 +67,7 @@ impl PolicySet {
             let PolicySpec::Toleration(spec) = &policy.spec else { continue };
             let is_about = policy.scope.includes_kind(ApiKind::ResourceClaim);
             let name = Some(namespace.name);
-            let applies = match (namespace.selector, policy.scope.selector()) {
+            let applies = match (namespace.selector, policy.scope.selector_text()) {
                 (Some(wanted), Some(selector)) => {
                     selector == wanted && policy.scope.applies_by_name(Operation::Create, name)
                 }
@@ -97,8 +97,10 @@ impl PolicySet {
     ) -> Vec<TolerationDifference> {
         let mut found = Vec::new();
         for action in [Level::Deny, Level::Warn, Level::Audit] {
-            let (before, after) =
-                (self.effective(action, namespace, now), new.effective(action, namespace, now));
+            let (before, after) = (
+                self.effective_tolerations(action, namespace, now),
+                new.effective_tolerations(action, namespace, now),
+            );
             let mut say = |gained: bool, tolerations: String| {
                 found.push(TolerationDifference { action, gained, tolerations })
             };

@@ -66,7 +66,7 @@ impl PolicyKind {
     }
 
     /// Reads `spec`, whose types are already checked.
-    pub(super) fn read(
+    pub(super) fn read_spec(
         self,
         spec: Value<'_>,
         at: &Path<'_>,
@@ -139,7 +139,7 @@ impl PolicySpec {
 }
 
 /// Checks a request against the policies that match, kind by kind.
-pub(super) fn check(
+pub(super) fn check_all(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,

@@ -74,7 +74,7 @@ impl PolicySet {
                 digest: &digest,
                 read_files: &read_files,
             };
-            loader.file(file, &schemas);
+            loader.load_file(file, &schemas);
         }
         let named = named.into_inner();
         let Loader { policies, mut errors, non_policies } = loader;
@@ -109,7 +109,7 @@ pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, Polic
     let lines = Lines::of(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
-        loader.document(file, &document, &lines, &schemas);
+        loader.load_document(file, &document, &lines, &schemas);
         errors.extend(loader.errors.drain(..).map(|error| (document.index, error)));
     }
     errors.sort();
@@ -129,11 +129,11 @@ struct Loader {
 }
 
 impl Loader {
-    fn file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
+    fn load_file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
             match document {
-                Ok(document) => self.document(file, &document, &lines, schemas),
+                Ok(document) => self.load_document(file, &document, &lines, schemas),
                 Err(fault) => {
                     let (line, column) = lines.position(fault.at);
                     let message = fault.message;
@@ -143,7 +143,7 @@ impl Loader {
         }
     }
 
-    fn document(
+    fn load_document(
         &mut self,
         file: &PolicyFile,
         document: &Document<'_>,
@@ -163,7 +163,7 @@ impl Loader {
             PolicyError { file: file.name.clone(), line, column, message }
         };
         let mut faults = PolicyFaults::default();
-        let kind = match kind_of(root) {
+        let kind = match policy_kind_of(root) {
             Ok(kind) => kind,
             Err((field, message)) => {
                 faults.report(&Path::ROOT.field(field), message);
@@ -176,13 +176,13 @@ impl Loader {
         faults.check(root, &Ty::Struct(kind.schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
-            if let Some(other) = self.same_name(kind, name) {
+            if let Some(other) = self.find_source(kind, name) {
                 let message = format!("{} {name} is already defined at {other}", kind.name());
                 let metadata = Path::ROOT.field("metadata");
                 faults.report(&metadata.field("name"), message);
             }
             let source = format!("{}:{}", file.name, document.line(lines)).into();
-            let policy = read(kind, root, source, schemas, &mut faults);
+            let policy = read_policy(kind, root, source, schemas, &mut faults);
             self.policies.push(policy);
         } else {
             Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), &mut faults);
@@ -190,7 +190,7 @@ impl Loader {
         self.errors.extend(faults.0.iter().map(error));
     }
 
-    fn same_name(&self, kind: PolicyKind, name: &str) -> Option<&str> {
+    fn find_source(&self, kind: PolicyKind, name: &str) -> Option<&str> {
         let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
         self.policies.iter().find(is_same).map(|policy| &*policy.source)
     }
@@ -216,7 +216,7 @@ pub fn document_errors(
 }
 
 /// The kind of a policy document, or the field that is wrong and why.
-fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
+fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     if root.kind() != ValueKind::Object {
         return Err(("", "a policy must be an object with apiVersion, kind, metadata and spec".to_owned()));
     }
@@ -230,7 +230,7 @@ fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     })
 }
 
-fn read(
+fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
     source: Box<str>,
@@ -240,7 +240,7 @@ fn read(
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
-    check_namespaces(spec.get("match"), &at, faults);
+    check_namespace_patterns(spec.get("match"), &at, faults);
     let fails_closed = spec.get("onUnavailable").str() == "Deny";
     if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
@@ -257,17 +257,17 @@ fn read(
             _ => Level::Deny,
         },
         fails_closed,
-        contact: text_of(spec.get("contact")),
-        docs: text_of(spec.get("docs")),
+        contact: optional_text(spec.get("contact")),
+        docs: optional_text(spec.get("docs")),
         expressions: Expressions::read(spec, &at, faults),
-        spec: kind.read(spec, &at, schemas, faults),
+        spec: kind.read_spec(spec, &at, schemas, faults),
         json: root.to_json().into(),
         schema_files: schemas.read_files.take(),
     }
 }
 
 /// Patterns that no name of a namespace matches: the policy would do nothing, unnoticed.
-fn check_namespaces(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
+fn check_namespace_patterns(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let scope_at = at.field("match");
     for field in ["namespaces", "excludeNamespaces"] {
         let list_at = scope_at.field(field);
@@ -285,7 +285,7 @@ fn check_namespaces(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) 
     }
 }
 
-fn text_of(value: Value<'_>) -> Option<Box<str>> {
+fn optional_text(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 
@@ -332,7 +332,12 @@ pub(super) struct SchemaSource<'l> {
 
 impl SchemaSource<'_> {
     /// The schema of an item with `schema` or `schemaFile`.
-    pub(super) fn read(&self, item: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
+    pub(super) fn read_schema(
+        &self,
+        item: Value<'_>,
+        at: &Path<'_>,
+        faults: &mut PolicyFaults,
+    ) -> Option<Schema> {
         let (inline, file) = (item.get("schema"), item.get("schemaFile"));
         match (inline.exists(), file.exists()) {
             (true, true) => {
@@ -343,7 +348,7 @@ impl SchemaSource<'_> {
             (false, true) => {
                 let file_at = at.field("schemaFile");
                 let path = relative_to(self.file, file.str());
-                match self.text(&path) {
+                match self.schema_text(&path) {
                     Ok(text) => {
                         let schema = self.compile(&text, &file_at, faults);
                         let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
@@ -360,7 +365,7 @@ impl SchemaSource<'_> {
         }
     }
 
-    fn text(&self, path: &str) -> Result<String, String> {
+    fn schema_text(&self, path: &str) -> Result<String, String> {
         let normal = normalized(path);
         let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
         self.named.borrow_mut().insert(normal);

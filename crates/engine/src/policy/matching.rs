@@ -60,10 +60,10 @@ impl Scope {
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
         Scope {
-            namespaces: globs(value.get("namespaces")),
-            excluded: globs(value.get("excludeNamespaces")).unwrap_or_default(),
-            selector: requirements(value.get("namespaceSelector")),
-            drivers: globs(value.get("drivers")),
+            namespaces: read_globs(value.get("namespaces")),
+            excluded: read_globs(value.get("excludeNamespaces")).unwrap_or_default(),
+            selector: read_requirements(value.get("namespaceSelector")),
+            drivers: read_globs(value.get("drivers")),
             operations: operations.exists().then(|| {
                 let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
                 let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
@@ -91,7 +91,7 @@ impl Scope {
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
-            match requirement.holds(namespace, labels) {
+            match requirement.matches(namespace, labels) {
                 ScopeMatch::Yes => {}
                 ScopeMatch::No => return ScopeMatch::No,
                 ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
@@ -111,8 +111,8 @@ impl Scope {
     }
 
     /// `team=ml,tier in (a,b),!batch`: the `namespaceSelector` as kubectl writes it, if there is one.
-    pub(super) fn selector(&self) -> Option<String> {
-        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::describe).collect();
+    pub(super) fn selector_text(&self) -> Option<String> {
+        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::text).collect();
         (!texts.is_empty()).then(|| texts.join(","))
     }
 
@@ -147,11 +147,11 @@ fn any_matches(globs: Option<&[Glob]>, text: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
 }
 
-pub(super) fn globs(list: Value<'_>) -> Option<Vec<Glob>> {
+pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 
-fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
+fn read_requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
     let labels = selector.get("matchLabels").members().map(|(key, value)| LabelRequirement {
         key: key.text().into(),
         operator: LabelOperator::In,
@@ -171,7 +171,7 @@ fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
 }
 
 impl LabelRequirement {
-    fn describe(&self) -> String {
+    fn text(&self) -> String {
         let (key, values) = (&self.key, self.values.join(","));
         match self.operator {
             LabelOperator::In if self.values.len() == 1 => format!("{key}={values}"),
@@ -184,7 +184,7 @@ impl LabelRequirement {
     }
 
     // upstream v1.36 labels.Requirement.Matches
-    fn holds(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
+    fn matches(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
         let value = match labels {
             _ if &*self.key == NAME_LABEL => Some(namespace),
             Labels::Unknown => return ScopeMatch::Unknown,
@@ -213,9 +213,9 @@ impl Exemptions {
     /// Reads `spec.exempt`.
     pub(super) fn read(value: Value<'_>) -> Exemptions {
         Exemptions {
-            users: globs(value.get("users")).unwrap_or_default(),
-            groups: globs(value.get("groups")).unwrap_or_default(),
-            service_accounts: globs(value.get("serviceAccounts")).unwrap_or_default(),
+            users: read_globs(value.get("users")).unwrap_or_default(),
+            groups: read_globs(value.get("groups")).unwrap_or_default(),
+            service_accounts: read_globs(value.get("serviceAccounts")).unwrap_or_default(),
         }
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let every = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"},"matchExpressions":[
             {"key":"tier","operator":"In","values":["a","b"]},{"key":"batch","operator":"DoesNotExist"},
             {"key":"zone","operator":"NotIn","values":["z"]}]}}"#;
-        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector();
+        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector_text();
         assert_eq!(every.as_deref(), Some("team=ml,tier in (a,b),!batch,zone!=z"));
         let elsewhere = r#"{"namespaces":["b"],"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
         assert_eq!(applies(elsewhere, Some("a"), None), ScopeMatch::No, "decided without labels");

@@ -66,7 +66,7 @@ fn missing_in(
     let mut missing: Vec<Toleration<'_>> = Vec::new();
     let mut is_prefix = true;
     for old in stored.iter() {
-        if given.next_if(|new| is_same(*new, old)).is_some() {
+        if given.next_if(|new| is_same_toleration(*new, old)).is_some() {
             is_prefix &= missing.is_empty();
         } else {
             missing.push(old);
@@ -97,15 +97,15 @@ fn missing_in(
 }
 
 /// The operator after defaulting.
-fn operator(toleration: Toleration<'_>) -> &str {
+fn operator_or_equal(toleration: Toleration<'_>) -> &str {
     match toleration.operator() {
         "" => "Equal",
         given => given,
     }
 }
 
-fn is_same(new: Toleration<'_>, old: Toleration<'_>) -> bool {
-    operator(new) == operator(old)
+fn is_same_toleration(new: Toleration<'_>, old: Toleration<'_>) -> bool {
+    operator_or_equal(new) == operator_or_equal(old)
         && (new.key(), new.value(), new.effect()) == (old.key(), old.value(), old.effect())
         && new.toleration_seconds() == old.toleration_seconds()
 }
@@ -113,7 +113,7 @@ fn is_same(new: Toleration<'_>, old: Toleration<'_>) -> bool {
 fn to_new(toleration: Toleration<'_>) -> New {
     let texts = [
         ("key", toleration.key()),
-        ("operator", operator(toleration)),
+        ("operator", operator_or_equal(toleration)),
         ("value", toleration.value()),
         ("effect", toleration.effect()),
     ];

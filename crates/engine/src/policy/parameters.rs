@@ -52,7 +52,7 @@ impl ParameterPolicy {
             let schema = ParameterSchema {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
-                schema: source.read(item, &list_at.index(index), faults),
+                schema: source.read_schema(item, &list_at.index(index), faults),
             };
             let is_same = |other: &ParameterSchema| {
                 other.api_version == schema.api_version && other.kind == schema.kind
@@ -96,13 +96,13 @@ impl ParameterPolicy {
                     report.check_type_keys(matched.policy, POLICY_PARAMETERS, parameters, at);
                 }
                 if let Some(level) = unknown {
-                    self.refuse_unknown(matched, given, level, at, report);
+                    self.report_unknown(matched, given, level, at, report);
                 }
             }
         }
     }
 
-    fn refuse_unknown(
+    fn report_unknown(
         &self,
         matched: MatchedPolicy<'_>,
         given: &TypedParameters<'_>,

@@ -217,7 +217,7 @@ impl PolicyFaults {
             let name = key.text();
             let member_at = at.field(name);
             let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
-                self.report_on_key(&member_at, format!("unknown field; {}", hint(ty, name)));
+                self.report_on_key(&member_at, format!("unknown field; {}", unknown_field_hint(ty, name)));
                 continue;
             };
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
@@ -234,7 +234,7 @@ impl PolicyFaults {
 }
 
 /// `did you mean …?`, or the fields there are.
-fn hint(ty: &Struct, name: &str) -> String {
+fn unknown_field_hint(ty: &Struct, name: &str) -> String {
     let names = ty.fields.iter().map(|field| field.name);
     match near(names.clone(), name) {
         Some(known) => format!("did you mean `{known}`?"),

@@ -66,7 +66,7 @@ impl TaintPolicy {
             data.push(DataRequirement {
                 key: item.get("key").str().into(),
                 required: item.get("required").bool().unwrap_or_default(),
-                schema: schemas.read(item, &data_at.index(index), faults),
+                schema: schemas.read_schema(item, &data_at.index(index), faults),
             });
         }
         TaintPolicy {
@@ -89,7 +89,7 @@ pub(super) fn check(
     }
     let group = |level| EntryGroup::of(policies, level, admission);
     let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
-    let cost: usize = groups.iter().map(EntryGroup::cost).sum();
+    let cost: usize = groups.iter().map(EntryGroup::cost_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
     walk(admission, &mut |site| {
         let Site::Taint { at, taint } = site else { return };
@@ -220,11 +220,11 @@ impl<'s> EntryGroup<'s> {
     }
 
     /// The steps for each byte of a key.
-    fn cost(&self) -> usize {
+    fn cost_per_key_byte(&self) -> usize {
         let grants = self.allowed.iter().chain(&self.expired).chain(&self.denied).map(|grant| &grant.key);
         grants
             .chain(self.binding.iter().flat_map(|binding| &binding.data_keys))
-            .map(|key| glob::cost(key))
+            .map(|key| glob::cost_per_byte(key))
             .sum()
     }
 
@@ -252,7 +252,7 @@ impl<'s> EntryGroup<'s> {
             if report.reported - before >= MAX_DENIALS {
                 return;
             }
-            binding.spec.check_limit(binding.policy, at, taint, report);
+            binding.spec.check_rate(binding.policy, at, taint, report);
             binding.check_data(at, taint, report);
         }
     }
@@ -265,9 +265,13 @@ impl<'s> EntryGroup<'s> {
             let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
                 let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
-                format!("taint {} is denied by {location}{entry} in {}", describe(taint), policy.describe())
+                format!(
+                    "taint {} is denied by {location}{entry} in {}",
+                    describe_taint(taint),
+                    policy.describe()
+                )
             };
-            let short = format_args!("taint {} is not allowed", describe(taint));
+            let short = format_args!("taint {} is not allowed", describe_taint(taint));
             let reason = entry.terms.reason.as_deref();
             report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, reason);
         }
@@ -291,9 +295,15 @@ impl<'s> EntryGroup<'s> {
         let policy = closest.map_or(restricting, |grant| grant.policy);
         let explains = report.explains();
         let detail = || match closest {
-            _ if !explains => format!("taint {} is not allowed by {}", describe(taint), policy.describe()),
+            _ if !explains => {
+                format!("taint {} is not allowed by {}", describe_taint(taint), policy.describe())
+            }
             None => {
-                format!("taint {} is not allowed: {} allows no taints", describe(taint), policy.describe())
+                format!(
+                    "taint {} is not allowed: {} allows no taints",
+                    describe_taint(taint),
+                    policy.describe()
+                )
             }
             Some(grant) => {
                 let terms = &grant.entry.terms;
@@ -303,21 +313,29 @@ impl<'s> EntryGroup<'s> {
                 let end = terms.expired_at(admission.now.time).filter(|_| lapsed.is_some());
                 let why = match end {
                     Some(end) => format!("{entry} expired at {}", tollgate_formats::gotime::rfc3339(end)),
-                    None => format!("the closest entry, {entry}, {}", self.lacks(grant, taint, admission)),
+                    None => format!(
+                        "the closest entry, {entry}, {}",
+                        self.describe_shortfall(grant, taint, admission)
+                    ),
                 };
-                format!("taint {} is not allowed: {why}", describe(taint))
+                format!("taint {} is not allowed: {why}", describe_taint(taint))
             }
         };
-        let short = format_args!("taint {} is not allowed", describe(taint));
+        let short = format_args!("taint {} is not allowed", describe_taint(taint));
         report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, None);
     }
 
     /// What an allow entry lacks, as a phrase about the entry.
-    fn lacks(&self, grant: &Grant<'_>, taint: Taint<'_>, admission: &DecodedAttributes<'_>) -> String {
+    fn describe_shortfall(
+        &self,
+        grant: &Grant<'_>,
+        taint: Taint<'_>,
+        admission: &DecodedAttributes<'_>,
+    ) -> String {
         let terms = &grant.entry.terms;
         if !grant.matches_key(taint) {
             match (grant.entry.key.contains(DRIVER_PLACEHOLDER), self.driver) {
-                (true, "") => needs_driver(admission),
+                (true, "") => missing_driver_hint(admission),
                 (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
                 (false, _) => format!("does not allow key {}", taint.key()),
             }
@@ -330,7 +348,7 @@ impl<'s> EntryGroup<'s> {
 }
 
 /// Why an entry with `${driver}` matches no taint of an object without a driver.
-fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
+fn missing_driver_hint(admission: &DecodedAttributes<'_>) -> String {
     let (what, field) = match admission.object.body {
         view::Body::Rule(_) => ("rule", "deviceSelector.driver"),
         view::Body::Patch(_) => ("patch", "devices.filter.driver"),
@@ -342,20 +360,14 @@ fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
 }
 
 /// `a/b=c:NoExecute`
-fn describe(taint: Taint<'_>) -> String {
+fn describe_taint(taint: Taint<'_>) -> String {
     let value =
         if taint.value().is_empty() { String::new() } else { format!("={}", yaml_scalar(taint.value())) };
     format!("{}{value}:{}", yaml_scalar(taint.key()), taint.effect())
 }
 
 impl TaintPolicy {
-    fn check_limit(
-        &self,
-        policy: &Policy,
-        at: &Path<'_>,
-        taint: Taint<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+    fn check_rate(&self, policy: &Policy, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {

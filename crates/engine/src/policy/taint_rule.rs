@@ -85,7 +85,8 @@ pub(super) fn append_counts(
     };
     let mut counts = None;
     for violation in violations.iter_mut().filter(is_silent) {
-        if let Some(counts) = counts.get_or_insert_with(|| limits::describe(rule, state, admission, context))
+        if let Some(counts) =
+            counts.get_or_insert_with(|| limits::describe_impact(rule, state, admission, context))
         {
             violation.finding.detail = format!("{}; the rule {counts}", violation.finding.detail).into();
         }

@@ -199,7 +199,7 @@ impl CheckedToleration<'_> {
     }
 
     /// The key, or what stands for it.
-    fn subject(&self) -> &str {
+    fn key_or_all(&self) -> &str {
         match self.toleration.key() {
             "" => "all keys",
             key => key,
@@ -208,7 +208,7 @@ impl CheckedToleration<'_> {
 }
 
 /// The taints that a toleration matches, for as long as the profile has it.
-fn taints_of<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
+fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
     if profile.empty_effect_stops_eviction {
         ToleratedTaints::forever_without_effect(toleration)
     } else {
@@ -287,7 +287,7 @@ impl<'s> EntryGroup<'s> {
     }
 
     fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
-        let tolerated = taints_of(checked.toleration, checked.profile);
+        let tolerated = tolerated_taints(checked.toleration, checked.profile);
         for (matched, grant) in self.denials(&tolerated) {
             let explains = report.explains();
             let detail = || {
@@ -302,7 +302,7 @@ impl<'s> EntryGroup<'s> {
                     "{toleration} is denied: it matches taints denied by {location}{entry} in {policy}{offered}"
                 )
             };
-            let short = format_args!("toleration of {} is not allowed", checked.subject());
+            let short = format_args!("toleration of {} is not allowed", checked.key_or_all());
             report.report(matched.policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(
                 matched.policy,
                 short,
@@ -327,7 +327,7 @@ impl<'s> EntryGroup<'s> {
             return;
         }
         let was_covered =
-            |grant: &&Grant<'s>| !covered_by(&grant.1.entry, &tolerated).and(missing).is_empty();
+            |grant: &&Grant<'s>| !covered_effects(&grant.1.entry, &tolerated).and(missing).is_empty();
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
         let explains = report.explains();
@@ -353,7 +353,7 @@ impl<'s> EntryGroup<'s> {
             };
             format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
         };
-        let short = format_args!("toleration of {} is not allowed", checked.subject());
+        let short = format_args!("toleration of {} is not allowed", checked.key_or_all());
         report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
     }
 
@@ -396,7 +396,7 @@ fn entries<'g>(grants: &'g [Grant<'_>]) -> impl Iterator<Item = &'g PolicyEntry>
     grants.iter().map(|(_, grant)| &grant.entry)
 }
 
-fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
+fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
     tolerated.effects.without(uncovered(tolerated, [entry]))
 }
 
@@ -442,7 +442,7 @@ fn describe_shortfall(
 }
 
 /// The tolerations to add to a new claim or template.
-pub(super) fn defaults(
+pub(super) fn default_edits(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     profile: &Profile,
@@ -471,7 +471,7 @@ pub(super) fn defaults(
                 break;
             }
             let tolerated = default.tolerated(profile);
-            let is_there = list.iter().any(|given| taints_of(given, profile).contains(&tolerated))
+            let is_there = list.iter().any(|given| tolerated_taints(given, profile).contains(&tolerated))
                 || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
             if !is_there {
                 added.push(default);

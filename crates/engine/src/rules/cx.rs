@@ -95,7 +95,7 @@ impl<'c, 'p> Cx<'c, 'p> {
     }
 
     /// Takes what checking an expression costs. False if the object has more of them than anybody needs.
-    pub fn spend(&mut self, bytes: usize) -> bool {
+    pub fn spend_on_expression(&mut self, bytes: usize) -> bool {
         let left = self.expressions.checked_sub(EXPRESSION + bytes);
         self.expressions = left.unwrap_or_default();
         left.is_some() || self.findings.budget().is_exact()
@@ -169,7 +169,7 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
         if !cx.rules.has(rule) {
             return Reported::DROPPED;
         }
-        let ratchet = cx.ratchet.filter(|ratchet| ratchet.is_about(rule));
+        let ratchet = cx.ratchet.filter(|ratchet| ratchet.applies_to(rule));
         let is_full = cx.findings.budget().is_full();
         if is_full && ratchet.is_none() {
             cx.findings.leave_out(rule, 1);

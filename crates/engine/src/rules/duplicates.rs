@@ -19,7 +19,7 @@ struct FirstItems<T> {
 
 /// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
 /// most comes first in the identity.
-pub(super) fn each<'d, T: Copy>(
+pub(super) fn for_each_repeat<'d, T: Copy>(
     items: impl Iterator<Item = T> + Clone,
     identity: impl Fn(T) -> [&'d [u8]; 4],
     mut found: impl FnMut((usize, T), (usize, T)),
@@ -81,7 +81,7 @@ fn fingerprint(texts: [&[u8]; 4]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::each;
+    use super::for_each_repeat;
 
     fn identity(item: &String) -> [&[u8]; 4] {
         [b"", item.as_bytes(), b"", b"NoSchedule"]
@@ -93,7 +93,7 @@ mod tests {
             let items: Vec<String> =
                 (0..length).map(|item| format!("{}-long-end", item % (length - 2))).collect();
             let mut found = Vec::new();
-            each(items.iter(), identity, |(first, _), (later, _)| found.push((later, first)));
+            for_each_repeat(items.iter(), identity, |(first, _), (later, _)| found.push((later, first)));
             assert_eq!(found, [(length - 2, 0), (length - 1, 1)], "{length}");
         }
     }

@@ -18,7 +18,7 @@ pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
 }
 
 /// The finding for an error of decoding.
-pub fn finding(error: DecodeError) -> Finding {
+pub fn decoding_finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
         DecodeErrorKind::WrongType => (WRONG_TYPE, ErrorType::TypeInvalid),
         DecodeErrorKind::BadTime => (BAD_TIME, ErrorType::TypeInvalid),

@@ -130,7 +130,7 @@ pub enum Ratchet<'c> {
 
 impl Ratchet<'_> {
     /// True if the stored object has a say in what that rule finds.
-    pub fn is_about(self, rule: RuleId) -> bool {
+    pub fn applies_to(self, rule: RuleId) -> bool {
         match self {
             Ratchet::Learn(..) | Ratchet::Ask(..) => true,
             Ratchet::AskOurs(..) => rule.is_ratcheted(),

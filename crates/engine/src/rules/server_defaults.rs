@@ -19,7 +19,7 @@ use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::names;
 
 /// That the server drops a field.
-pub fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding {
+pub fn dropped_field_finding(field: &DroppedField, profile: &Profile) -> Finding {
     let names =
         field.at.user_steps().filter_map(|step| if let Name::Field(name) = step { Some(name) } else { None });
     let (name, gate) = (names.last().map_or("", |name| &**name), field.gate.name());

@@ -25,8 +25,8 @@ pub struct Widened {
 /// Compares an object with what it was; `before` is none if no server could read it.
 pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
     let mut found = Vec::new();
-    tolerations(before, after, &mut found);
-    selectors(before, after, &mut found);
+    find_widened_tolerations(before, after, &mut found);
+    find_widened_selectors(before, after, &mut found);
     found
 }
 
@@ -57,7 +57,7 @@ impl<'d> Tolerated<'d> {
     }
 }
 
-fn tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
     // The server's path of a request is the same in every version.
     let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);
     let mut tolerated = Tolerated::default();
@@ -79,7 +79,7 @@ fn tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wi
     });
 }
 
-fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
     let spec_at = Path::ROOT.field("spec");
     let (at, old, new) = match (before.map(|before| before.body), after.body) {
         // A rule without a selector evicts nobody, one with an empty selector everybody.
@@ -88,7 +88,7 @@ fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wide
         }
         (_, Body::Rule(new)) => (spec_at.field("deviceSelector"), None, new.spec().device_selector()),
         (Some(Body::Patch(old)), Body::Patch(new)) => {
-            let (old, new) = (filter(old.spec().devices()), filter(new.spec().devices()));
+            let (old, new) = (filter_or_empty(old.spec().devices()), filter_or_empty(new.spec().devices()));
             (spec_at.field("devices"), Some(old), Some(new))
         }
         _ => return,
@@ -105,6 +105,6 @@ fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wide
 }
 
 /// A patch without a filter is for all devices, like one with an empty filter.
-fn filter(patch: DevicePatch<'_>) -> TaintSelector<'_> {
+fn filter_or_empty(patch: DevicePatch<'_>) -> TaintSelector<'_> {
     patch.filter().unwrap_or(TaintSelector::of(Value::absent()))
 }

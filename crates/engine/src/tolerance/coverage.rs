@@ -164,7 +164,7 @@ impl KeyPattern {
     }
 
     /// How many bytes of the key it begins with.
-    fn common_start(&self, key: Option<&str>) -> usize {
+    fn common_prefix_length(&self, key: Option<&str>) -> usize {
         let (KeyPattern::Prefix(text) | KeyPattern::Exact(text), Some(key)) = (self, key) else { return 0 };
         text.bytes().zip(key.bytes()).take_while(|(mine, theirs)| mine == theirs).count()
     }
@@ -305,7 +305,7 @@ pub fn nearest<'e>(
     let found = entries.into_iter().enumerate().min_by_key(|(_, entry)| {
         let shortfall = entry.shortfall(tolerated, missing);
         // A wrong key outweighs everything else; among wrong keys, the one that begins like it is probably meant.
-        let wrong_key = shortfall.keys.then(|| Reverse(entry.keys.common_start(tolerated.key)));
+        let wrong_key = shortfall.keys.then(|| Reverse(entry.keys.common_prefix_length(tolerated.key)));
         // Of those that only lack seconds, the one that allows most; then the more specific key; then the first.
         let limit = shortfall.seconds.map(Reverse);
         (wrong_key, shortfall.distance(missing, tolerated.value), limit, entry.keys.breadth())

@@ -78,7 +78,7 @@ pub fn apply_patches<'d>(
 ) -> Vec<PatchedDevice<'d>> {
     let mut layers: Vec<(PatchPrecedence<'d>, SlicePatch<'d>)> =
         patches.iter().map(|patch| (PatchPrecedence::of(*patch), *patch)).collect();
-    layers.sort_by(|(one, _), (other, _)| one.precedence(other));
+    layers.sort_by(|(one, _), (other, _)| one.cmp_precedence(other));
     let devices = slice.devices().iter().filter_map(|device| {
         let selecting = || layers.iter().filter(|(_, patch)| selects(*patch, slice, device));
         selecting().next()?;
@@ -91,11 +91,11 @@ pub fn apply_patches<'d>(
             steps: Vec::new(),
         };
         for taint in device.body(version).taints().iter() {
-            patched.apply(SourcedTaint { taint, source: TaintOrigin::Driver });
+            patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Driver });
         }
         for (layer, patch) in selecting() {
             for taint in patch.spec().devices().taints().iter() {
-                patched.apply(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
+                patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
             }
         }
         Some(patched)
@@ -120,7 +120,7 @@ fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> b
 }
 
 impl<'d> PatchedDevice<'d> {
-    fn apply(&mut self, applied: SourcedTaint<'d>) {
+    fn apply_taint(&mut self, applied: SourcedTaint<'d>) {
         let is_same = |known: &SourcedTaint<'d>| {
             known.taint.key() == applied.taint.key() && known.taint.effect() == applied.taint.effect()
         };
@@ -185,7 +185,7 @@ impl<'d> PatchPrecedence<'d> {
 
     /// The greater one is applied later and wins. Where the KEP does not decide, the first name wins, so that the
     /// result is deterministic.
-    fn precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
+    fn cmp_precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
         let age = match (self.created, other.created) {
             (Some(one), Some(other)) => other.cmp(&one),
             (Some(_), None) => Ordering::Greater,

@@ -112,7 +112,7 @@ pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d
         };
         forecast.groups.extend(process_group(input, options, *pod, *node));
     }
-    schedule(input, replacements, &mut forecast);
+    schedule_replacements(input, replacements, &mut forecast);
     forecast
 }
 
@@ -130,7 +130,7 @@ fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
 }
 
 /// True if both are the metadata of one object.
-pub fn is_same(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
+pub fn is_same_object(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
     one.name() == other.name() && namespace_of(one) == namespace_of(other)
 }
 
@@ -202,14 +202,14 @@ fn process_group<'d>(
 
 /// Since when a process group has a condition, by the status of its cluster; now, if the status does not say when.
 fn condition_since(input: ReplacementInput<'_, '_>, id: &str, condition: Condition) -> Option<Timestamp> {
-    let group = status_of(input).find(|group| group.get("processGroupID").str() == id)?;
+    let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;
     let mut conditions = group.get("processGroupConditions").items();
     let found = conditions.find(|found| found.get("type").str() == condition.name())?;
     let seconds = found.get("timestamp").int();
     Some(seconds.map_or(input.now, |seconds| Timestamp { seconds, nanos: 0 }))
 }
 
-fn status_of<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
+fn recorded_groups<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
     input.status.get("processGroups").items()
 }
 
@@ -228,7 +228,11 @@ fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
 }
 
 /// Sorts the groups and sets their replacement times, with a limit on concurrent replacements.
-fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, forecast: &mut Forecast<'_>) {
+fn schedule_replacements(
+    input: ReplacementInput<'_, '_>,
+    replacements: Replacements<'_>,
+    forecast: &mut Forecast<'_>,
+) {
     forecast.groups.sort_by(|one, other| {
         let key = |group: &ProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
         key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
@@ -248,7 +252,7 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
         !group.get("removalTimestamp").is_null() && group.get("exclusionTimestamp").is_null()
     };
     let under_way: Vec<&str> =
-        status_of(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
+        recorded_groups(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
     let replacement_seconds = input.replacement_seconds.max(0);
     let mut free: Vec<Option<Timestamp>> =
         vec![add_seconds(input.now, replacement_seconds); under_way.len().min(max_concurrent)];

@@ -13,7 +13,7 @@ use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
 use crate::policy::ViolationReport;
 use crate::policy::glob::Glob;
-use crate::policy::matching::globs;
+use crate::policy::matching::read_globs;
 use crate::rules::Level;
 use crate::rules::ratchet::{Extent, extent};
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -69,7 +69,7 @@ impl Limits {
             },
             acknowledge: acknowledge.exists().then(|| Acknowledge {
                 annotation: acknowledge.get("annotation").str().into(),
-                groups: globs(acknowledge.get("groups")),
+                groups: read_globs(acknowledge.get("groups")),
             }),
         }
     }
@@ -127,7 +127,7 @@ impl Limits {
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
             return self.report_unknown(matched, report, detail, short);
         }
-        let Err(hint) = self.acknowledged(admission, context, numbers.numbers.pods) else { return };
+        let Err(hint) = self.check_acknowledged(admission, context, numbers.numbers.pods) else { return };
         let caveat = state.caveat();
         report
             .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
@@ -165,7 +165,7 @@ impl Limits {
     }
 
     /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
-    fn acknowledged(
+    fn check_acknowledged(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -214,7 +214,7 @@ struct RuleImpact {
 }
 
 /// The impact of a rule as a phrase, with the age of the cluster state.
-pub(super) fn describe(
+pub(super) fn describe_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
     admission: &DecodedAttributes<'_>,
@@ -231,7 +231,7 @@ fn rule_impact(
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
 ) -> Option<RuleImpact> {
-    let change = ProposedChange::rule(rule);
+    let change = ProposedChange::from_decoded_rule(rule);
     let query = ImpactQuery {
         snapshot: &state.snapshot,
         change: &change,
@@ -249,5 +249,5 @@ fn rule_impact(
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };
-    Some(RuleImpact { numbers, description: query.describe(counts), is_upper_bound: change.is_upper_bound() })
+    Some(RuleImpact { numbers, description: query.summary(counts), is_upper_bound: change.is_upper_bound() })
 }

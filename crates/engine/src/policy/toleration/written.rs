@@ -78,7 +78,7 @@ impl WrittenToleration {
         matches!(&*self.operator, "" | "Equal")
     }
 
-    fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    fn set_fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let texts: [(&'static str, &str); 4] = [
             ("key", &self.key),
             ("operator", &self.operator),
@@ -91,7 +91,7 @@ impl WrittenToleration {
     /// The object to add to a list of tolerations.
     pub(super) fn to_new(&self) -> New {
         let mut fields: Vec<(&'static str, New)> =
-            self.texts().map(|(name, text)| (name, New::Str(text.into()))).collect();
+            self.set_fields().map(|(name, text)| (name, New::Str(text.into()))).collect();
         fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));
         New::Object(fields)
     }
@@ -101,7 +101,7 @@ impl WrittenToleration {
 impl std::fmt::Display for WrittenToleration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut fields: Vec<String> =
-            self.texts().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
+            self.set_fields().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
         fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
         write!(f, "{{{}}}", fields.join(", "))
     }

@@ -11,7 +11,7 @@ use crate::rules::table::{
 };
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::naming::{self, NAME_LIMIT, bad_key_at, too_long};
-use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{fqn, selectors, taint};
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::DEVICE_PATCH_FILTER;
@@ -50,16 +50,16 @@ fn check_filter(
     old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = filter.device_class_name() {
-        naming::subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
+        naming::check_subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
     }
     if let Some(driver) = filter.driver() {
-        naming::driver(cx, PATCH_FILTER, &at.field("driver"), driver);
+        naming::check_driver(cx, PATCH_FILTER, &at.field("driver"), driver);
     }
     if let Some(pool) = filter.pool() {
-        naming::pool(cx, PATCH_FILTER, &at.field("pool"), pool);
+        naming::check_pool(cx, PATCH_FILTER, &at.field("pool"), pool);
     }
     if let Some(device) = filter.device() {
-        naming::label(cx, PATCH_FILTER, &at.field("device"), device);
+        naming::check_label(cx, PATCH_FILTER, &at.field("device"), device);
     }
     let is_same =
         |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
@@ -125,7 +125,8 @@ fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
             let value = BadValue::named(new.effect());
-            cx.report(PATCH_TAINT_EFFECT, &at.field("effect")).not_supported(value, || supported(&EFFECTS));
+            cx.report(PATCH_TAINT_EFFECT, &at.field("effect"))
+                .not_supported(value, || supported_values(&EFFECTS));
         }
     }
 }

@@ -38,8 +38,10 @@ pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
         return Extent::Other;
     }
     match (admission.old_object.map(|old| old.body), admission.object.body) {
-        (Some(Body::Rule(old)), Body::Rule(new)) => of_rule(old.spec(), new.spec()),
-        (Some(Body::Patch(old)), Body::Patch(new)) => of_patch(old.spec().devices(), new.spec().devices()),
+        (Some(Body::Rule(old)), Body::Rule(new)) => rule_extent(old.spec(), new.spec()),
+        (Some(Body::Patch(old)), Body::Patch(new)) => {
+            patch_extent(old.spec().devices(), new.spec().devices())
+        }
         // Devices go by their names, and those are names within a pool.
         (Some(Body::Slice(old)), Body::Slice(new)) if !is_same_pool(old, new) => Extent::Wider,
         _ => Extent::Other,
@@ -51,7 +53,7 @@ fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
     (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
 }
 
-fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
+fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     let (old_taint, new_taint) = (old.taint(), new.taint());
     let evicts = new_taint.effect() == "NoExecute";
     let selects_more = match (old.device_selector(), new.device_selector()) {
@@ -72,7 +74,7 @@ fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     }
 }
 
-fn of_patch(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
+fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     let is_narrowed = match (old.filter(), new.filter()) {
         (None, _) => true,
         // An empty filter is for all devices, and so is none.
@@ -141,7 +143,7 @@ pub(super) struct Strength {
 
 impl Strength {
     pub(super) fn of(taint: Taint<'_>) -> Strength {
-        let rank = rank(taint.effect());
+        let rank = effect_rank(taint.effect());
         Strength {
             rank,
             rate: taint.evictions_per_second().unwrap_or(DEFAULT_RATE),
@@ -170,7 +172,7 @@ fn is_earlier(old: Option<Timestamp>, new: Option<Timestamp>) -> bool {
     old.is_some_and(|old| new.is_none_or(|new| new < old))
 }
 
-fn rank(effect: &str) -> Option<u8> {
+fn effect_rank(effect: &str) -> Option<u8> {
     ["None", "NoSchedule", "NoExecute"]
         .iter()
         .zip(0..)

@@ -58,7 +58,7 @@ fn is_list(attribute: Attribute<'_>) -> bool {
     attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
 
-fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
+fn list_fields(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
 }
 
@@ -67,7 +67,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'
     for (name, attribute) in attributes.iter() {
         if !qualified::is_plain(name) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.about_key(|cx| qualified::name(cx, ATTRIBUTE_NAME, &name_at, name));
+            cx.about_key(|cx| qualified::check_name(cx, ATTRIBUTE_NAME, &name_at, name));
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
@@ -95,7 +95,7 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
 }
 
 fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    for (field, _) in lists(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
+    for (field, _) in list_fields(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
         let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
         cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
     }
@@ -150,7 +150,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
+            let value = go_json::attribute_json(attribute, cx.profile, cx.max_text_bytes());
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

@@ -39,7 +39,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).native().invalid(BadValue::Null, "field is immutable");
     } else {
         let value = BadValue::Json(
-            hub::member(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
+            hub::member_json(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
         );
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).invalid(value, "field is immutable");
     }
@@ -107,7 +107,7 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
         let requests_at = devices_at.field("requests");
         let request_at = requests_at.index(index);
         let exactly_at = Request::exactly_at(&request_at, version);
-        let detail = admin_access_needed(cx);
+        let detail = admin_access_detail(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
         let at = exactly_at.field("adminAccess");
         cx.report(ADMIN_ACCESS, &at).forbidden(detail).printed_at(server_at);
@@ -115,7 +115,7 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
 }
 
 /// What the namespace lacks.
-pub fn admin_access_needed(cx: &Cx<'_, '_>) -> String {
+pub fn admin_access_detail(cx: &Cx<'_, '_>) -> String {
     let label = cx.profile.admin_access_label;
     format!("admin access to devices requires the `{label}: true` label on the containing namespace")
 }

@@ -2,7 +2,7 @@
 
 use super::lists;
 use super::naming::too_long;
-use super::taint::supported;
+use super::taint::supported_values;
 use crate::rules::Cx;
 use crate::rules::table::{STATUS_CONDITION, TOO_MANY_CONDITIONS};
 use tollgate_api::view::{Condition, List};
@@ -26,8 +26,8 @@ pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<
 
 /// Each of them.
 // upstream v1.36 ValidateConditions
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
-    lists::duplicates(list.iter().map(Condition::kind), |index, kind| {
+pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
+    lists::for_each_duplicate(list.iter().map(Condition::kind), |index, kind| {
         let at = at.index(index);
         let value = BadValue::str(kind);
         if cx.profile.keys_conditions {
@@ -73,9 +73,9 @@ fn check_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: &str) {
     if status.is_empty() && cx.profile.keys_conditions {
         cx.report(STATUS_CONDITION, at).required("");
     } else if !STATUSES.contains(&status) {
-        let value = lists::named(cx, status);
+        let value = lists::named_string(cx, status);
         cx.report(STATUS_CONDITION, at)
-            .not_supported(value, || supported(STATUSES))
+            .not_supported(value, || supported_values(STATUSES))
             .did_you_mean(at, status, STATUSES);
     }
 }

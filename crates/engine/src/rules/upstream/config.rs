@@ -59,7 +59,7 @@ pub fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Opaque<'_
 // upstream v1.36 validateDriverName; v1.37 validate.MaxLength, validate.LongNameCaseless
 pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if !cx.is_declarative() {
-        naming::driver(cx, rule, at, name);
+        naming::check_driver(cx, rule, at, name);
         return;
     }
     if name.is_empty() {

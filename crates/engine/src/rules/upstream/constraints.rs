@@ -100,7 +100,7 @@ pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, n
     for (index, reference) in list.iter().enumerate() {
         check_reference(cx, &at.index(index), reference, names);
     }
-    lists::duplicates(list.iter(), |index, reference| {
+    lists::for_each_duplicate(list.iter(), |index, reference| {
         cx.report(REQUEST_REFERENCE, &at.index(index)).covered().duplicate(reference, "");
     });
 }
@@ -114,9 +114,9 @@ pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, name
     };
     let has_more = sub.is_some_and(|sub| sub.contains('/'));
     if !has_more {
-        naming::label(cx, REQUEST_REFERENCE, at, request);
+        naming::check_label(cx, REQUEST_REFERENCE, at, request);
         if let Some(sub) = sub {
-            naming::label(cx, REQUEST_REFERENCE, at, sub);
+            naming::check_label(cx, REQUEST_REFERENCE, at, sub);
         }
     }
     if has_more || !names.has(request, sub) {

@@ -93,13 +93,13 @@ fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
         cx.report(rule, at).covered().required("");
         return;
     }
-    names::dns_label(name, unit(cx), &mut |detail| {
+    names::dns_label(name, name_unit(cx), &mut |detail| {
         cx.report(rule, at).covered().invalid(name, detail);
     });
 }
 
 /// The two validators call the unit of a name's length by different words.
-fn unit(cx: &Cx<'_, '_>) -> Unit {
+fn name_unit(cx: &Cx<'_, '_>) -> Unit {
     if cx.is_declarative() { Unit::Bytes } else { Unit::Characters }
 }
 
@@ -131,7 +131,7 @@ fn check_counters<'d>(
         for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
             cx.part(is_stored(name), |cx| {
-                names::dns_label(name, unit(cx), &mut |detail| {
+                names::dns_label(name, name_unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
                     cx.report(rule, &name_at).covered().invalid(value, detail).on_key();
                 });
@@ -149,10 +149,10 @@ fn check_duplicates(
     list: Value<'_>,
     ty: &'static StructTy,
 ) {
-    lists::duplicates(list.items().map(|item| item.get(key).str()), |index, name| {
+    lists::for_each_duplicate(list.items().map(|item| item.get(key).str()), |index, name| {
         let fields = cx.profile.fields;
         let whole = |max_bytes| print::versioned(list.at(index), ty, fields, max_bytes);
-        lists::duplicate(cx, rule, &at.index(index), key, name, whole);
+        lists::report_duplicate(cx, rule, &at.index(index), key, name, whole);
     });
 }
 
@@ -169,7 +169,7 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
             cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().invalid(group, detail);
         });
     }
-    lists::duplicates(groups.iter(), |index, group| {
+    lists::for_each_duplicate(groups.iter(), |index, group| {
         cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().duplicate(group, "");
     });
 }
@@ -179,7 +179,7 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
 pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let version = cx.version;
     let consumed: usize =
-        spec.devices().iter().map(|device| total(device.body(version).consumes_counters())).sum();
+        spec.devices().iter().map(|device| counter_count(device.body(version).consumes_counters())).sum();
     if consumed > SLICE_TOTAL {
         let detail = format_args!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
         cx.report(TOO_MANY_COUNTERS, &at.field("devices")).invalid(BadValue::count(consumed), detail);
@@ -191,7 +191,7 @@ pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
-fn total(list: List<'_, Consumption<'_>>) -> usize {
+fn counter_count(list: List<'_, Consumption<'_>>) -> usize {
     list.iter().map(|consumption| consumption.counters().len()).sum()
 }
 
@@ -246,7 +246,7 @@ pub fn check_references(
     list: List<'_, Consumption<'_>>,
     shared: &Shared<'_>,
 ) {
-    let consumed = total(list);
+    let consumed = counter_count(list);
     if consumed > DEVICE_TOTAL {
         let detail = format_args!("the total number of counters must not exceed {DEVICE_TOTAL}");
         cx.report(TOO_MANY_COUNTERS, device_at).invalid(BadValue::count(consumed), detail);

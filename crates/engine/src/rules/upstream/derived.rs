@@ -67,10 +67,10 @@ impl<'d> ConstraintAttributes<'d> {
         for (index, attribute) in list.iter().enumerate() {
             self.check_one(cx, &at.index(index), attribute, owner);
         }
-        lists::duplicates(list.iter().map(Derived::name), |index, name| {
+        lists::for_each_duplicate(list.iter().map(Derived::name), |index, name| {
             cx.report(DUPLICATE_DERIVED_ATTRIBUTE, &at.index(index)).duplicate(name, "");
         });
-        declaratively(cx, at, list);
+        check_declaratively(cx, at, list);
     }
 
     fn check_one(&mut self, cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Derived<'_>, owner: Owner<'_>) {
@@ -82,7 +82,7 @@ impl<'d> ConstraintAttributes<'d> {
         }
         if !text.is_empty() && cx.is_hand_written() {
             let at = at.field("expression");
-            let cost = selectors::expression(cx, &at, text, Target::DerivedAttribute, false);
+            let cost = selectors::check_expression(cx, &at, text, Target::DerivedAttribute, false);
             // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
             self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
         }
@@ -90,10 +90,10 @@ impl<'d> ConstraintAttributes<'d> {
 
     // upstream v1.37 isAttributeUsedByConstraint
     fn is_referenced(&self, name: &str, owner: Owner<'_>) -> bool {
-        let Some(index) = self.index.get_or_init(|| index(self.constraints)) else {
+        let Some(index) = self.index.get_or_init(|| index_constraints(self.constraints)) else {
             return self.constraints.iter().any(|constraint| {
                 let requests = constraint.requests();
-                attribute(constraint) == Some(name)
+                constrained_attribute(constraint) == Some(name)
                     && (requests.is_empty()
                         || requests
                             .iter()
@@ -120,7 +120,7 @@ impl<'d> ConstraintAttributes<'d> {
 }
 
 /// What declarative validation says; nothing before it.
-fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
+fn check_declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
     if !cx.is_declarative() {
         return;
     }
@@ -134,7 +134,7 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
         if attribute.name().is_empty() {
             cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).native().required("");
         } else {
-            fqn::declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
+            fqn::check_declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
         }
         if attribute.expression().is_empty() {
             cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression")).native().required("");
@@ -143,19 +143,19 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
 }
 
 /// The attribute a constraint is about.
-fn attribute(constraint: Constraint<'_>) -> Option<&str> {
+fn constrained_attribute(constraint: Constraint<'_>) -> Option<&str> {
     constraint.match_attribute().or(constraint.distinct_attribute())
 }
 
 // upstream v1.37 gatherConstraintAttributes
-fn index<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
+fn index_constraints<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
     let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
     if references <= lists::SHORT {
         return None;
     }
     let mut index = HashSet::new();
     for constraint in constraints.iter() {
-        let Some(name) = attribute(constraint) else { continue };
+        let Some(name) = constrained_attribute(constraint) else { continue };
         if constraint.requests().is_empty() {
             index.insert(("", name));
         }

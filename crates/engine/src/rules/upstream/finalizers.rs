@@ -24,7 +24,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
         });
     }
     if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
-        let value = list(cx, finalizers);
+        let value = printed_list(cx, finalizers);
         cx.report(FINALIZER_NAME, at)
             .invalid(value, "finalizer orphan and foregroundDeletion cannot be both set");
     }
@@ -60,7 +60,7 @@ pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: St
     cx.report(METADATA_CHANGED, at).forbidden(detail);
 }
 
-fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
+fn printed_list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
@@ -73,5 +73,5 @@ fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
         out.push('}');
         return BadValue::Json(out.into());
     }
-    go_json::strings(finalizers, cx.max_text_bytes())
+    go_json::strings_json(finalizers, cx.max_text_bytes())
 }

@@ -11,15 +11,15 @@ use tollgate_api::view::{Object, Request, View};
 use tollgate_document::doc::Value;
 
 /// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
-pub fn member(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
+pub fn member_json(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
     let field = fields::root(object.kind(), object.version).field(json, fields);
     field.map_or(String::new(), |(_, field)| {
-        value(object.value().get(json), &field.ty, object.version, fields, max_bytes)
+        value_json(object.value().get(json), &field.ty, object.version, fields, max_bytes)
     })
 }
 
 /// A value of that type as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
-pub fn value(
+pub fn value_json(
     value: Value<'_>,
     ty: &'static Ty,
     version: Version,

@@ -28,13 +28,16 @@ pub fn at_most(limit: usize) -> String {
 }
 
 /// Calls `found` with every item that was there before, and its index.
-pub fn duplicates<'d>(items: impl Iterator<Item = &'d str> + Clone, mut found: impl FnMut(usize, &'d str)) {
+pub fn for_each_duplicate<'d>(
+    items: impl Iterator<Item = &'d str> + Clone,
+    mut found: impl FnMut(usize, &'d str),
+) {
     let identity = |item: &'d str| [item.as_bytes(), b"", b"", b""];
-    duplicates::each(items, identity, |_, (index, item)| found(index, item));
+    duplicates::for_each_repeat(items, identity, |_, (index, item)| found(index, item));
 }
 
 /// Calls `found` with every item whose key was there before.
-pub fn duplicates_by<T: Copy, K: Eq + Hash>(
+pub fn for_each_duplicate_by<T: Copy, K: Eq + Hash>(
     items: impl Iterator<Item = T> + Clone,
     key: impl Fn(T) -> K,
     mut found: impl FnMut(T),
@@ -111,7 +114,7 @@ where
 /// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version, in so many
 /// bytes or more.
 // upstream v1.36 validateSet; v1.37 validate.Unique
-pub fn duplicate(
+pub fn report_duplicate(
     cx: &mut Cx<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
@@ -130,12 +133,12 @@ pub fn duplicate(
 }
 
 /// The value of a named Go string type, such as `DeviceAllocationMode`.
-pub fn named(cx: &Cx<'_, '_>, text: &str) -> BadValue {
+pub fn named_string(cx: &Cx<'_, '_>, text: &str) -> BadValue {
     // Before 1.34 everything that is not a plain string went through `%#v`.
     if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::named(text) }
 }
 
 /// Go's nil where a value is printed.
-pub fn nil(cx: &Cx<'_, '_>) -> BadValue {
+pub fn nil_value(cx: &Cx<'_, '_>) -> BadValue {
     if cx.profile.quotes_null { BadValue::str("null") } else { BadValue::Null }
 }

@@ -29,7 +29,7 @@ pub fn bad_key_at<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, lim
 }
 
 // upstream v1.36 validateDriverName
-pub fn driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).required("");
         if !cx.profile.empty_driver_is_malformed {
@@ -45,7 +45,7 @@ pub fn driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
 }
 
 // upstream v1.36 validatePoolName
-pub fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).required("");
         return;
@@ -54,12 +54,12 @@ pub fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
         cx.report(rule, at).too_long(too_long(POOL_LIMIT));
     }
     for segment in name.split('/') {
-        subdomain(cx, rule, at, segment);
+        check_subdomain(cx, rule, at, segment);
     }
 }
 
 /// A DNS subdomain: node names, class names, pool segments.
-pub fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_subdomain(name, Unit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
@@ -67,14 +67,14 @@ pub fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
 
 /// A DNS label: devices, requests.
 // upstream v1.36 validateDeviceName, validateRequestName
-pub fn label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_label(name, Unit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
 
 /// A bool that is either not there or true.
-pub fn not_true(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
+pub fn report_false(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
     cx.report(rule, at).invalid(BadValue::Bool(false), "must be either unset or set to true");
 }
 

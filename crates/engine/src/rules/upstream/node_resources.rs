@@ -35,12 +35,12 @@ fn check_flat(
     is_capacity: &dyn Fn(&str) -> bool,
 ) {
     if name.contains('/') && !name.contains("kubernetes.io/") {
-        foreign(cx, at, name);
+        report_foreign_resource(cx, at, name);
     }
     if let Some(multiplier) = mapping.allocation_multiplier() {
-        positive(cx, &at.field("allocationMultiplier"), &multiplier);
+        check_positive(cx, &at.field("allocationMultiplier"), &multiplier);
     }
-    check_key(cx, at, mapping, is_capacity);
+    check_capacity_key(cx, at, mapping, is_capacity);
 }
 
 // upstream v1.37 validateNodeAllocatableResources
@@ -52,7 +52,7 @@ fn check_nested(
     is_capacity: &dyn Fn(&str) -> bool,
 ) {
     if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
-        foreign(cx, at, name);
+        report_foreign_resource(cx, at, name);
     }
     if resource.mapping().is_none() && resource.overhead().is_none() {
         cx.report(NODE_ALLOCATABLE_RESOURCES, at).required("at least one of mapping or overhead must be set");
@@ -71,14 +71,14 @@ fn check_mapping(
     mapping: NodeResourceMapping<'_>,
     is_capacity: &dyn Fn(&str) -> bool,
 ) {
-    check_key(cx, at, mapping, is_capacity);
+    check_capacity_key(cx, at, mapping, is_capacity);
     let multiplier_at = at.field("capacityMultiplier");
     match (mapping.capacity_key(), mapping.capacity_multiplier()) {
         (Some(_), None) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, &multiplier_at)
                 .required("capacityMultiplier is required when capacityKey is set");
         }
-        (Some(_), Some(multiplier)) => positive(cx, &multiplier_at, &multiplier),
+        (Some(_), Some(multiplier)) => check_positive(cx, &multiplier_at, &multiplier),
         (None, Some(_)) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, &at.field("capacityKey"))
                 .required("capacityKey is required when capacityMultiplier is set");
@@ -86,7 +86,7 @@ fn check_mapping(
         (None, None) => {}
     }
     if let Some(multiplier) = mapping.device_multiplier() {
-        positive(cx, &at.field("deviceMultiplier"), &multiplier);
+        check_positive(cx, &at.field("deviceMultiplier"), &multiplier);
     }
 }
 
@@ -121,7 +121,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<
 }
 
 /// The key names a capacity of the same device, letter by letter.
-fn check_key(
+fn check_capacity_key(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     mapping: NodeResourceMapping<'_>,
@@ -140,12 +140,12 @@ fn check_key(
     }
 }
 
-fn foreign(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn report_foreign_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
         .invalid(BadValue::named(name), "must be a node allocatable resource name");
 }
 
-fn positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
+fn check_positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
     if amount.sign() <= 0 {
         cx.report(NODE_ALLOCATABLE_RESOURCES, at).invalid(BadValue::str(&amount.text()), "must be positive");
     }

@@ -45,7 +45,7 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
                 .required("must be specified single value when `operator` is 'Lt' or 'Gt'");
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-        other => unknown_operator(cx, rule, at, other),
+        other => report_unknown_operator(cx, rule, at, other),
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     names::label_key(requirement.key(), unit, word, &mut |detail| {
@@ -67,7 +67,7 @@ fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: No
             cx.report(rule, &values_at).required(detail);
         }
         "In" | "NotIn" => {}
-        other => unknown_operator(cx, rule, at, other),
+        other => report_unknown_operator(cx, rule, at, other),
     }
     if requirement.key() != "metadata.name" {
         let value = BadValue::str(requirement.key());
@@ -81,7 +81,7 @@ fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: No
     }
 }
 
-fn unknown_operator(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
-    let value = lists::named(cx, operator);
+fn report_unknown_operator(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
+    let value = lists::named_string(cx, operator);
     cx.report(rule, &at.field("operator")).invalid(value, "not a valid selector operator");
 }

@@ -35,9 +35,9 @@ pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
     check_prefix(cx, at, kind, meta.generate_name);
     if meta.name.is_empty() {
         check_ungenerated(cx, at, kind, meta.generate_name);
-        return required(cx, at);
+        return report_missing_name(cx, at);
     }
-    names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
+    names::dns_subdomain(meta.name, name_unit(cx, kind), &mut |detail| {
         let meant = names::lower(meta.name).replace(['_', ' '], "-");
         let hint = names::is_subdomain(&meant).then(|| format!("did you mean `{meant}`?"));
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail).help_if(hint);
@@ -49,7 +49,7 @@ pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
 pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
     check_prefix_segment(cx, at, meta.generate_name);
     if meta.name.is_empty() {
-        return required(cx, at);
+        return report_missing_name(cx, at);
     }
     names::path_segment(meta.name, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail);
@@ -74,13 +74,13 @@ fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
     });
 }
 
-fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
+fn report_missing_name(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
     cx.report(OBJECT_NAME, &at.field("name"))
         .required("name or generateName is required")
         .help("set `metadata.name`, or `metadata.generateName` for a generated name");
 }
 
-fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
+fn name_unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
     let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if bytes { Unit::Bytes } else { Unit::Characters }
 }
@@ -91,7 +91,7 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
         return;
     }
     let mut buffer = [0; BUFFER_BYTES];
-    let masked = masked(prefix, &mut buffer);
+    let masked = mask_trailing_dash(prefix, &mut buffer);
     names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
@@ -112,7 +112,7 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
     let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
     let mut buffer = [0; BUFFER_BYTES];
     let name = joined(kept, RANDOM_END, &mut buffer);
-    names::dns_subdomain(&name, unit(cx, kind), &mut |detail| {
+    names::dns_subdomain(&name, name_unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         let at = at.field("generateName");
         cx.report(OBJECT_NAME, &at).invalid(value, detail).printed_at("metadata.name".to_owned());
@@ -121,7 +121,7 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
 
 /// Upstream puts one `a` in the place of the last *two* bytes of a prefix that ends in a dash.
 // upstream v1.36 maskTrailingDash
-fn masked<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
+fn mask_trailing_dash<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     match prefix.as_bytes() {
         [start @ .., _, b'-'] => joined(start, b"a", buffer),
         _ => Cow::Borrowed(prefix),
@@ -148,7 +148,7 @@ fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> C
 
 #[cfg(test)]
 mod tests {
-    use super::{BUFFER_BYTES, masked};
+    use super::{BUFFER_BYTES, mask_trailing_dash};
 
     #[test]
     fn a_trailing_dash_takes_the_byte_before_with_it() {
@@ -156,9 +156,9 @@ mod tests {
         for (prefix, expected) in
             [("", ""), ("-", "-"), ("A-", "a"), ("ab-", "aa"), ("ab", "ab"), ("é-", "?a"), ("éé-", "???a")]
         {
-            assert_eq!(masked(prefix, &mut buffer), expected, "{prefix}");
+            assert_eq!(mask_trailing_dash(prefix, &mut buffer), expected, "{prefix}");
         }
         let long = format!("{}-", "x".repeat(300));
-        assert_eq!(masked(&long, &mut buffer).len(), 300);
+        assert_eq!(mask_trailing_dash(&long, &mut buffer).len(), 300);
     }
 }

@@ -23,7 +23,9 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         let mut repeated = Vec::new();
-        lists::duplicates(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));
+        lists::for_each_duplicate(spec.resource_claims().iter().map(PodClaim::name), |index, _| {
+            repeated.push(index)
+        });
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             check_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
             check_claim(cx, &claims_at.index(index), claim);
@@ -42,17 +44,17 @@ fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeat
     } else if is_repeated {
         cx.report(POD_CLAIM_NAME, &name_at).duplicate(name, "");
     } else {
-        naming::label(cx, POD_CLAIM_NAME, &name_at, name);
+        naming::check_label(cx, POD_CLAIM_NAME, &name_at, name);
     }
 }
 
 fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     check_source(cx, at, claim);
     if let Some(name) = claim.resource_claim_name() {
-        naming::subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
+        naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
     }
     if let Some(name) = claim.resource_claim_template_name() {
-        naming::subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
+        naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
     }
 }
 
@@ -65,12 +67,12 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         (true, _, true) => "at most one of `resourceClaimName` or `template` may be specified",
         (false, true, true) => "at most one of `resourceClaimTemplateName` or `template` may be specified",
-        (false, false, false) if !is_newer(claim) => {
+        (false, false, false) if !has_unknown_source(claim) => {
             "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         }
         _ => return,
     };
-    let value = go_json::pod_claim(claim, cx.max_text_bytes());
+    let value = go_json::pod_claim_json(claim, cx.max_text_bytes());
     let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
     if !claim.json().get("source").is_null() {
         reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {
@@ -81,7 +83,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
 }
 
 /// True if the claim is named in a way that we do not know: then its server knows better. `source` is of the past.
-fn is_newer(claim: PodClaim<'_>) -> bool {
+fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
     claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
 }
@@ -95,12 +97,17 @@ fn check_containers(
     for (index, container) in containers.iter().enumerate() {
         let container_at = at.index(index);
         let resources_at = container_at.field("resources");
-        check_uses(cx, &resources_at.field("claims"), spec, container.resources().claims());
+        check_container_claims(cx, &resources_at.field("claims"), spec, container.resources().claims());
     }
 }
 
 // upstream v1.36 validateResourceClaimNames
-fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: List<'_, ContainerClaim<'_>>) {
+fn check_container_claims(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    spec: PodClaims<'_>,
+    claims: List<'_, ContainerClaim<'_>>,
+) {
     if claims.is_empty() {
         return;
     }
@@ -114,7 +121,7 @@ fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: L
         }
         check_overlap(cx, &at, claim, &mut used);
         if !names.has(name) {
-            check_missing(cx, &at, spec, name);
+            report_missing(cx, &at, spec, name);
         }
     }
 }
@@ -143,7 +150,7 @@ fn check_overlap<'d>(
         cx.report(CONTAINER_CLAIM, at).duplicate(name, "");
     }
     if !request.is_empty() {
-        naming::label(cx, CONTAINER_CLAIM, &at.field("request"), request);
+        naming::check_label(cx, CONTAINER_CLAIM, &at.field("request"), request);
     }
     if !used.requests.insert((name, request)) {
         let key = format!("{name}/{request}");
@@ -155,7 +162,7 @@ fn check_overlap<'d>(
 const LISTED_NAMES: usize = 64;
 const LISTED_LENGTH: usize = 64;
 
-fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
+fn report_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =
         names().filter(|name| name.len() <= LISTED_LENGTH).take(LISTED_NAMES).collect();

@@ -30,7 +30,7 @@ pub struct Meta<'d> {
 
 impl<'d> Meta<'d> {
     /// As written, with the namespace of the request where the object names none.
-    fn given(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
+    fn as_written(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
         Meta {
             name: meta.name(),
             generate_name: meta.generate_name(),
@@ -51,7 +51,7 @@ impl<'d> Meta<'d> {
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
     pub fn created(admission: &DecodedAttributes<'d>) -> Meta<'d> {
         let kind = admission.object.kind();
-        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
+        let given = Meta::as_written(admission.object.metadata(), admission.namespace_or_default());
         Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             generation: if counts_generations(kind) { 1 } else { given.generation },
@@ -64,7 +64,7 @@ impl<'d> Meta<'d> {
     /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
     pub fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> Meta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
-        let given = Meta::given(old.metadata(), namespace);
+        let given = Meta::as_written(old.metadata(), namespace);
         // A server leaves out what is not set; the zero time is set, and written as null.
         let written = old.value().get("metadata").get("deletionTimestamp");
         let is_zero = written.is_null() && written.exists();
@@ -75,7 +75,7 @@ impl<'d> Meta<'d> {
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
     pub fn updated(admission: &DecodedAttributes<'d>, old: &Meta<'d>) -> Meta<'d> {
         let kind = admission.object.kind();
-        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
+        let given = Meta::as_written(admission.object.metadata(), admission.namespace_or_default());
         let meta = Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },

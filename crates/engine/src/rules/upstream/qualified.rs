@@ -8,7 +8,7 @@ use tollgate_formats::names::{self, Unit};
 
 /// A qualified name. Three or more parts are accepted unchecked, in every release.
 // upstream v1.36 validateQualifiedName
-pub fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if is_plain(name) {
         return;
     }
@@ -18,17 +18,17 @@ pub fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     }
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(id), None, None) => identifier(cx, rule, at, id),
+        (Some(id), None, None) => check_identifier(cx, rule, at, id),
         (Some(domain), Some(id), None) => {
             if domain.is_empty() {
-                empty_part(cx, rule, at, "the domain must not be empty");
+                report_empty_part(cx, rule, at, "the domain must not be empty");
             } else {
-                naming::driver(cx, rule, at, domain);
+                naming::check_driver(cx, rule, at, domain);
             }
             if id.is_empty() {
-                empty_part(cx, rule, at, "the name must not be empty");
+                report_empty_part(cx, rule, at, "the name must not be empty");
             } else {
-                identifier(cx, rule, at, id);
+                check_identifier(cx, rule, at, id);
             }
         }
         _ => {}
@@ -43,7 +43,7 @@ pub fn is_plain(name: &str) -> bool {
         && names::is_c_identifier(id)
 }
 
-fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
+fn report_empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
     if cx.profile.old_qualified_names {
         cx.report(rule, at).required(detail);
     } else {
@@ -53,7 +53,7 @@ fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static
 
 /// The id: a C identifier of at most 32 bytes.
 // upstream v1.36 validateCIdentifier
-pub fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+pub fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
         cx.report(rule, at).too_long(too_long(ID_LIMIT));
     }

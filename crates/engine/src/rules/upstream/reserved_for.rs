@@ -41,7 +41,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
 
 fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
     let entries = list.iter().enumerate();
-    lists::duplicates_by(
+    lists::for_each_duplicate_by(
         entries,
         |(_, consumer)| consumer.uid(),
         |(index, consumer)| {
@@ -52,7 +52,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
                 cx.report(RESERVED_FOR, &at).native().duplicate(BadValue::Json(whole.into()), "");
                 return;
             }
-            let value = lists::named(cx, consumer.uid());
+            let value = lists::named_string(cx, consumer.uid());
             if cx.profile.duplicates_at_key_field {
                 cx.report(RESERVED_FOR, &at.field("uid")).duplicate(value, "");
             } else {
@@ -76,7 +76,7 @@ pub fn check_claim(
     }
     if new.allocation().is_none() {
         cx.report(RESERVED_FOR, at).forbidden("may not be specified when `allocated` is not set");
-    } else if is_deleted && has_more(list, old.reserved_for()) {
+    } else if is_deleted && has_new_consumers(list, old.reserved_for()) {
         let detail =
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
         cx.report(RESERVED_FOR, at).forbidden(detail);
@@ -84,7 +84,7 @@ pub fn check_claim(
 }
 
 /// Some entry is not one of the stored ones.
-fn has_more(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
+fn has_new_consumers(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
     let stored = lists::Stored::of(old.iter(), full_key);
     new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
 }

@@ -37,7 +37,7 @@ pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_
             }
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
-                expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
+                check_expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
             }
         }
     }
@@ -45,7 +45,7 @@ pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_
 
 /// One expression; the answer is what it costs at worst, if it compiles.
 // upstream v1.37 validateCELExpression
-pub fn expression(
+pub fn check_expression(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     text: &str,
@@ -57,7 +57,7 @@ pub fn expression(
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
-    let outcome = if cx.spend(tollgate_cel::weight(text)) {
+    let outcome = if cx.spend_on_expression(tollgate_cel::weight(text)) {
         cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
@@ -65,7 +65,7 @@ pub fn expression(
     match outcome {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
-            let hint = hints::for_error(text, &detail);
+            let hint = hints::hint_for_error(text, &detail);
             cx.report(CEL_EXPRESSION, at).invalid(text, detail).help_if(hint);
             None
         }

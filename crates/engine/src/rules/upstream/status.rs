@@ -44,6 +44,6 @@ fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: Cl
 fn check_rule(cx: &mut Cx<'_, '_>, rule: TaintRule<'_>) {
     let status_at = Path::ROOT.field("status");
     let (at, list) = (status_at.field("conditions"), rule.status().conditions());
-    conditions::check(cx, &at, list);
+    conditions::check_list(cx, &at, list);
     conditions::check_count(cx, &at, list);
 }

@@ -130,8 +130,8 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
 
 /// Reports an effect that is none, with what was probably meant.
 pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
-    let (effects, value) = (cx.profile.effects, lists::named(cx, effect));
-    let reported = cx.report(rule, at).covered().not_supported(value, || supported(effects));
+    let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
+    let reported = cx.report(rule, at).covered().not_supported(value, || supported_values(effects));
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {
         reported.help(
             "`PreferNoSchedule` is supported only for node taints and their tolerations; for devices, use `NoSchedule` or `NoExecute`",
@@ -142,6 +142,6 @@ pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &
 }
 
 /// `supported values: "A", "B"`
-pub fn supported(values: &[&str]) -> String {
+pub fn supported_values(values: &[&str]) -> String {
     format!("supported values: {}", gofmt::quote_list(values))
 }

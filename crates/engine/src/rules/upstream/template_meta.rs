@@ -13,7 +13,7 @@ pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     let at = spec_at.field("metadata");
     meta::check_annotations(cx, &at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &at.field("labels"), metadata.labels());
-    for (field, is_set) in set_fields(metadata) {
+    for (field, is_set) in forbidden_fields(metadata) {
         if !is_set {
             continue;
         }
@@ -25,7 +25,7 @@ pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
 }
 
 /// The fields that may not be set, in Go's order. A list that is empty counts as set, and so does a time of zero.
-pub fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
+pub fn forbidden_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
     let is_time = |field| metadata.0.get(field).kind() == ValueKind::String;
     [
         ("name", !metadata.name().is_empty()),

@@ -49,7 +49,7 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
     let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
     meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
-    for (field, is_set) in template_meta::set_fields(metadata) {
+    for (field, is_set) in template_meta::forbidden_fields(metadata) {
         if is_set {
             cx.report(CLAIM_TEMPLATE_METADATA, &metadata_at.field(field))
                 .forbidden("cannot be set")

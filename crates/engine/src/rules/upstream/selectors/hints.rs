@@ -15,11 +15,11 @@ const WORDS: [(&str, &str); 3] = [
 ];
 
 /// A hint for an expression and the error of its compilation.
-pub(super) fn for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
-    if let Some(hint) = named(error, "undefined field '", &FIELDS) {
+pub(super) fn hint_for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
+    if let Some(hint) = hint_for_name(error, "undefined field '", &FIELDS) {
         return Some(hint);
     }
-    if let Some(hint) = named(error, "undeclared reference to '", &VARIABLES) {
+    if let Some(hint) = hint_for_name(error, "undeclared reference to '", &VARIABLES) {
         return Some(hint);
     }
     if !error.contains("Syntax error") {
@@ -41,7 +41,7 @@ pub(super) fn for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
 }
 
 /// The name after `before` in an error, if one of the known ones is near.
-fn named(error: &str, before: &str, known: &[&'static str]) -> Option<Cow<'static, str>> {
+fn hint_for_name(error: &str, before: &str, known: &[&'static str]) -> Option<Cow<'static, str>> {
     let (_, rest) = error.split_once(before)?;
     let name = rest.split('\'').next()?;
     nearest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?").into())
@@ -66,7 +66,7 @@ fn has_alone(text: &str, sign: u8, partners: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::for_error;
+    use super::hint_for_error;
 
     #[test]
     fn what_people_of_other_languages_write() {
@@ -88,7 +88,7 @@ mod tests {
             ("x", "undeclared reference to 'x'", None),
         ];
         for (text, error, expected) in table {
-            assert_eq!(for_error(text, error).as_deref(), expected, "{text}");
+            assert_eq!(hint_for_error(text, error).as_deref(), expected, "{text}");
         }
     }
 }
