@@ -63,29 +63,32 @@ pub struct Engine {
     pub rules: RuleSet,
     /// Expressions that were accepted before.
     expressions: Arc<CheckedExpressions>,
-    /// Judge as the API server itself would: no guard, every object is ours.
+    /// True to judge exactly as the API server would: without the guard for unchanged specs, and also objects of kinds
+    /// that are otherwise skipped.
     pub exact: bool,
-    /// Objects come from a server, which has dropped what is behind gates that are off, and serves their versions.
+    /// True if objects arrive from an API server, which has already dropped the fields behind feature gates that are
+    /// off and has already checked that it serves their version.
     pub comes_from_server: bool,
-    /// Objects are stored in a cluster: they are judged in the version in which they were listed, whichever versions a
-    /// profile serves, and nothing is said about steps on the way there.
+    /// True if objects are already stored in a cluster. They are judged in the version in which they were listed,
+    /// whether or not a profile serves it, and policies do not ask for the steps of creating them.
     are_stored: bool,
-    /// The cluster in which they are stored.
+    /// The profile of the cluster in which the objects are stored; `None` if it is unknown or they are not stored.
     stored_on: Option<&'static Profile>,
-    /// The admin's policies.
+    /// The administrator's policies.
     pub policies: Arc<PolicySet>,
-    /// What is known of the cluster, if anything is.
+    /// Where to get the state of the cluster; `None` if no cluster is known.
     pub cluster: Option<Cluster>,
-    /// The ResourceClasses that exist, if claims may name no others.
+    /// The ResourceClasses that exist; claims that name another are reported. `None` if they are not known.
     pub classes: Option<Arc<ResourceClasses>>,
 }
 
-/// Where an object comes from.
+/// Where the object to validate comes from.
 #[derive(Clone, Copy)]
 enum Source<'u> {
-    /// A file: nothing was dropped from it. The claims around it may be known.
+    /// A file: no server has dropped fields from it. `claims` are the claims that are checked together with it, if
+    /// known.
     File { claims: Option<ClaimsAround<'u>> },
-    /// A review.
+    /// An AdmissionReview from an API server.
     Review,
 }
 
@@ -94,9 +97,9 @@ enum Source<'u> {
 pub struct Diagnostic {
     /// What is wrong.
     pub finding: Finding,
-    /// Who says so.
+    /// The origin of the rule that reports it.
     pub origin: Origin,
-    /// What it does to the verdict.
+    /// Whether it denies, warns or is only audited.
     pub level: Level,
     /// The profiles, in the order asked for.
     pub profiles: Vec<&'static str>,
@@ -104,17 +107,18 @@ pub struct Diagnostic {
     pub policy: Option<Box<str>>,
 }
 
-/// A finding of one profile, on its way to be merged; the order of the fields is the order of reports.
+/// A finding for one profile, before the findings of all profiles are merged. The order of the fields determines the
+/// order of the findings in reports.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProfileFinding {
     finding: Finding,
-    /// A policy's level and location.
+    /// Level and location (`file:line name`) of the policy that reports it; `None` if a rule does.
     ground: Option<(Level, Box<str>)>,
     rank: usize,
 }
 
 impl Engine {
-    /// An engine for those profiles and rules, with the guard.
+    /// Creates an engine for those profiles and rules, with the guard and without policies or a cluster.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
         Engine {
             profiles,
@@ -130,7 +134,8 @@ impl Engine {
         }
     }
 
-    /// Makes the engine expect objects that a server sends: it has dropped what is behind gates that are off.
+    /// Makes the engine expect objects that an API server sends, which has already dropped the fields behind feature
+    /// gates that are off.
     #[must_use]
     pub fn behind_server(mut self) -> Engine {
         self.comes_from_server = true;
@@ -144,7 +149,7 @@ impl Engine {
         Engine { are_stored: true, stored_on: cluster, ..self }
     }
 
-    /// True if the rule is part of the run.
+    /// True if the rule is selected.
     pub fn has_rule(&self, rule: RuleId) -> bool {
         self.rules.has(rule)
     }
@@ -155,19 +160,20 @@ impl Engine {
         Engine { policies, ..self }
     }
 
-    /// Sets the view of the cluster, which is asked anew for every request.
+    /// Sets where the engine gets the state of the cluster, which it asks anew for every DeviceTaintRule.
     #[must_use]
     pub fn with_cluster(self, cluster: Cluster) -> Engine {
         Engine { cluster: Some(cluster), ..self }
     }
 
-    /// Sets a state of the cluster that does not change: a dump.
+    /// Sets a fixed state of the cluster, such as one read from a dump.
     #[must_use]
     pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
         self.with_cluster(Cluster::fixed(snapshot))
     }
 
-    /// Sets the ResourceClasses that exist, and claims may name no others; `None` if they are not known.
+    /// Sets the ResourceClasses that exist, so that claims that name another are reported; `None` if they are not
+    /// known.
     #[must_use]
     pub fn with_classes(self, classes: Option<Arc<ResourceClasses>>) -> Engine {
         Engine { classes, ..self }
@@ -179,12 +185,12 @@ impl Engine {
         Engine { exact: true, ..self }
     }
 
-    /// Validates one object: what the API server and the policies would say to the request.
+    /// Validates one object and returns what the API server and the policies would find in the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
         self.validate_from(admission, labels, Source::File { claims: None })
     }
 
-    /// [`Engine::validate`] for an object of a file, with the claims that are checked together with it.
+    /// Validates one object of a file like [`Engine::validate`], knowing the claims that are checked together with it.
     pub fn validate_among(
         &self,
         admission: &Attributes<'_>,
@@ -194,7 +200,8 @@ impl Engine {
         self.validate_from(admission, labels, Source::File { claims })
     }
 
-    /// Validates one object of a file or a review.
+    /// Validates one object that comes from `source` for all profiles, and merges their findings. Skips objects of
+    /// kinds that Tollgate does not check, unless the engine is exact.
     fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
@@ -242,7 +249,8 @@ impl Engine {
         Verdict::Checked(merged)
     }
 
-    /// What is known around a request, but for the state of the cluster.
+    /// Returns the context that rules and policies get for a request, from the profile, the labels and the engine's
+    /// settings. The state of the cluster and the claims around the object are left empty.
     fn context_without_cluster<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
         let admin_access = self.admin_access(profile, labels);
         Context {
@@ -258,12 +266,13 @@ impl Engine {
         }
     }
 
-    /// What may be said about one object.
+    /// Returns the limits on the number and size of the findings for one object.
     fn finding_budget(&self, from_review: bool) -> FindingBudget {
         FindingBudget::of(self.exact, from_review)
     }
 
-    /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
+    /// Removes the findings beyond the budget if there are several profiles (one profile keeps to it already). Adds a
+    /// finding for each level and origin of `left_out` that states how many were removed, so that they still deny.
     fn cut_to_budget(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
         if self.profiles.len() > 1 {
             merged.retain_mut(|diagnostic| {
@@ -286,7 +295,8 @@ impl Engine {
         }
     }
 
-    /// Validates for the profile of the context.
+    /// Validates for the profile of the context: adds the findings of rules to `findings` and returns those of
+    /// policies.
     fn validate_for(
         &self,
         identity: &Identity<'_>,
@@ -338,7 +348,7 @@ impl Engine {
         self.judge(&decoded, context, findings)
     }
 
-    /// What cannot be decoded, of the new object and then of the stored one.
+    /// Reports the decoding errors of the new object, then those of the stored object.
     fn report_undecodable(
         &self,
         new: DecodedObject<'_>,
@@ -352,7 +362,7 @@ impl Engine {
         self.report_decoding(all, [errors + old_left_out, strict], findings);
     }
 
-    /// Errors of decoding, and how many more there are.
+    /// Reports decoding errors, and counts those that the decoder left out: `[errors, errors of strict decoding only]`.
     fn report_decoding(
         &self,
         errors: impl IntoIterator<Item = DecodeError>,
@@ -365,7 +375,8 @@ impl Engine {
         self.count_left_out(findings, left_out);
     }
 
-    /// Rules, the forecast for a DeviceTaintRule, and policies.
+    /// Runs the rules and forecasts the impact of a DeviceTaintRule, adding to `findings`; returns the violations of
+    /// policies.
     fn judge(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -382,8 +393,8 @@ impl Engine {
         self.policies.judge(admission, context, &self.rules, self.finding_budget(context.from_review))
     }
 
-    /// The object without the fields that the server drops, if the gates are known and there are such fields; with a
-    /// warning for each that it drops, or would drop with default gates.
+    /// Returns a copy of the object without the fields that the server drops, or `None` if it drops none or the gates
+    /// are not known. Adds a finding for each field that is dropped, or would be dropped with default gates.
     fn drop_fields<'r>(
         &self,
         source: Source<'_>,
@@ -419,6 +430,8 @@ impl Engine {
         Some(apply(object.value(), &changes))
     }
 
+    /// Returns whether the namespace's labels grant admin access. Unknown labels count as refused where nothing else
+    /// would report the unchecked access.
     fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {
         match labels {
             Labels::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
@@ -432,7 +445,8 @@ impl Engine {
         }
     }
 
-    /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
+    /// Sorts the findings of all profiles and joins equal ones into one diagnostic that lists the profiles. Repeated
+    /// findings of one profile are dropped, as at the API server.
     fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
         // Equal elements cannot be told apart, so their order does not matter.
         all.sort_unstable();
@@ -462,18 +476,20 @@ impl Engine {
         merged
     }
 
-    /// A refusal that no choice of rules takes away.
+    /// Returns a verdict with this finding alone, whichever rules are selected.
     fn denied_with(&self, finding: Finding) -> Verdict {
         Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
+    /// Adds the finding if its rule is reported by this engine (see [`Engine::reports`]).
     fn push_if_reported(&self, findings: &mut Findings, finding: Finding) {
         if self.reports(finding.rule) {
             findings.push(finding);
         }
     }
 
-    /// True if the rule is part of the run, or of origin `decoding`: no rule checks an object that cannot be decoded.
+    /// True if the rule is selected or has the origin `decoding`, which is always reported: no rule checks an object
+    /// that cannot be decoded.
     fn reports(&self, rule: RuleId) -> bool {
         self.rules.has(rule) || rule.origin == Origin::Decoding
     }

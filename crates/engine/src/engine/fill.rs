@@ -20,17 +20,18 @@ use tollgate_document::field::Name;
 use tollgate_document::finding::Finding;
 use tollgate_formats::gofmt;
 
-/// What the mutating side does to an object.
+/// What the mutating webhook changes in an object.
 #[derive(Clone, Debug, Default)]
 pub struct Mutation {
     /// The edits.
     pub edits: Vec<Edit>,
-    /// How many tolerations of the stored object were put back.
+    /// How many tolerations of the stored object, which the submitted one lacks, the edits put back.
     pub put_back: usize,
 }
 
 impl Engine {
-    /// What is to be filled in.
+    /// Returns the edits that fill in the server's defaults and the tolerations of policies. No edits for an object
+    /// that cannot be decoded or that the first profile does not serve.
     pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Mutation::default() };
@@ -70,7 +71,8 @@ impl Engine {
         Mutation { edits, put_back }
     }
 
-    /// Why policies cannot tell which tolerations they add to a new object. [`Engine::mutate`] leaves those out.
+    /// Returns a finding for each policy that cannot tell whether it adds tolerations to a new object, and why.
+    /// [`Engine::mutate`] adds none for these policies. Empty for anything but CREATE.
     pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Vec::new() };
@@ -89,7 +91,8 @@ impl Engine {
     }
 }
 
-/// The stored tolerations that an update lacks, if its spec lacks nothing else: `edits` are the server's own.
+/// Returns the stored tolerations that an update lacks; `None` if its spec differs from the stored one in anything
+/// else. `edits` are the server's defaults, which are not counted as differences.
 fn missing_tolerations(
     new: &DecodedObject<'_>,
     old: Object<'_>,
@@ -105,20 +108,21 @@ fn missing_tolerations(
     equal::same(whole, old, "spec").then_some(missing)
 }
 
-/// True if the request writes that part of the object: the status is written by itself, and only there.
+/// True if a request for that subresource writes the part of the object that is edited: `status` writes only the
+/// status, every other request everything but the status.
 fn is_written(edit: &Edit, subresource: &str) -> bool {
     let in_status = matches!(edit.at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
     in_status == (subresource == "status")
 }
 
-/// True if the edit puts what is there already.
+/// True if the edit replaces a value with an equal one.
 fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
     let Change::Replace { node, value } = &edit.change else { return false };
     let given = object.value().doc().value(*node);
     given.to_json() == value.to_json()
 }
 
-/// The edits as an RFC 6902 patch.
+/// Returns the edits as the text of an RFC 6902 JSON Patch; `[]` if there are none.
 pub fn json_patch(edits: &[Edit]) -> String {
     let mut out = String::from("[");
     for (index, edit) in edits.iter().enumerate() {

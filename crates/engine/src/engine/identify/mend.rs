@@ -12,10 +12,11 @@ use tollgate_document::doc::{NameSet, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
-/// Objects with more nodes are not decoded once for each version.
+/// Larger objects are not converted: each served version takes one decoding.
 const MAX_NODES: usize = 20_000;
 
-/// The fix, if there is exactly one right answer.
+/// Returns the fix that corrects `apiVersion` and `kind` of an object that is not served; `None` if there is not
+/// exactly one right answer.
 pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Profile) -> Option<Fix> {
     // Another spelling of the keys themselves is not the place to write to.
     if !object.get("apiVersion").exists() || !object.get("kind").exists() {
@@ -62,7 +63,8 @@ pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile
     Some(fix)
 }
 
-/// The edits that put an object into the shape of a version; none at all if it has it, `None` if it cannot.
+/// Returns the edits that convert an object to the shape of a version: empty if it has that shape, `None` if it cannot
+/// be converted or is too large.
 fn reshaping_edits(
     object: Value<'_>,
     kind: ApiKind,
