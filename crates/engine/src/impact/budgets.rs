@@ -2,16 +2,16 @@
 
 use super::{Impact, Snapshot};
 
-/// A budget that allows fewer evictions than will happen.
+/// A PodDisruptionBudget that allows fewer evictions than will happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ViolatedBudget<'s> {
     pub namespace: &'s str,
     pub name: &'s str,
-    /// Evictions beyond those it allows.
+    /// Number of evictions beyond those it allows.
     pub violated_by: usize,
 }
 
-/// The budgets that the evictions violate, by namespace and name.
+/// Returns the budgets that the evictions violate, sorted by namespace and name.
 pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedBudget<'s>> {
     let mut evicted: Vec<_> = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).collect();
     evicted.sort_by_key(|pod| pod.namespace);

@@ -7,7 +7,7 @@ use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction, unmatched};
 
-/// The sentences, most far-reaching first.
+/// Returns one sentence for each thing to know about a forecast, most far-reaching first; empty if there is nothing.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let not_evaluated = impact.is_upper_bound.then(|| {
@@ -46,8 +46,8 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     said
 }
 
-/// Pods that come back: the scheduler does not look at tolerationSeconds, and the eviction controller counts them from
-/// timeAdded, which is over for a replacement.
+/// Adds a sentence if evicted pods that tolerate the taint for a limited time will be replaced: the scheduler ignores
+/// tolerationSeconds and may place a replacement on the device, where it is evicted at once because its time is over.
 fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
     let come_back = impact
         .pods
@@ -71,6 +71,8 @@ fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
     ));
 }
 
+/// Adds a sentence if the rule has no selector, saying which devices the scheduler and the eviction controller then
+/// apply it to.
 fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
@@ -85,6 +87,7 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
     });
 }
 
+/// Adds a sentence that names the first name of the selector that no device has, if the rule selects no devices.
 fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<'_>, said: &mut Vec<String>) {
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
@@ -93,7 +96,8 @@ fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<
     }
 }
 
-/// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
+/// Adds sentences about claims that tolerate the taint when they are scheduled, but not when pods are evicted: because
+/// the toleration has no effect, was not copied to the allocation, or its seconds overflow.
 fn note_ineffective_tolerations<'s>(
     query: ImpactQuery<'s>,
     tainted: impl Iterator<Item = TaintedDevice<'s>>,
@@ -138,17 +142,18 @@ fn note_ineffective_tolerations<'s>(
     });
 }
 
-/// Seconds whose nanoseconds still fit 64 bits.
+/// The most seconds whose nanoseconds fit 64 bits.
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
-/// An allocated device, the claim that has it, and a taint that it gets.
+/// An allocated device, the slot of the claim that has it, and a taint that the change puts on it.
 struct TaintedDevice<'s> {
     slot: Slot,
     result: &'s AllocatedDevice,
     taint: &'s Taint,
 }
 
-/// The allocated devices that a slice taints.
+/// Returns the allocated devices that the taints of a slice are for; none if the slice is not of its pool's newest
+/// generation.
 fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Item = TaintedDevice<'s>> {
     let snapshot = query.snapshot;
     let slice = snapshot.slice(name);
@@ -172,13 +177,13 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
     tainted.into_iter()
 }
 
-/// The allocated devices of a claim.
+/// Returns the allocated devices of the claim in a slot.
 fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
     let claim = snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
 
-/// The allocated devices with tolerations that a rule selects, claim by claim.
+/// Returns the allocated devices with tolerations that a rule selects, claim by claim.
 fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = TaintedDevice<'s>> {
     let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
     let allocated = selected_pools(query.snapshot, rule, query.profile)
@@ -194,7 +199,7 @@ fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<
     })
 }
 
-/// Claims that have something in common.
+/// A list of claims that have something in common.
 struct ClaimTally {
     claims: Vec<Slot>,
 }
@@ -204,12 +209,14 @@ impl ClaimTally {
         ClaimTally { claims: Vec::new() }
     }
 
+    /// Adds a claim, unless it is the one that was added last.
     fn add(&mut self, slot: Slot) {
         if self.claims.last() != Some(&slot) {
             self.claims.push(slot);
         }
     }
 
+    /// Adds `sentence` about the claims, of which only the first is named; nothing if there are none.
     fn push_sentence(
         &self,
         query: ImpactQuery<'_>,
@@ -229,6 +236,7 @@ impl ClaimTally {
     }
 }
 
+/// Returns `1 other claim` or `2 other claims` for these two words.
 fn counted(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }

@@ -21,12 +21,12 @@ use tollgate_document::doc::{NameSet, Value, ValueKind as Json};
 use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_formats::gotime::Timestamp;
 
-/// An object that cannot be stored.
+/// An object that cannot be stored, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnreadableObject {
-    /// Where in the object.
+    /// The field that cannot be read.
     pub at: FieldPath,
-    /// `ResourceClaim ml/train: spec.devices: …`
+    /// The object, the field and the reason: `ResourceClaim ml/train: spec.devices: …`
     pub message: String,
 }
 
@@ -51,7 +51,7 @@ static UNREAD_FIELDS: NameSet = NameSet::of(&[
     "sharedCounters",
 ]);
 
-/// Checks an object against its schema.
+/// Checks that an object decodes with the schema of its kind; returns its first error.
 pub(super) fn check_schema(
     kind: ApiKind,
     version: Version,
@@ -69,7 +69,7 @@ pub(super) fn check_schema(
     }
 }
 
-/// `ResourceClaim ml/train: spec.devices: …`
+/// Creates the error for a field of an object, with the message `ResourceClaim ml/train: spec.devices: …`.
 pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
@@ -78,7 +78,7 @@ pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &
     UnreadableObject { at, message }
 }
 
-/// A taint as it will be stored.
+/// Converts a taint to the record that the snapshot stores.
 pub(super) fn taint_record(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint {
     Taint {
         key: names.intern(taint.key()),
@@ -90,11 +90,12 @@ pub(super) fn taint_record(taint: view::Taint<'_>, names: &mut StringInterner) -
     }
 }
 
-/// The name of an object, or `generateName` if the name is not generated yet.
+/// Returns `metadata.name`, or `metadata.generateName` if the name is not generated yet.
 pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
     if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
 }
 
+/// Converts a DeviceTaintRule to the record that the snapshot stores.
 pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
     let name = name_of(rule.metadata());
     let selector = rule.spec().device_selector().map(|selector| Selector {
@@ -110,7 +111,8 @@ pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner)
     Rule { name: names.intern(name), selector, taint: taint_record(rule.spec().taint(), names) }
 }
 
-/// A slice; `now` is the time of taints that have none, for a slice that is not stored yet.
+/// Converts a ResourceSlice to the record that the snapshot stores. `now` becomes the time of taints that have none,
+/// for a slice that is not stored yet.
 pub(super) fn slice_record(
     slice: view::Slice<'_>,
     version: Version,
@@ -149,7 +151,7 @@ pub(super) fn slice_record(
     }
 }
 
-/// Gives the devices of a slice the taints that they have, or may have, after all patches.
+/// Replaces the taints of a slice's devices by those that they have, or may have, after all patches.
 pub(super) fn apply_patches(
     slice: &mut Slice,
     patched: &[PatchedDevice<'_>],
@@ -170,6 +172,7 @@ pub(super) fn apply_patches(
     slice.tainted = slice.devices.iter().any(|device| !device.taints.is_empty()) || !slice.taints.is_empty();
 }
 
+/// Converts a ResourceClaim to the record that the snapshot stores.
 pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
     let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
         uid: owner.uid().into(),
@@ -197,13 +200,14 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
     Claim { bytes: 0, owner, results, reserved }
 }
 
-/// A record of each item, in one allocation.
+/// Converts each item of a list with `record`, in one allocation.
 fn collect_boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut(T) -> R) -> Box<[R]> {
     let mut records = Vec::with_capacity(list.len());
     records.extend(list.iter().map(record));
     records.into()
 }
 
+/// Converts a list of tolerations; equal lists share one record.
 fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
     // Most claims have none.
     if list.is_empty() {
@@ -225,18 +229,20 @@ fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringIn
     record
 }
 
-/// True if both lists have the same tolerations.
+/// True if both lists have the same tolerations in the same order.
 fn is_same_list<'d>(one: List<'d, view::Toleration<'d>>, other: List<'d, view::Toleration<'d>>) -> bool {
     one.value().is_written_as(other.value())
         || one.iter().map(toleration_fields).eq(other.iter().map(toleration_fields))
 }
 
+/// Returns key, operator, value, effect and seconds of a toleration, for comparing.
 fn toleration_fields(toleration: view::Toleration<'_>) -> ([&str; 4], Option<i64>) {
     let texts = [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()];
     (texts, toleration.toleration_seconds())
 }
 
-/// The tolerations of the request, or sub-request, that a result is for.
+/// Returns the tolerations of the request (`NAME`) or sub-request (`NAME/SUB`) that an allocation result is for; `None`
+/// if the claim has no such request.
 fn requested_tolerations<'d>(
     spec: view::ClaimSpec<'d>,
     version: Version,
@@ -253,6 +259,7 @@ fn requested_tolerations<'d>(
     }
 }
 
+/// Returns the owner reference with `controller: true`, if there is one.
 fn controlling_owner(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_>> {
     metadata.owner_references().iter().find(|owner| owner.controller() == Some(true))
 }
@@ -274,7 +281,7 @@ pub(super) fn claim_references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (
     listed.chain((!extended.is_empty()).then_some((extended, ClaimSource::ExtendedResource)))
 }
 
-/// A pod that uses `claims`.
+/// Converts a Pod that uses `claims` to the record that the snapshot stores.
 pub(super) fn pod_record(
     pod: view::Pod<'_>,
     namespace: InternedStr,
@@ -298,6 +305,7 @@ pub(super) fn pod_record(
     }
 }
 
+/// Converts a PodDisruptionBudget to the record that the snapshot stores.
 pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
     let selector = budget.spec().selector().map(|selector| LabelSelector {
         equal: sorted_pairs(selector.match_labels(), names),
@@ -316,7 +324,7 @@ pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner
     Budget { bytes: 0, name, selector, allowed: budget.status().disruptions_allowed() }
 }
 
-/// The labels of a pod; pods of one controller share them.
+/// Converts the labels of a pod, sorted by key; pods with the same labels share one record.
 fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
     let written = map.written();
     if let Some(record) = names.labels.get(written) {
@@ -327,6 +335,7 @@ fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedSt
     record
 }
 
+/// Returns the members of an object that are strings, sorted by key.
 fn sorted_pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
     let mut pairs = Vec::with_capacity(map.len());

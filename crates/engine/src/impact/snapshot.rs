@@ -45,12 +45,12 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// The slices of the newest generation; older ones are out of date and ignored, complete or not.
+    /// Returns the slices of the newest generation; older ones are ignored, even if it is incomplete.
     pub(super) fn current_slices(&self) -> impl Iterator<Item = &Slice> {
         self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
     }
 
-    /// The allocated devices and their claims.
+    /// Returns the allocated devices, with one slot of a claim for each allocation result.
     pub(super) fn allocated(&self) -> &BTreeMap<InternedStr, Vec<Slot>> {
         &self.allocated
     }
@@ -79,7 +79,7 @@ pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,
-    /// What all objects take, as `cost` estimates it.
+    /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
     drivers: BTreeMap<InternedStr, Pools>,
@@ -116,13 +116,13 @@ impl Snapshot {
         Snapshot::default()
     }
 
-    /// Stores an object, replacing the previous one. `None` if a snapshot does not store its kind.
+    /// Stores an object, replacing the previous one, and returns its kind; `None` if that kind is not stored.
     pub fn apply(&mut self, object: Value<'_>) -> Result<Option<SnapshotKind>, UnreadableObject> {
         let (api_version, kind) = (object.field(API_VERSION), object.field(KIND));
         self.apply_as(api_version.str(), kind.str(), object)
     }
 
-    /// Stores an object with the given type: items of a list do not repeat theirs.
+    /// Stores an object whose type the caller gives, because items of a list do not repeat theirs.
     pub fn apply_as(
         &mut self,
         api_version: &str,
@@ -201,7 +201,7 @@ impl Snapshot {
         Ok(Some(kind))
     }
 
-    /// Removes an object; `namespace` is empty for kinds that have none.
+    /// Removes an object, if it is stored; `namespace` is empty for kinds that have none.
     pub fn remove(&mut self, kind: SnapshotKind, namespace: &str, name: &str) {
         match kind {
             SnapshotKind::Slice => self.remove_slice(name),
@@ -224,7 +224,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes every object of a kind for which `keep` (namespace, name) is false, as after a new list.
+    /// Removes every object of a kind for which `keep(namespace, name)` is false, as after a new list.
     pub fn retain(&mut self, kind: SnapshotKind, mut keep: impl FnMut(&str, &str) -> bool) {
         let gone: Vec<(InternedStr, InternedStr)> =
             self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
@@ -233,7 +233,7 @@ impl Snapshot {
         }
     }
 
-    /// Number of objects of a kind; of pods, those that use claims.
+    /// Returns the number of stored objects of a kind. Pods without claims are not stored.
     pub fn count(&self, kind: SnapshotKind) -> usize {
         match kind {
             SnapshotKind::Slice => self.slices.len(),
@@ -247,18 +247,17 @@ impl Snapshot {
         }
     }
 
-    /// Number of devices that current slices list.
+    /// Returns the number of devices that current slices list.
     pub fn device_count(&self) -> usize {
         let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
         pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
     }
 
-    /// The labels of a namespace; `None` if there is no such namespace.
+    /// Returns the labels of a namespace; `None` if no such namespace is stored.
     pub fn labels(&self, namespace: &str) -> Option<Value<'_>> {
         self.namespaces.get(namespace).map(|labels| labels.root())
     }
 
-    /// The stored rule of that name.
     pub fn rule(&self, name: &str) -> Option<&Rule> {
         self.rules.get(name).map(|rule| &**rule)
     }
@@ -291,11 +290,13 @@ impl Snapshot {
         &self.pods
     }
 
+    /// Returns the PodDisruptionBudgets in a namespace.
     pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
         let budgets = self.budgets.get(namespace);
         budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
     }
 
+    /// Returns namespace and name of every object of a kind; the namespace is empty for kinds that have none.
     pub(super) fn keys(&self, kind: SnapshotKind) -> Vec<(InternedStr, InternedStr)> {
         let none = InternedStr::from("");
         let alone = |name: &InternedStr| (InternedStr::clone(&none), InternedStr::clone(name));
@@ -327,7 +328,7 @@ impl Snapshot {
         }
     }
 
-    /// Stores a slice, with what patches do to its devices; `now` is the time of taints that have none yet.
+    /// Stores a slice, with the taints that patches give its devices; taints without a time get `now`.
     pub(super) fn apply_slice(
         &mut self,
         object: Value<'_>,
@@ -344,6 +345,7 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Stores the record of a slice, replacing the previous one, and updates the indexes.
     fn put_slice(&mut self, slice: Slice) {
         self.remove_slice(&slice.name);
         self.bytes += slice.bytes;
@@ -357,6 +359,7 @@ impl Snapshot {
         self.slices.insert(InternedStr::clone(&slice.name), slice);
     }
 
+    /// Removes a slice, if it is stored, from the records and the indexes.
     fn remove_slice(&mut self, name: &str) {
         let Some(slice) = self.slices.remove(name) else { return };
         self.bytes -= slice.bytes;
@@ -366,7 +369,7 @@ impl Snapshot {
         });
     }
 
-    /// The slot of a pool, which is created if it is new.
+    /// Returns the slot of a pool, which is created if it is new.
     fn pool_slot(&mut self, driver: &InternedStr, pool: &InternedStr) -> Slot {
         if let Some(slot) = self.pools.find(driver, pool) {
             return slot;
@@ -376,7 +379,7 @@ impl Snapshot {
         slot
     }
 
-    /// Changes a pool and removes it if it is empty then.
+    /// Changes a pool, if it exists, and removes it if it is empty afterwards.
     fn update_pool(&mut self, driver: &InternedStr, name: &InternedStr, change: impl FnOnce(&mut Pool)) {
         let Some(slot) = self.pools.find(driver, name) else { return };
         let Some(pool) = self.pools.get_mut(slot) else { return };
@@ -393,6 +396,7 @@ impl Snapshot {
         }
     }
 
+    /// Stores the record of a claim, replacing the previous one, and updates the indexes of devices.
     fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
         let namespace = self.names.intern(namespace);
         let slot = self.claims.find_or_insert(&namespace, name);
@@ -409,13 +413,14 @@ impl Snapshot {
         }
     }
 
+    /// Removes a claim, if it is stored; its name stays as long as pods use it.
     fn remove_claim(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.claims.find(namespace, name) else { return };
         self.remove_claim_record(slot);
         self.drop_unused_claim(slot);
     }
 
-    /// Removes the record of a claim, and the claim from the indexes of devices.
+    /// Removes the record of a claim, and the claim from the indexes of devices. Its name and its pods stay.
     fn remove_claim_record(&mut self, slot: Slot) {
         let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
         self.bytes -= claim.bytes;
@@ -431,6 +436,7 @@ impl Snapshot {
         }
     }
 
+    /// Removes the entry of a claim that is not stored and that no pod uses.
     fn drop_unused_claim(&mut self, slot: Slot) {
         let unused =
             self.claims.get(slot).is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
@@ -439,6 +445,7 @@ impl Snapshot {
         }
     }
 
+    /// Stores a pod and links it to its claims.
     fn put_pod(&mut self, pod: view::Pod<'_>) {
         let added = self.names.added_bytes();
         let namespace = self.names.intern(pod.metadata().namespace());
@@ -471,6 +478,7 @@ impl Snapshot {
         }
     }
 
+    /// Removes a pod, if it is stored, and its links to claims.
     fn remove_pod(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.pods.find(namespace, name) else { return };
         let pod = self.pods.get_mut(slot).and_then(Option::take);

@@ -19,7 +19,7 @@ impl From<&str> for Uid {
     }
 }
 
-/// The digits of a UUID in its usual form as a number.
+/// Returns the digits of a UUID as a number; `None` unless it has 32 lowercase hexadecimal digits and four dashes.
 fn parse_uuid(text: &str) -> Option<u128> {
     let bytes: &[u8; 36] = text.as_bytes().try_into().ok()?;
     let mut number = 0;

@@ -7,12 +7,13 @@ use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
 use tollgate_api::conform::suggest::nearest;
 
-/// The reason in one sentence; `None` if every name exists, but not on one device.
+/// Returns in one sentence why the selector selects no devices; `None` if every name exists, but not on one device.
 pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
 }
 
-/// The first name that no ResourceSlice has.
+/// Returns a sentence about the first name in the selector that no ResourceSlice has, with the name that was probably
+/// meant; `None` if all exist.
 pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     let drivers = snapshot.drivers();
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
@@ -43,6 +44,7 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
         .then(|| missing_name_sentence("device", device, &of, names.iter().copied()))
 }
 
+/// Returns ``no ResourceSlice has WHAT `NAME` OF``, with the nearest of the known names as a suggestion.
 fn missing_name_sentence<'n>(
     what: &str,
     name: &str,
@@ -58,7 +60,7 @@ fn missing_name_sentence<'n>(
     format!("no ResourceSlice has {what} `{name}`{of}{meant}")
 }
 
-/// The name without zeros in front of its numbers: pools are often called after numbered nodes.
+/// Returns the name without zeros in front of its numbers: pools are often called after numbered nodes.
 fn unpadded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();
