@@ -20,7 +20,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
-/// Most attributes and capacities, together.
+/// Most attributes and capacities of a patch, together.
 const ATTRIBUTES_LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
@@ -66,6 +66,7 @@ fn check_filter(
     selectors::check_list(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
 }
 
+/// Checks the number, names and values of the attributes and capacities that a patch sets.
 fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (attributes, capacity) = (patch.attributes(), patch.capacity());
     let entries = attributes.len() + capacity.len();
@@ -90,7 +91,7 @@ fn check_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
     cx.about_key(|cx| fqn::check(cx, PATCH_ATTRIBUTE_NAME, &at, name));
 }
 
-/// Exactly one value, where `null` is one: it takes the attribute away.
+/// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
         cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));

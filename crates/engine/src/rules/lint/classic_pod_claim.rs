@@ -36,6 +36,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     });
 }
 
+/// Reports the claims of a container that are written as plain names.
 fn check_container_claims(cx: &mut Cx<'_, '_>, at: &Path<'_>, container: Container<'_>) {
     for (index, claim) in container.resources().claims().iter().enumerate() {
         if claim.is_bare() {

@@ -19,6 +19,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     });
 }
 
+/// Returns key, value, effect and device of a taint: taints with equal identities are duplicates.
 #[inline]
 fn taint_identity<'d>((device, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
     let [key, value, effect] = taint.written().map(Value::bytes);

@@ -22,6 +22,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     });
 }
 
+/// Returns key and effect of a taint: of taints with equal identities, a device gets only one.
 fn taint_identity(taint: Taint<'_>) -> [&[u8]; 4] {
     [taint.key(), taint.effect(), "", ""].map(str::as_bytes)
 }

@@ -26,11 +26,11 @@ use tollgate_formats::names::{self, Unit};
 const RESULTS_LIMIT: usize = 32;
 /// Most configurations: those of the claim and those of the class.
 const CONFIGS_LIMIT: usize = 64;
-/// The type of an allocation.
+/// The schema type of an allocation.
 static WHOLE: Ty = Ty::Struct(&ALLOCATION);
 const SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
-/// The allocation, if it is new; that it did not change, if it is not.
+/// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
 // upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
 pub fn check(
     cx: &mut Cx<'_, '_>,
@@ -57,6 +57,7 @@ pub fn check(
     }
 }
 
+/// Checks a new allocation: its results, configurations and node selector.
 // upstream v1.36 validateAllocationResult, validateDeviceAllocationResult
 fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, names: &Names<'_>) {
     let devices_at = at.field("devices");
@@ -77,6 +78,7 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
     }
 }
 
+/// Checks one allocated device.
 // upstream v1.36 validateDeviceRequestAllocationResult
 fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>, names: &Names<'_>) {
     constraints::check_reference(cx, &at.field("request"), result.request(), names);
@@ -99,7 +101,7 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
     );
 }
 
-/// A pool name that declarative validation covers. It says which segment is wrong.
+/// Checks the pool name of a result. Declarative validation, which covers it, reports each bad segment of the name.
 // upstream v1.37 validate.ResourcePoolName
 fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     if !cx.is_declarative() {
@@ -127,7 +129,7 @@ fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     }
 }
 
-/// A share id, of a result or of a device's status.
+/// Checks the share id of a result or of a device's status.
 // upstream v1.36 validateUID; v1.37 validate.UUID
 pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
     if cx.is_declarative() {
@@ -139,6 +141,7 @@ pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &
     }
 }
 
+/// Checks one configuration of an allocation.
 // upstream v1.36 validateDeviceAllocationConfiguration, validateAllocationConfigSource
 fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
     let (source, source_at) = (config.source(), at.field("source"));
@@ -155,7 +158,8 @@ fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>
     config::check_opaque(cx, at, config.opaque(), false);
 }
 
-/// Admin access is for namespaces that an admin has marked; an allocation that has it already keeps it.
+/// Reports admin access in an allocation if the namespace does not allow it, unless the stored allocation has it
+/// already.
 // upstream v1.36 AuthorizedForAdminStatus
 pub fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     if cx.context.admin_access != AdminAccess::Refused || first_admin_result(old).is_some() {
@@ -170,6 +174,7 @@ pub fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'
     }
 }
 
+/// Returns the index of the first result with admin access.
 fn first_admin_result(status: ClaimStatus<'_>) -> Option<usize> {
     let results = status.allocation()?.devices().results();
     results.iter().position(|result| result.admin_access() == Some(true))

@@ -8,10 +8,10 @@ use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
-/// Most conditions in either list.
+/// Most conditions in either of the two lists.
 const LIMIT: usize = 4;
 
-/// The two lists of one device or result, which lies at `at`.
+/// Checks the two lists of the device or result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failures: Strings<'_>) {
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));

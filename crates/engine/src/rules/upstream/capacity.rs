@@ -8,7 +8,8 @@ use tollgate_api::view::DeviceBody;
 use tollgate_document::field::Path;
 use tollgate_formats::quantity::Quantity;
 
-/// The capacities at `at` of a device that may or may not be allocated more than once.
+/// Checks the names of a device's capacities at `at`, and their request policies, which only devices with multiple
+/// allocations may have.
 // upstream v1.36 validateSingleAllocatableDeviceCapacity, validateMultiAllocatableDeviceCapacity
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     for (name, capacity) in body.capacity().iter() {

@@ -11,20 +11,20 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::names;
 
-/// Most conditions of one device, and of one rule.
+/// Most conditions of one device or rule.
 const LIMIT: usize = 8;
 const REASON_LIMIT: usize = 1024;
 const MESSAGE_LIMIT: usize = 32 * 1024;
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
-/// Their number. Too many are looked at all the same.
+/// Reports too many conditions. The caller checks each of them all the same.
 pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     if list.len() > LIMIT {
         cx.report(TOO_MANY_CONDITIONS, at).too_many(BadValue::count(list.len()), lists::at_most(LIMIT));
     }
 }
 
-/// Each of them.
+/// Checks that condition types are unique, and each condition.
 // upstream v1.36 ValidateConditions
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     lists::for_each_duplicate(list.iter().map(Condition::kind), |index, kind| {

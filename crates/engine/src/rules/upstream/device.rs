@@ -9,16 +9,17 @@ use tollgate_api::view::{Device, DeviceBody, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::field::Path;
 
-/// What a device is judged by besides itself.
+/// What the check of a device depends on besides the device.
 pub struct DeviceContext<'a, 'd> {
-    /// The slice lets each device say where it is.
+    /// True if the slice lets each device have its own nodes.
     pub per_device: bool,
-    /// The counters of the slice, where devices refer to them.
+    /// The counters of the slice, in releases that check the references of devices to them.
     pub shared: Option<&'a Shared<'d>>,
-    /// The stored device of the same name, where a release asks.
+    /// The stored device of the same name, in releases that compare with it.
     pub old: Option<Device<'d>>,
 }
 
+/// Checks one device of a slice.
 // upstream v1.36 validateDevice
 pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &DeviceContext<'_, 'd>) {
     let body = device.body(cx.version);
@@ -44,7 +45,7 @@ pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around:
     node_resources::check(cx, &body_at, body);
 }
 
-/// True if the stored device has the same in that field.
+/// True if the stored device has the same value in that field.
 fn is_unchanged(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, field: &str) -> bool {
     old.is_some_and(|old| {
         let old = old.body(cx.version);
@@ -52,7 +53,7 @@ fn is_unchanged(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, f
     })
 }
 
-/// The device at `at`, whose fields are at `body_at`.
+/// Checks on which nodes the device at `at` is; its fields are at `body_at`.
 fn check_nodes(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,

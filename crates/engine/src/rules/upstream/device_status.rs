@@ -19,18 +19,20 @@ use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
-/// Which device an entry or a result speaks of: driver, pool, device and share. Case counts.
+/// The device that an entry or a result is about: driver, pool, device and share id, case-sensitive.
 type Identity<'d> = (&'d str, &'d str, &'d str, &'d str);
 
+/// Returns the device that an entry is about; an absent share id counts as empty.
 fn identity(device: DeviceStatus<'_>) -> Identity<'_> {
     (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
 }
 
+/// Returns the device that an entry is about, and whether it has a share id.
 fn full_key(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
     (identity(device), device.share_id().is_some())
 }
 
-/// The devices of an allocation. Short ones are searched, long ones remembered.
+/// The devices of an allocation. Short lists are searched, long ones are indexed.
 struct Allocated<'d> {
     results: Option<List<'d, AllocationResult<'d>>>,
     index: Option<HashSet<Identity<'d>>>,
@@ -56,7 +58,7 @@ impl<'d> Allocated<'d> {
     }
 }
 
-/// The entries that are left after deallocation.
+/// Checks the entries that are left after the server has removed those of devices that this update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let (allocated, before) = (Allocated::of(new), Allocated::of(old));
@@ -139,6 +141,7 @@ fn check_one(
     }
 }
 
+/// Reports an entry for a device that has one already.
 fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
     let key_at = at.then(Segment::HubField("deviceID"));
@@ -147,7 +150,7 @@ fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     cx.report(DUPLICATE_DEVICE_STATUS, at).duplicate(value, "");
 }
 
-/// The identity of a device as the release's Go prints it.
+/// Returns the identity of a device as the release's Go code prints it.
 fn printed_identity(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
     let (driver, pool, name, share) = identity(device);
     let parts = [("Driver", driver), ("Pool", pool), ("Device", name), ("ShareID", share)];

@@ -12,7 +12,7 @@ use tollgate_formats::names::{self, Unit};
 
 const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name separated by a slash";
 
-/// A fully qualified name, in the words of whoever looks at it.
+/// Checks a fully qualified name and reports in the words of the validator that checks this part.
 pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     // Whatever hand-written validation refuses, declarative validation refuses too: it does not lower the domain.
     if cx.is_declarative() {

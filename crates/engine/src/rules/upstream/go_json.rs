@@ -9,7 +9,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
-/// A DeviceAttribute with every field the release has.
+/// Returns a DeviceAttribute as JSON, with every field that the release has.
 pub fn attribute_json(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) -> BadValue {
     let mut out = String::from("{");
     for (name, json) in
@@ -40,7 +40,7 @@ pub fn attribute_json(attribute: Attribute<'_>, profile: &Profile, max_bytes: us
     BadValue::Json(out.into())
 }
 
-/// A PodResourceClaim.
+/// Returns a PodResourceClaim as JSON.
 pub fn pod_claim_json(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
     let mut out = String::from("{");
     write_key(&mut out, "Name");
@@ -56,7 +56,7 @@ pub fn pod_claim_json(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
     BadValue::Json(out.into())
 }
 
-/// The terms of a node selector.
+/// Returns the terms of a node selector as JSON.
 pub fn node_terms_json(terms: List<'_, NodeTerm<'_>>, max_bytes: usize) -> BadValue {
     let mut out = String::new();
     write_list(&mut out, max_bytes, terms.value(), |out, term| {
@@ -75,7 +75,7 @@ pub fn node_terms_json(terms: List<'_, NodeTerm<'_>>, max_bytes: usize) -> BadVa
     BadValue::Json(out.into())
 }
 
-/// A list of strings, plain or of a named type.
+/// Returns a list of strings as JSON.
 pub fn strings_json(values: Strings<'_>, max_bytes: usize) -> BadValue {
     let mut out = String::new();
     write_list(&mut out, max_bytes, values.0, |out, item| {
@@ -84,6 +84,7 @@ pub fn strings_json(values: Strings<'_>, max_bytes: usize) -> BadValue {
     BadValue::Json(out.into())
 }
 
+/// Appends a node selector requirement.
 fn write_requirement(out: &mut String, value: Value<'_>, max_bytes: usize) {
     let requirement = NodeRequirement::of(value);
     out.push('{');
@@ -98,7 +99,7 @@ fn write_requirement(out: &mut String, value: Value<'_>, max_bytes: usize) {
     out.push('}');
 }
 
-/// `"name":`, with a comma before it unless it is the first.
+/// Appends `"name":`, with a comma before it unless it is the first member.
 fn write_key(out: &mut String, name: &str) {
     if !out.ends_with('{') {
         out.push(',');
@@ -107,6 +108,7 @@ fn write_key(out: &mut String, name: &str) {
     out.push(':');
 }
 
+/// Appends a number, bool, null or string.
 fn write_scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
     if let Some(number) = value.int() {
         out.push_str(&number.to_string());
@@ -117,7 +119,7 @@ fn write_scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
     }
 }
 
-/// It may end anywhere past `max_bytes` bytes.
+/// Appends a list, whose items `item` writes; `null` if it is absent. The list may end anywhere past `max_bytes` bytes.
 fn write_list(
     out: &mut String,
     max_bytes: usize,

@@ -14,7 +14,8 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Why the server does not even look at an update, if it does not.
+/// Returns a finding if an update lacks the `resourceVersion` that the release requires, in which case the server
+/// checks nothing else.
 // upstream v1.37 deviceTaintRuleStrategy.AllowUnconditionalUpdate
 pub fn missing_resource_version(
     admission: &Attributes<'_>,
@@ -36,10 +37,12 @@ pub fn missing_resource_version(
     })
 }
 
+/// Returns `metadata.resourceVersion`.
 fn version_of(object: Value<'_>) -> &str {
     object.get("metadata").get("resourceVersion").str()
 }
 
+/// Checks that an update does not change immutable metadata.
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
     if old.deletion_timestamp.is_some() {
@@ -68,11 +71,12 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>)
     }
 }
 
+/// Reports that an immutable field has changed; `value` is the new value.
 fn report_changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
     cx.report(METADATA_CHANGED, at).invalid(value, "field is immutable");
 }
 
-/// A time as the release's Go prints it.
+/// Returns a time as the release's Go code prints it.
 fn printed_time(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
     match time {
         // Before 1.34 whatever can print itself did.

@@ -9,6 +9,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
+/// Checks a node selector; findings are reported under `rule`.
 // upstream v1.36 core ValidateNodeSelector, ValidateNodeSelectorTerm
 pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSelector<'_>) {
     let terms_at = at.field("nodeSelectorTerms");
@@ -29,6 +30,7 @@ pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSel
     }
 }
 
+/// Checks a requirement on the labels of a node.
 // upstream v1.36 core ValidateNodeSelectorRequirement
 fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: NodeRequirement<'_>) {
     let (values, values_at) = (requirement.values(), at.field("values"));
@@ -58,6 +60,7 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
     }
 }
 
+/// Checks a requirement on the fields of a node.
 // upstream v1.36 core ValidateNodeFieldSelectorRequirement
 fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: NodeRequirement<'_>) {
     let (values, values_at) = (requirement.values(), at.field("values"));

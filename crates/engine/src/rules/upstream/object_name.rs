@@ -15,12 +15,12 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 use tollgate_formats::names::{self, Unit};
 
-/// Bytes of `generateName` that are kept in front of the random end.
+/// Bytes of `generateName` that are kept before the random end.
 const GENERATED_PREFIX: usize = 58;
-/// Letters that stand for the random end while it is checked; like it, any label may end in them.
+/// Letters that stand for the random end while a name is checked.
 const RANDOM_END: &[u8; 5] = b"xxxxx";
 
-/// The name of a new object.
+/// Checks the name of a new object, or its `generateName` if it has no name.
 pub fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
     if !meta.name.is_empty() || meta.generate_name.is_empty() {
         return check_updated(cx, at, kind, meta);
@@ -29,7 +29,8 @@ pub fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
     check_generated(cx, at, kind, meta.generate_name);
 }
 
-/// The name of a stored object, by the kind's own rule. No name is made up any more.
+/// Checks the name of an object as its kind requires. Unlike [`check_created`], a missing name is reported even if
+/// there is a `generateName`.
 // upstream v1.36 ValidateObjectMetaAccessor with NameIsDNSSubdomain
 pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
     check_prefix(cx, at, kind, meta.generate_name);
@@ -44,7 +45,7 @@ pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
     });
 }
 
-/// What every update is held to: the name is a part of a URL.
+/// Checks what every update requires: that the name can be part of a URL.
 // upstream v1.36 rest.BeforeUpdate with ValidatePathSegmentName
 pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
     check_prefix_segment(cx, at, meta.generate_name);
@@ -56,7 +57,8 @@ pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
     });
 }
 
-/// What a new object is held to once nothing else is wrong with it: its prefix is a part of a URL.
+/// Checks that the `generateName` of a new object can be part of a URL, which the server does only if it has found
+/// nothing else.
 // upstream v1.36 rest.BeforeCreate, after Validate of the strategy
 pub fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
@@ -80,11 +82,13 @@ fn report_missing_name(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
         .help("set `metadata.name`, or `metadata.generateName` for a generated name");
 }
 
+/// Returns the unit in which the server states the maximum length of a name.
 fn name_unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
     let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if bytes { Unit::Bytes } else { Unit::Characters }
 }
 
+/// Checks `generateName` as the beginning of a name; nothing if it is empty.
 fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let unchecked = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if prefix.is_empty() || unchecked {
@@ -97,7 +101,7 @@ fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str)
     });
 }
 
-/// The newer check of classes takes a prefix without a name for a fault of the server.
+/// Reports a class with `generateName` and without a name, which newer releases take for an internal error.
 // upstream v1.36 ValidateObjectMetaAccessorWithOpts
 fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
@@ -107,6 +111,7 @@ fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: 
     }
 }
 
+/// Checks the name that the server would generate from `generateName`.
 fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let bytes = prefix.as_bytes();
     let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
@@ -119,7 +124,8 @@ fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &s
     });
 }
 
-/// Upstream puts one `a` in the place of the last *two* bytes of a prefix that ends in a dash.
+/// Replaces the last *two* bytes of a prefix that ends in a dash by one `a`, as upstream does; returns other prefixes
+/// unchanged.
 // upstream v1.36 maskTrailingDash
 fn mask_trailing_dash<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     match prefix.as_bytes() {
@@ -128,10 +134,11 @@ fn mask_trailing_dash<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -
     }
 }
 
-/// More than any good prefix needs.
+/// Bytes for composing a name without allocating; more than any valid prefix needs.
 const BUFFER_BYTES: usize = 256;
 
-/// Two texts as one, in `buffer` if they fit. A character cut in half becomes one byte that no name has.
+/// Returns both texts joined, in `buffer` if they fit. A character that is cut in half becomes one that no name may
+/// contain.
 fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     let length = start.len() + end.len();
     if start.is_ascii()

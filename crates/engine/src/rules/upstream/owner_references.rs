@@ -9,6 +9,7 @@ use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
+/// Checks the owner references, without the repeats that the server removes, and that at most one is a controller.
 // upstream v1.36 ValidateOwnerReferences
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference<'_>>) {
     let mut controller: Option<OwnerReference<'_>> = None;
@@ -70,6 +71,7 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     }
 }
 
+/// Reports an empty field; `old_detail` is the message of older releases.
 fn report_empty(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     if cx.profile.indexes_owner_references {
         cx.report(OWNER_REFERENCE, at).required("must not be empty");
@@ -78,11 +80,13 @@ fn report_empty(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     }
 }
 
+/// Returns uid, name, kind and apiVersion of an owner.
 fn owner_identity(owner: OwnerReference<'_>) -> [&[u8]; 4] {
     [owner.uid(), owner.name(), owner.kind(), owner.api_version()].map(str::as_bytes)
 }
 
-/// The indexes of repeats, which the server removes before it looks at them. None costs nothing.
+/// Returns the indexes of references that repeat an earlier one, in ascending order; the server removes them before it
+/// validates.
 // upstream v1.36 dedupOwnerReferencesAndAddWarning
 fn repeated_indexes(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
     let flags = |owner: OwnerReference<'_>| (owner.controller(), owner.block_owner_deletion());
@@ -95,6 +99,7 @@ fn repeated_indexes(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
     repeats
 }
 
+/// Returns the owner references as JSON, as the server prints them.
 fn list_json<'d>(cx: &Cx<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d>>) -> BadValue {
     let mut out = String::from("[");
     for owner in owners {

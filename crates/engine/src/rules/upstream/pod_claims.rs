@@ -15,6 +15,7 @@ use tollgate_api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, V
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, Edit, Fix};
 
+/// Checks the claims of a pod or pod template, and the claims that its containers use.
 // upstream v1.36 ValidatePodSpec
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
@@ -82,7 +83,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     }
 }
 
-/// True if the claim is named in a way that we do not know: then its server knows better. `source` is of the past.
+/// True if the claim has a field that we do not know, which may be a source of a newer release.
 fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
     claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
@@ -101,6 +102,7 @@ fn check_containers(
     }
 }
 
+/// Checks the claims that a container uses: that they exist, and that none is used twice.
 // upstream v1.36 validateResourceClaimNames
 fn check_container_claims(
     cx: &mut Cx<'_, '_>,
@@ -126,14 +128,15 @@ fn check_container_claims(
     }
 }
 
-/// What the container used before.
+/// The claims that the container has used so far.
 #[derive(Default)]
 struct UsedClaims<'d> {
     names: HashSet<&'d str>,
-    /// Claims with their requests; an empty one stands for all of them.
+    /// Claims with their requests; an empty request stands for all requests of the claim.
     requests: HashSet<(&'d str, &'d str)>,
 }
 
+/// Reports a claim, or a request of it, that the container already uses.
 fn check_overlap<'d>(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -158,10 +161,12 @@ fn check_overlap<'d>(
     }
 }
 
-/// Upstream lists all names; a hostile pod has a million of them, or one that is a million letters long.
+/// Most names that a message lists. Upstream lists all, but a hostile pod has a million of them.
 const LISTED_NAMES: usize = 64;
+/// Longer names are not listed.
 const LISTED_LENGTH: usize = 64;
 
+/// Reports a claim that the pod does not have, with those that it has.
 fn report_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =

@@ -6,7 +6,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// A qualified name. Three or more parts are accepted unchecked, in every release.
+/// Checks a qualified name. Names with three or more parts are accepted unchecked, as in every release.
 // upstream v1.36 validateQualifiedName
 pub fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if is_plain(name) {
@@ -35,7 +35,8 @@ pub fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) 
     }
 }
 
-/// True for most names about which [`name`] reports nothing in any release: those whose domain is in lower case. One pass.
+/// True for most names about which [`check_name`] reports nothing in any release: those whose domain is in lower case.
+/// False negatives are fine: the caller then calls [`check_name`].
 pub fn is_plain(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
     domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))
@@ -43,6 +44,7 @@ pub fn is_plain(name: &str) -> bool {
         && names::is_c_identifier(id)
 }
 
+/// Reports an empty domain or id.
 fn report_empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
     if cx.profile.old_qualified_names {
         cx.report(rule, at).required(detail);
@@ -51,7 +53,7 @@ fn report_empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &
     }
 }
 
-/// The id: a C identifier of at most 32 bytes.
+/// Checks the id of a qualified name: a C identifier of at most 32 bytes.
 // upstream v1.36 validateCIdentifier
 pub fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
@@ -64,7 +66,7 @@ pub fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &s
     }
 }
 
-/// Whether hand-written validation takes the name for one with a domain. It reads the domain in lower case.
+/// True if hand-written validation accepts the name as one with a domain, which it reads in lower case.
 pub fn is_full_name(name: &str) -> bool {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {

@@ -15,12 +15,12 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
-/// Requests of one claim.
+/// Most requests of one claim.
 const REQUESTS_LIMIT: usize = 32;
-/// Alternatives of one request.
+/// Most alternatives of one request.
 const ALTERNATIVES_LIMIT: usize = 8;
 
-/// The requests of a claim. `old` are the stored ones, if declarative validation compares.
+/// Checks the requests of a claim. `old` are the stored requests, if declarative validation compares with them.
 // upstream v1.36 validateDeviceClaim
 pub fn check_list(
     cx: &mut Cx<'_, '_>,
@@ -76,7 +76,7 @@ fn check(
     check_shapes(cx, at, new, old, attributes);
 }
 
-/// The exact request and the alternatives, whichever there is.
+/// Checks the exact request and the alternatives of a request, as far as present.
 fn check_shapes(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -153,7 +153,7 @@ fn check_alternative(
     check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
 }
 
-/// What an exact request and an alternative have in common.
+/// Checks the fields that an exact request and an alternative have in common.
 // upstream v1.36 validateExactDeviceRequest
 fn check_body(
     cx: &mut Cx<'_, '_>,
@@ -207,7 +207,7 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
     }
 }
 
-/// True if an update left that field of a request as it was; its type is the same in every shape of request.
+/// True if an update left that field of a request unchanged; its type is the same in every shape of request.
 fn is_unchanged(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
     old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
 }

@@ -12,10 +12,10 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
-/// Most valid values.
+/// Most valid values of a policy.
 const VALUES_LIMIT: usize = 10;
 
-/// The policy at `at` for a capacity of that amount.
+/// Checks the policy at `at` of a capacity with that amount.
 // upstream v1.36 validateRequestPolicy, validateValidRequestValues
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_>, capacity: &Quantity<'_>) {
     let values = !policy.valid_values().is_empty();
@@ -100,7 +100,7 @@ fn check_duplicates<'q>(
     });
 }
 
-/// A range with all that is held against it.
+/// A range, with the values that are compared with it.
 struct Range<'q> {
     default: &'q Quantity<'q>,
     min: Quantity<'q>,
@@ -110,7 +110,8 @@ struct Range<'q> {
 }
 
 impl Range<'_> {
-    /// What counts in units, in the order the server names it.
+    /// Returns the quantities of the range that are set, with the names of their fields, in the order in which the
+    /// server reports them.
     fn named_quantities(&self) -> impl Iterator<Item = (&'static str, &Quantity<'_>)> {
         let parts = [
             ("default", Some(self.default)),
@@ -214,6 +215,7 @@ fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quan
     }
 }
 
+/// Reports a quantity that is invalid.
 fn report_invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Text) {
     cx.report(CAPACITY_REQUEST_POLICY, at).invalid(BadValue::str(&value.text()), detail);
 }

@@ -13,7 +13,7 @@ use tollgate_document::finding::BadValue;
 /// Most consumers of one claim.
 const LIMIT: usize = 256;
 
-/// The entries themselves.
+/// Checks the entries, each by itself and for duplicates.
 // upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let list = new.reserved_for();
@@ -62,7 +62,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
     );
 }
 
-/// What the entries mean for the claim: only what is allocated can be reserved, and not on the way out.
+/// Checks that only an allocated claim is reserved, and that an object that is being deleted gets no new consumers.
 pub fn check_claim(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -83,12 +83,13 @@ pub fn check_claim(
     }
 }
 
-/// Some entry is not one of the stored ones.
+/// True if an entry is not among the stored ones.
 fn has_new_consumers(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
     let stored = lists::Stored::of(old.iter(), full_key);
     new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
 }
 
+/// Returns all fields of an entry, for comparing.
 fn full_key(consumer: Consumer<'_>) -> Vec<&str> {
     CONSUMER.fields.iter().map(|field| consumer.json().get(field.json).str()).collect()
 }

@@ -15,12 +15,12 @@ use tollgate_api::view::{List, Selector};
 use tollgate_cel::{self, Outcome, Target};
 use tollgate_document::field::Path;
 
-/// Selectors of one request, class or taint rule.
+/// Most selectors of one request, class or taint rule.
 const SELECTORS_LIMIT: usize = 32;
-/// Longest expression, in bytes.
+/// Most bytes of an expression.
 const EXPRESSION_LIMIT: usize = 10 * 1024;
 
-/// A list of selectors. `stored` ones are what an update left as it was.
+/// Checks a list of selectors; `stored` if an update left them unchanged.
 // upstream v1.36 validateSelectorSlice, validateSelector
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
     if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
@@ -43,7 +43,8 @@ pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_
     }
 }
 
-/// One expression; the answer is what it costs at worst, if it compiles.
+/// Checks one CEL expression and returns its estimated cost, also if it costs too much; `None` if it does not compile
+/// or could not be checked.
 // upstream v1.37 validateCELExpression
 pub fn check_expression(
     cx: &mut Cx<'_, '_>,

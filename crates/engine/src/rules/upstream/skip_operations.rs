@@ -10,7 +10,7 @@ use tollgate_document::finding::BadValue;
 
 const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
 
-/// The list at `at`. `old` is the stored list: declarative validation does not look at what it had.
+/// Checks the list at `at`. `old` is the stored list, whose items declarative validation does not check again.
 // upstream v1.37 validateSkipNodeOperations
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
     let unchanged = list.iter().eq(old.iter());

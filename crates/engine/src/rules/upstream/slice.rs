@@ -64,6 +64,7 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
+/// Reports changes of the driver, the pool name or the node name, which are immutable.
 fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: SliceSpec<'_>) {
     let detail = "field is immutable";
     if new.pool().name() != old.pool().name() {
@@ -85,6 +86,7 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
     }
 }
 
+/// Checks that the slice says on which nodes its devices are, in exactly one way.
 fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
@@ -132,6 +134,7 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
+/// Checks the list of devices: its length, duplicate names, and each device.
 fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let version = cx.version;
     let devices = spec.devices();
@@ -185,7 +188,7 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     });
 }
 
-/// Draft r2: the taints of a slice, each judged like a device's. The draft's own limits are documented rules.
+/// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented rules.
 fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let ty = fields::slice_spec(cx.version);
     let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));

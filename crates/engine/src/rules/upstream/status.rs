@@ -11,7 +11,7 @@ use tollgate_api::view::{Body, Claim, TaintRule, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Judges a request to a status subresource.
+/// Checks a request that writes the status subresource; nothing for other requests.
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !admission.is_status() {
         return;

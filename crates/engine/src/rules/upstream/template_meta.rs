@@ -7,6 +7,7 @@ use tollgate_api::view::ObjectMeta;
 use tollgate_document::doc::ValueKind;
 use tollgate_document::field::Path;
 
+/// Checks that a template sets only labels and annotations, and checks these.
 // upstream v1.36 ValidateTemplateObjectMeta
 pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     let spec_at = Path::ROOT.field("spec");
@@ -24,7 +25,8 @@ pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     }
 }
 
-/// The fields that may not be set, in Go's order. A list that is empty counts as set, and so does a time of zero.
+/// Returns the fields of metadata that a template may not set, in Go's order, each with whether it is set. An empty
+/// list counts as set, and so does a zero time.
 pub fn forbidden_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
     let is_time = |field| metadata.0.get(field).kind() == ValueKind::String;
     [

@@ -8,7 +8,7 @@ use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
-/// The tolerations of one request; no release limits their number.
+/// Checks the tolerations of one request or result; no release limits their number.
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     for (index, toleration) in list.iter().enumerate() {
         check(cx, &at.index(index), toleration);

@@ -27,7 +27,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     check_spec(cx, &at, claim.spec());
 }
 
-/// The spec at `at`, of a claim or of a template.
+/// Checks the spec at `at`, of a claim or of a template.
 pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
     }
 }
 
-/// Only where somebody said which classes there are. What is stored was created when its class was there.
+/// Reports a class that does not exist, if the existing classes are known.
 fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {

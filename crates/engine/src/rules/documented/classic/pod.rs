@@ -25,7 +25,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     });
 }
 
-/// `<pod name>-<resource name>`. What makes pods makes their names too, so there is nothing to judge yet.
+/// Checks the name that the claim will have, `<pod name>-<resource name>`. Skips pod templates, whose pods get their
+/// names later, and claims whose own name is malformed.
 fn check_name(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
     let Body::Pods(pods) = admission.object.body else { return };
     let pod = admission.object.metadata().name();

@@ -20,7 +20,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType};
 
 const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
-/// Any number of users.
+/// The value of `userLimit` for any number of users.
 const UNLIMITED: i64 = -1;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
@@ -33,17 +33,18 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     }
 }
 
+/// Returns the phase of a claim; `Pending` if it has none.
 fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
 }
 
-/// True while a driver holds a resource for the claim.
+/// True if a driver holds a resource for the claim.
 fn is_held(status: ClassicClaimStatus<'_>) -> bool {
     matches!(status.phase(), "Allocated" | "Reallocate")
 }
 
-/// "A copy of the driver name from the ResourceClass at the time when allocation started": there from then on, and the
-/// same until the resource is freed.
+/// Checks that the driver name, "a copy of the driver name from the ResourceClass at the time when allocation started",
+/// is set from then on and does not change until the resource is freed.
 fn check_driver(
     cx: &mut Cx<'_, '_>,
     admission: &DecodedAttributes<'_>,
@@ -139,14 +140,14 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     }
 }
 
-/// Entries for a user that is listed before: "only the Pod is" counted, however often it is listed.
+/// Returns how many entries are for a user that is listed before, because each user counts only once.
 fn repeat_count(users: List<'_, OwnerReference<'_>>) -> usize {
     let mut repeats = 0;
     duplicates::for_each_repeat(users.iter(), user_identity, |_, _| repeats += 1);
     repeats
 }
 
-/// A UID is enough; without one it is the name.
+/// Returns what identifies a user: the UID or, if there is none, name, kind and apiVersion.
 fn user_identity(user: OwnerReference<'_>) -> [&[u8]; 4] {
     match user.uid() {
         "" => ["", user.name(), user.kind(), user.api_version()].map(str::as_bytes),
