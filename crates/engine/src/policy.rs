@@ -60,7 +60,7 @@ use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
 
-/// Compiled policies.
+/// Compiled policies, which check requests.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     policies: Vec<Policy>,
@@ -77,7 +77,7 @@ struct Policy {
     scope: Scope,
     exempt: Exemptions,
     action: Level,
-    /// `onUnavailable: Deny`
+    /// True for `onUnavailable: Deny`.
     fails_closed: bool,
     /// Whom to ask about it.
     contact: Option<Box<str>>,
@@ -102,8 +102,8 @@ pub struct Violation {
     pub policy: Box<str>,
 }
 
-/// A policy that matches, and whether it binds the user. Its allow entries count either way: an exemption makes nothing
-/// stricter.
+/// A policy that matches a request, and whether it binds the user. Its allow entries count even if the user is exempt,
+/// because an exemption must not make anything stricter.
 #[derive(Clone, Copy, Debug)]
 struct MatchedPolicy<'s> {
     policy: &'s Policy,
@@ -111,27 +111,28 @@ struct MatchedPolicy<'s> {
 }
 
 impl PolicySet {
-    /// No policies.
+    /// True if there are no policies.
     pub fn is_empty(&self) -> bool {
         self.policies.is_empty()
     }
 
-    /// Number of policies.
+    /// Returns the number of policies.
     pub fn len(&self) -> usize {
         self.policies.len()
     }
 
-    /// True if some policy needs the labels of namespaces.
+    /// True if a policy depends on the labels of namespaces.
     pub fn needs_labels(&self) -> bool {
         self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
     }
 
-    /// A hash of everything the set was compiled from: equal digests give equal results.
+    /// Returns a hash of everything that the set was compiled from: sets with equal digests give equal results.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The violations of a request, within a budget. For an update, only those that it introduces.
+    /// Returns the violations of a request, within a budget; for an update, only those that it introduces. None for
+    /// writes of the status.
     pub fn judge(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -172,7 +173,8 @@ impl PolicySet {
         violations
     }
 
-    /// The default tolerations of a new claim or template.
+    /// Returns the edits that add the default tolerations of policies to a new claim or template; empty for any other
+    /// request.
     pub fn defaults(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Vec<Edit> {
         if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
@@ -183,7 +185,8 @@ impl PolicySet {
         toleration::default_edits(&matched, admission, context.profile)
     }
 
-    /// Why the default tolerations of a new claim or template cannot be determined: one reason for each such policy.
+    /// Returns a finding for each policy whose default tolerations for a new claim or template cannot be determined,
+    /// and why.
     pub fn undecided_defaults(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -204,7 +207,8 @@ impl PolicySet {
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
 
-    /// The policies that match a request. Violations of the request as a whole are reported.
+    /// Returns the policies that match a request, and reports violations of the request as a whole, such as failed
+    /// validations.
     fn match_policies(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -273,12 +277,13 @@ impl PolicySet {
     }
 }
 
+/// Returns the root of a document; the absent value if there is none.
 fn root_or_absent<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
     document.map_or(Value::absent(), Doc::root)
 }
 
 impl Policy {
-    /// `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`
+    /// Returns `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`.
     fn describe(&self) -> String {
         let help: Vec<String> = [("contact", &self.contact), ("docs", &self.docs)]
             .into_iter()
@@ -288,7 +293,8 @@ impl Policy {
         format!("policy {} at {}{help}", self.name, self.source)
     }
 
-    /// `policy research: the reason; contact: gpu-team; docs: https://…`; none if there is nothing to say.
+    /// Returns `policy research: the reason; contact: gpu-team; docs: https://…`; `None` if there is neither reason,
+    /// contact nor docs.
     fn advice(&self, reason: Option<&str>) -> Option<String> {
         let contact = self.contact.as_deref().map(|contact| format!("contact: {contact}"));
         let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
@@ -296,17 +302,17 @@ impl Policy {
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
     }
 
-    /// True if it can say nothing about an object without tolerations.
+    /// True if it cannot report anything about an object without tolerations.
     fn limits_tolerations_only(&self) -> bool {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }
 
-    /// True if it adds tolerations to claims. A policy that only audits changes nothing.
+    /// True if it adds tolerations to claims. A policy that only audits adds none.
     fn adds_defaults(&self) -> bool {
         self.spec.has_defaults() && self.action != Level::Audit
     }
 
-    /// `policies/research.yaml:1 research`
+    /// Returns `policies/research.yaml:1 research`.
     fn location(&self) -> String {
         format!("{} {}", self.source, self.name)
     }

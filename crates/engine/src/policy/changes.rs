@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use super::{Policy, PolicySet};
 use tollgate_document::doc::{self, Value, ValueKind};
 
-/// Values longer than this are cut.
+/// Most characters of a value that are shown.
 const MAX_SHOWN: usize = 200;
-/// Deeper values are compared as a whole.
+/// Values nested deeper than this are compared as a whole.
 const MAX_DEPTH: usize = 64;
 
 /// A policy that changes.
@@ -23,7 +23,7 @@ pub struct PolicyChange {
 }
 
 impl PolicySet {
-    /// The policies that `new` adds, removes or changes, by kind and name.
+    /// Returns the policies that `new` adds, removes or changes compared with this set, by kind and name.
     pub fn changes(&self, new: &PolicySet) -> Vec<PolicyChange> {
         let title = |policy: &Policy| format!("{} {}", policy.spec.kind().name(), policy.name);
         let find =
@@ -48,6 +48,7 @@ impl PolicySet {
     }
 }
 
+/// Returns one line for each field and each schema file that differs between two versions of a policy.
 fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
     // Both were serialized by `Value::to_json`, so they parse.
@@ -63,6 +64,7 @@ fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     lines
 }
 
+/// Adds a line for each field below `at` that differs.
 fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut Vec<String>) {
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
@@ -89,6 +91,7 @@ fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines:
     }
 }
 
+/// Returns a value as JSON, cut to [`MAX_SHOWN`] characters; `absent` if it does not exist.
 fn shorten_value(value: Value<'_>) -> String {
     if !value.exists() {
         return "absent".to_owned();
@@ -100,7 +103,8 @@ fn shorten_value(value: Value<'_>) -> String {
     }
 }
 
-/// Whether the change of a field alone makes the policy stricter or weaker, where that is certain.
+/// Returns whether the change of this field alone makes the policy `stricter` or `weaker`; `None` if that is not
+/// certain.
 fn strictness(at: &str, old: Value<'_>, new: Value<'_>) -> Option<&'static str> {
     let word = |stricter: bool| if stricter { "stricter" } else { "weaker" };
     let rank = |value: Value<'_>, absent: u8| match value.str() {

@@ -5,22 +5,22 @@
 
 use memchr::memmem;
 
-/// A pattern.
+/// A glob pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Glob(Box<str>);
 
 impl Glob {
-    /// A pattern; every string is a valid one.
+    /// Creates a glob; every string is a valid pattern.
     pub(super) fn new(pattern: &str) -> Glob {
         Glob(pattern.into())
     }
 
-    /// The pattern as written.
+    /// Returns the pattern as written.
     pub(super) fn pattern(&self) -> &str {
         &self.0
     }
 
-    /// True if the whole text is matched.
+    /// True if the pattern matches all of `text`.
     pub(super) fn matches(&self, text: &str) -> bool {
         matches(&self.0, text)
     }
@@ -37,12 +37,12 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     before_last.is_some_and(|rest| ends_with(rest, last))
 }
 
-/// The steps that a pattern takes for each byte of a text, at most.
+/// Returns the most steps that matching takes for each byte of a text.
 pub(super) fn cost_per_byte(pattern: &str) -> usize {
     if pattern.contains('?') { pattern.len() } else { 1 }
 }
 
-/// What follows `part`, which has no star, at the start of the text.
+/// Returns what follows `part`, which has no star, at the start of the text; `None` if the text does not start with it.
 fn strip_part<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     if !part.contains('?') {
         return text.strip_prefix(part);
@@ -52,7 +52,7 @@ fn strip_part<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     fits.then_some(left.as_str())
 }
 
-/// What follows the first place where `part` fits.
+/// Returns what follows the first occurrence of `part`, which has no star; `None` if there is none.
 fn skip_past<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     if !part.contains('?') {
         // Much faster than the standard library's search, and linear for every text as well.
@@ -62,6 +62,7 @@ fn skip_past<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     text.char_indices().find_map(|(at, _)| strip_part(part, text.get(at..)?))
 }
 
+/// True if the text ends with `part`, which has no star.
 fn ends_with(text: &str, part: &str) -> bool {
     if !part.contains('?') {
         return text.ends_with(part);

@@ -53,7 +53,7 @@ impl std::fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// Reads a file that a policy names: its contents, or why it cannot be read.
+/// A function that reads a file that a policy names, and returns its contents or why it cannot be read.
 pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
 impl PolicySet {
@@ -93,8 +93,8 @@ impl PolicySet {
     }
 }
 
-/// The errors of the policies in a file, with the index of the document. Documents that do not parse or are not policies
-/// are skipped.
+/// Returns the errors of the policies in a file, each with the index of its document. Documents that cannot be parsed
+/// or are not policies are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = Loader { policies: Vec::new(), errors: Vec::new(), non_policies: Vec::new() };
     let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
@@ -116,11 +116,12 @@ pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, Polic
     errors
 }
 
-/// The file contains tests of policies.
+/// True if the name is that of a file with tests of policies, `*.test.yaml`.
 pub fn is_test(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
+/// Collects policies and errors while files are compiled.
 struct Loader {
     policies: Vec<Policy>,
     errors: Vec<PolicyError>,
@@ -129,6 +130,7 @@ struct Loader {
 }
 
 impl Loader {
+    /// Compiles the policies of a file.
     fn load_file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
@@ -143,6 +145,7 @@ impl Loader {
         }
     }
 
+    /// Compiles one document of a file, and adds its policy or its errors.
     fn load_document(
         &mut self,
         file: &PolicyFile,
@@ -190,13 +193,15 @@ impl Loader {
         self.errors.extend(faults.0.iter().map(error));
     }
 
+    /// Returns the `file:line` of a policy of that kind and name that was compiled before.
     fn find_source(&self, kind: PolicyKind, name: &str) -> Option<&str> {
         let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
         self.policies.iter().find(is_same).map(|policy| &*policy.source)
     }
 }
 
-/// The errors of a document of the given type, with their positions. `lines` are those of the whole file.
+/// Returns the errors of a document that should have the given type, with their positions. `lines` are those of the
+/// whole file.
 pub fn document_errors(
     file: &str,
     document: &Document<'_>,
@@ -215,7 +220,7 @@ pub fn document_errors(
     faults.0.into_iter().map(error).collect()
 }
 
-/// The kind of a policy document, or the field that is wrong and why.
+/// Returns the kind of a policy document; otherwise the field that is wrong and why.
 fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     if root.kind() != ValueKind::Object {
         return Err(("", "a policy must be an object with apiVersion, kind, metadata and spec".to_owned()));
@@ -230,6 +235,7 @@ fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)>
     })
 }
 
+/// Compiles a policy document, whose types are already checked, and reports other faults.
 fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
@@ -266,7 +272,7 @@ fn read_policy(
     }
 }
 
-/// Patterns that no name of a namespace matches: the policy would do nothing, unnoticed.
+/// Reports patterns that no name of a namespace can match, because the policy would do nothing, unnoticed.
 fn check_namespace_patterns(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let scope_at = at.field("match");
     for field in ["namespaces", "excludeNamespaces"] {
@@ -285,10 +291,12 @@ fn check_namespace_patterns(scope: Value<'_>, at: &Path<'_>, faults: &mut Policy
     }
 }
 
+/// Returns the text of a value; `None` if it does not exist.
 fn optional_text(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 
+/// Reports expressions of `namespaceSelector` whose values do not fit the operator.
 fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let match_at = at.field("match");
     let selector_at = match_at.field("namespaceSelector");
@@ -305,7 +313,8 @@ fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults)
     }
 }
 
-/// Line and column of a byte of an expression. Exact if the file contains the expression verbatim, otherwise its start.
+/// Returns line and column of a byte of an expression; those of its start if the file does not contain the expression
+/// verbatim.
 fn expression_position(
     text: &str,
     lines: &Lines<'_>,
@@ -319,7 +328,7 @@ fn expression_position(
     lines.position(if exact { (start + offset).min(bytes.end) } else { bytes.start })
 }
 
-/// Where schemas come from.
+/// Where the JSON Schemas of policies come from: the policy itself, or a file that it names.
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
@@ -331,7 +340,8 @@ pub(super) struct SchemaSource<'l> {
 }
 
 impl SchemaSource<'_> {
-    /// The schema of an item with `schema` or `schemaFile`.
+    /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
+    /// used, which is reported.
     pub(super) fn read_schema(
         &self,
         item: Value<'_>,
@@ -365,6 +375,7 @@ impl SchemaSource<'_> {
         }
     }
 
+    /// Returns the text of a schema file as JSON, or why it cannot be read; the file may be JSON or YAML.
     fn schema_text(&self, path: &str) -> Result<String, String> {
         let normal = normalized(path);
         let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
@@ -388,6 +399,7 @@ impl SchemaSource<'_> {
         }
     }
 
+    /// Compiles a JSON Schema; reports it and returns `None` if that fails.
     #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
     fn compile(&self, json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
         match Schema::compile(json) {
@@ -400,7 +412,7 @@ impl SchemaSource<'_> {
     }
 }
 
-/// A path relative to the file that contains it.
+/// Resolves a path relative to the folder of `file`; an absolute path is returned unchanged.
 fn relative_to(file: &str, path: &str) -> String {
     match file.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
@@ -408,7 +420,8 @@ fn relative_to(file: &str, path: &str) -> String {
     }
 }
 
-/// A path without `.` and `..`, as far as the names alone tell: one file may be named in several ways.
+/// Returns the path without `.` and `..`, as far as the names alone tell, because one file may be named in several
+/// ways.
 pub fn normalized(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in path.split('/').enumerate() {

@@ -10,15 +10,15 @@ use crate::admission::{Labels, Operation};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 
-/// Bytes of a driver's name. API servers accept 63; the time to match a much longer one is not spent.
+/// Most bytes of a driver's name that is compared with globs; API servers accept 63.
 pub(super) const MAX_DRIVER: usize = 253;
-/// Groups of a user that are compared with exemptions.
+/// Most groups of a user that are compared with exemptions.
 const MAX_GROUPS: usize = 4_096;
 
-/// The label that every namespace has: its own name.
+/// The label of every namespace that has its name as value.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whether a policy applies.
+/// Whether a policy applies to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeMatch {
     Yes,
@@ -27,7 +27,7 @@ pub(super) enum ScopeMatch {
     Unknown,
 }
 
-/// `spec.match`.
+/// The compiled `spec.match`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     namespaces: Option<Vec<Glob>>,
@@ -73,12 +73,13 @@ impl Scope {
         }
     }
 
-    /// True if it applies to objects of that kind.
+    /// True if the policy applies to objects of that kind.
     pub(super) fn includes_kind(&self, kind: ApiKind) -> bool {
         self.kinds.contains(&kind)
     }
 
-    /// Whether it applies to an operation in that namespace; `None` for cluster-scoped objects.
+    /// Returns whether the policy applies to an operation in a namespace; `namespace` is `None` for cluster-scoped
+    /// objects.
     pub(super) fn applies(
         &self,
         operation: Operation,
@@ -100,7 +101,7 @@ impl Scope {
         answer
     }
 
-    /// True if operation and name of the namespace match, whatever `namespaceSelector` says.
+    /// True if the operation and the name of the namespace match, whatever `namespaceSelector` says.
     pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
         let is_named = |namespace: &str| {
             any_matches(self.namespaces.as_deref(), namespace)
@@ -110,47 +111,50 @@ impl Scope {
             && namespace.is_none_or(is_named)
     }
 
-    /// `team=ml,tier in (a,b),!batch`: the `namespaceSelector` as kubectl writes it, if there is one.
+    /// Returns the `namespaceSelector` as kubectl writes it, `team=ml,tier in (a,b),!batch`; `None` if there is none.
     pub(super) fn selector_text(&self) -> Option<String> {
         let texts: Vec<String> = self.selector.iter().map(LabelRequirement::text).collect();
         (!texts.is_empty()).then(|| texts.join(","))
     }
 
-    /// True if it applies to that driver; an empty driver, or one that no server accepts, stands for all of them.
+    /// True if the policy applies to that driver. An empty driver, or one that no server accepts, stands for all
+    /// drivers.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
         driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
     }
 
-    /// True if it only applies to certain drivers.
+    /// True if the policy only applies to certain drivers.
     pub(super) fn limits_drivers(&self) -> bool {
         self.drivers.is_some()
     }
 
-    /// True if it needs labels other than the name label.
+    /// True if the selector depends on labels other than the name label.
     pub(super) fn needs_labels(&self) -> bool {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
     }
 
-    /// The patterns of namespaces that are included or excluded.
+    /// Returns the patterns of all namespaces that are included or excluded.
     pub(super) fn named_namespaces(&self) -> impl Iterator<Item = &Glob> {
         self.namespaces.iter().flatten().chain(&self.excluded)
     }
 
-    /// The namespaces as written, for people.
+    /// Returns the patterns of included namespaces; `None` if all are included.
     pub(super) fn namespaces(&self) -> Option<&[Glob]> {
         self.namespaces.as_deref()
     }
 }
 
-/// A missing list matches everything.
+/// True if one of the globs matches the text, or if there is no list.
 fn any_matches(globs: Option<&[Glob]>, text: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
 }
 
+/// Reads a list of globs; `None` if it does not exist.
 pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 
+/// Reads `matchLabels` and `matchExpressions` of a label selector as requirements.
 fn read_requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
     let labels = selector.get("matchLabels").members().map(|(key, value)| LabelRequirement {
         key: key.text().into(),
@@ -171,6 +175,7 @@ fn read_requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
 }
 
 impl LabelRequirement {
+    /// Returns the requirement as kubectl writes it, such as `tier in (a,b)`.
     fn text(&self) -> String {
         let (key, values) = (&self.key, self.values.join(","));
         match self.operator {
@@ -183,6 +188,7 @@ impl LabelRequirement {
         }
     }
 
+    /// Returns whether a namespace with these labels meets the requirement.
     // upstream v1.36 labels.Requirement.Matches
     fn matches(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
         let value = match labels {
@@ -201,7 +207,7 @@ impl LabelRequirement {
     }
 }
 
-/// `spec.exempt`.
+/// The compiled `spec.exempt`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exemptions {
     users: Vec<Glob>,
@@ -219,7 +225,7 @@ impl Exemptions {
         }
     }
 
-    /// True if the user of a request (`userInfo`) is not bound. Without a user name, nobody is exempt.
+    /// True if the user of a request (`userInfo`) is exempt from the policy; false without a user name.
     pub(super) fn cover(&self, user: Value<'_>) -> bool {
         let name = user.get("username").str();
         if name.is_empty() {
@@ -236,7 +242,7 @@ impl Exemptions {
     }
 }
 
-/// `namespace/name` of a service account's user name.
+/// Returns `namespace/name` of the service account with that user name; `None` for other users.
 fn service_account(user: &str) -> Option<String> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     Some(format!("{namespace}/{name}"))

@@ -22,20 +22,21 @@ use tollgate_api::view;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// What a policy allows.
+/// The compiled `maxImpact`, `onUnknown` and `acknowledge` of a policy.
 #[derive(Debug)]
 pub(super) struct Limits {
+    /// The most that a rule may affect; `None` for no limit.
     max: PerResource<Option<usize>>,
     /// The level if the impact is not known; `None` allows it.
     on_unknown: Option<Level>,
     acknowledge: Option<Acknowledge>,
 }
 
-/// Who may exceed the limits, and how.
+/// The annotation with which users can exceed the limits.
 #[derive(Debug)]
 struct Acknowledge {
     annotation: Box<str>,
-    /// `None`: everyone.
+    /// The groups whose users may set it; `None` for everyone.
     groups: Option<Vec<Glob>>,
 }
 
@@ -48,7 +49,7 @@ struct PerResource<T> {
 }
 
 impl Limits {
-    /// Reads `spec`.
+    /// Compiles the fields of `spec`, whose types are already checked.
     pub(super) fn read(spec: Value<'_>) -> Limits {
         let number = |name: &str| {
             let given = spec.get("maxImpact").get(name).int();
@@ -74,7 +75,7 @@ impl Limits {
         }
     }
 
-    /// Checks the impact of a rule.
+    /// Checks the impact of a rule. An update is compared with the impact of the stored rule.
     pub(super) fn check(
         &self,
         matched: MatchedPolicy<'_>,
@@ -135,6 +136,7 @@ impl Limits {
             .warns(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"), None);
     }
 
+    /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
     fn report_unknown(
         &self,
         matched: MatchedPolicy<'_>,
@@ -150,7 +152,8 @@ impl Limits {
             .warns(matched.policy, short, None);
     }
 
-    /// The limits that are exceeded, and were not exceeded as far before: `20 pods and 3 namespaces`.
+    /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
+    /// are none.
     fn newly_exceeded(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
         let all = [
             (found.devices, before.devices, self.max.devices, "device"),
@@ -164,7 +167,8 @@ impl Limits {
         and_list(&passed.collect::<Vec<_>>())
     }
 
-    /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
+    /// Ok if a user who may do so has acknowledged the number of pods with the annotation; otherwise a hint for the
+    /// message, which may be empty.
     fn check_acknowledged(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -196,7 +200,7 @@ impl Limits {
     }
 }
 
-/// The impact of the new and the old rule, counted once for all policies.
+/// The impact of the new and the stored rule, computed once for all policies.
 #[derive(Debug, Default)]
 pub(super) struct CountCache {
     new: OnceCell<Option<RuleImpact>>,
@@ -209,11 +213,11 @@ struct RuleImpact {
     numbers: PerResource<usize>,
     /// `numbers` as a phrase.
     description: String,
-    /// The numbers are upper bounds.
+    /// True if the numbers are upper bounds.
     is_upper_bound: bool,
 }
 
-/// The impact of a rule as a phrase, with the age of the cluster state.
+/// Returns the impact of a rule as a phrase, with the age of the cluster state; `None` if it cannot be computed.
 pub(super) fn describe_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
@@ -224,7 +228,8 @@ pub(super) fn describe_impact(
     Some(format!("{}{}", rule_impact.description, state.caveat()))
 }
 
-/// Counts the impact of a rule. Effect None affects nothing, NoSchedule affects no pods.
+/// Computes the impact of a rule: effect None affects nothing, NoSchedule affects no pods. `None` if the current time
+/// is not known.
 fn rule_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
