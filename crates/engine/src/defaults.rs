@@ -12,27 +12,29 @@ use tollgate_api::view::{
 use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// One field to fill in.
+/// One field to fill in: its path, and the change of the document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
-    /// The field.
+    /// The path of the field.
     pub at: FieldPath,
-    /// What to do to the document.
+    /// The change that fills it in.
     pub change: Change,
 }
 
-/// What the edits are for.
+/// What the edits are used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefaultsFor {
-    /// Validation: as the server does, up to [`MAX_EDITS`], except in lists that are far too long.
+    /// To validate the object: all defaults of the server, up to [`MAX_EDITS`], except in lists that are far too long.
     Validation,
-    /// The patch of the mutating webhook: a list that is longer than any release or draft allows is left as it is.
+    /// For the patch of the mutating webhook: a list that is longer than any release or draft allows is left unchanged.
     Mutation,
 }
 
-/// Edits of one object. No valid object needs as many, and each one takes much more memory than the `{}` it fills.
+/// Most edits of one object. No valid object needs as many, and each takes much more memory than the `{}` that it
+/// fills.
 pub const MAX_EDITS: usize = 5_000;
-/// Longer lists are refused in every release, or their defaults make no difference.
+/// Most items of a list that get defaults for validation: longer lists are refused in every release, or their defaults
+/// make no difference.
 const MAX_DEFAULTED_ITEMS: usize = 1_000;
 
 /// Limits of lists: no release and no draft allows more.
@@ -43,7 +45,8 @@ const MAX_ALTERNATIVES: usize = 8;
 const MAX_DEVICES: usize = 128;
 const MAX_RESULTS: usize = 32;
 
-/// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
+/// Returns the edits that fill in the server's defaults. `old` is the stored object of an update; `now` is RFC 3339 in
+/// whole seconds.
 pub fn default_edits(
     object: Object<'_>,
     old: Option<Object<'_>>,
@@ -94,17 +97,18 @@ pub fn default_edits(
     edits.edits
 }
 
+/// Collects the edits of one object.
 struct EditCollector<'n> {
     edits: Vec<Edit>,
     now: &'n str,
     version: Version,
-    /// Only NoExecute taints get a default `timeAdded`.
+    /// True if only NoExecute taints get a default `timeAdded`.
     only_evictions: bool,
     purpose: DefaultsFor,
 }
 
 impl EditCollector<'_> {
-    /// The items of a list with their indexes; none if the list is too long.
+    /// Returns the items of a list with their indexes; none if the list is too long, see [`EditCollector::is_within`].
     fn items_within<'d, V: View<'d>>(
         &self,
         list: List<'d, V>,
@@ -114,16 +118,19 @@ impl EditCollector<'_> {
         list.iter().enumerate().take(if is_within { usize::MAX } else { 0 })
     }
 
+    /// True if a list is short enough to get defaults: at most `limit` items for a mutation, [`MAX_DEFAULTED_ITEMS`]
+    /// for validation.
     fn is_within(&self, list: Value<'_>, limit: usize) -> bool {
         let limit = if self.purpose == DefaultsFor::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
         list.size() <= limit || list.items().nth(limit).is_none()
     }
 
-    /// True if there are [`MAX_EDITS`] already.
+    /// True if there are already [`MAX_EDITS`] edits.
     fn is_full(&self) -> bool {
         self.edits.len() >= MAX_EDITS
     }
 
+    /// Adds `timeAdded` to taints of a list that lack it.
     fn default_taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
         if !self.is_within(taints.value(), MAX_TAINTS) {
             return;
@@ -136,6 +143,7 @@ impl EditCollector<'_> {
         }
     }
 
+    /// Adds `timeAdded` to a taint that lacks it.
     fn default_taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {
@@ -143,6 +151,7 @@ impl EditCollector<'_> {
         }
     }
 
+    /// Adds `timeAdded` to the taint of a rule or, on an update, resets it where the release does so.
     fn default_rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
@@ -171,6 +180,7 @@ impl EditCollector<'_> {
         }
     }
 
+    /// Adds the defaults of a claim's requests and their tolerations.
     fn default_claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
@@ -193,13 +203,14 @@ impl EditCollector<'_> {
         }
     }
 
-    /// A claim without a spec is refused, whatever its mode.
+    /// Adds the allocation mode of a classic claim. Does nothing without a spec, because such a claim is refused.
     fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
         if spec.allocation_mode().is_empty() && !spec.json().is_null() {
             self.set_member(spec.json(), "allocationMode", New::str("Delayed"), at);
         }
     }
 
+    /// Adds the allocation mode and the count of a request that lacks them.
     fn default_allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
@@ -210,6 +221,7 @@ impl EditCollector<'_> {
         }
     }
 
+    /// Adds `operator: Equal` to tolerations that lack an operator.
     fn default_tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
         for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
             if toleration.operator().is_empty() {
@@ -218,7 +230,8 @@ impl EditCollector<'_> {
         }
     }
 
-    /// Sets a member of `object`, which may itself be a `null` item of a list.
+    /// Adds the edit that sets a member of `object`. If `object` is a `null` item of a list, the edit replaces it by an
+    /// object with that member. Does nothing if there are [`MAX_EDITS`] already.
     fn set_member(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
         if self.is_full() {
             return;
