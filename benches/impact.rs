@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use tollgate::{Doc, ImpactQuery, Profile, ProposedChange, Snapshot, SnapshotKind, Timestamp};
-use tollgate_engine::impact::{budgets, count, differences};
+use tollgate_engine::impact::{count, differences, violated_budgets};
 
 const POOLS: usize = 6_250;
 const DEVICES: usize = 8;
@@ -83,11 +83,12 @@ fn ask(snapshot: &Snapshot, selector: &str, report: bool) -> Duration {
     let profile = Profile::named("1.37").expect("a profile");
     let at = Timestamp::parse("2026-01-01T00:00:00Z").expect("a time");
     best(9, || {
-        let change = ProposedChange::applied(document.root(), None, snapshot, profile, at).expect("a rule");
+        let change =
+            ProposedChange::from_rule_manifest(document.root(), None, snapshot, profile, at).expect("a rule");
         let query = ImpactQuery { snapshot, change: &change, profile, at };
         if report {
             let impact = tollgate::assess_impact(query);
-            let pods = impact.pods.len() + budgets(snapshot, &impact).len();
+            let pods = impact.pods.len() + violated_budgets(snapshot, &impact).len();
             pods + differences(query, &impact).len()
         } else {
             count(query).pods

@@ -313,12 +313,12 @@ impl ImpactReporter<'_> {
         let changed;
         let (change, snapshot) = if kind == SnapshotKind::Slice {
             let mut state = self.snapshot.clone();
-            let change = ProposedChange::published(object, &mut state, at)?;
+            let change = ProposedChange::from_published_slice(object, &mut state, at)?;
             changed = state;
             (change, &changed)
         } else {
             let effect = self.arguments.effect.as_deref();
-            (ProposedChange::applied(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
+            (ProposedChange::from_rule_manifest(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
         let is_complete = self.omissions.is_empty();
         let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
@@ -355,7 +355,7 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
         // A slice that was not read may list them.
         impact.unlisted = 0;
     }
-    let budgets = impact::budgets(query.snapshot, &impact);
+    let budgets = impact::violated_budgets(query.snapshot, &impact);
     let differences = impact::differences(query, &impact);
     let (no_effect, depends_on) = match query.change {
         ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),

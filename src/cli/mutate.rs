@@ -23,7 +23,9 @@ use tollgate_document::finding::{Finding, MessageStyle};
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_engine::defaults::Edit;
-use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, patch};
+use tollgate_engine::engine::{
+    Attributes, Engine, Labels, NamespaceLookup as _, Namespaces, Verdict, json_patch,
+};
 use tollgate_engine::rules::RuleSet;
 use tollgate_engine::rules::table::POLICY_LOOKUP;
 use tollgate_formats::sanitize;
@@ -207,7 +209,7 @@ impl Mutator<'_> {
                 self.report_undecided(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
-                let line = patch_line::of(name, document.index, &item, &patch(&found))?;
+                let line = patch_line::of(name, document.index, &item, &json_patch(&found))?;
                 writeln!(self.console, "{line}")?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));

@@ -130,7 +130,7 @@ impl Selection {
                  NAME"
             ))),
             // Without any slice, nothing is known about names.
-            (DeviceTarget::Devices(names), Some(state)) if must_exist && state.devices() > 0 => {
+            (DeviceTarget::Devices(names), Some(state)) if must_exist && state.device_count() > 0 => {
                 self.resolve_in(state, console).map(|_| vec![names.clone()])
             }
             (DeviceTarget::Devices(names), _) => Ok(vec![names.clone()]),
@@ -181,10 +181,11 @@ impl Taint {
             let mut comments = String::new();
             if let Some(snapshot) = &state {
                 let at = gotime::parse(&now).map_err(Failure::Usage)?;
-                let change = ProposedChange::applied(document.doc.root(), None, snapshot, profile, at)
-                    .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
+                let change =
+                    ProposedChange::from_rule_manifest(document.doc.root(), None, snapshot, profile, at)
+                        .map_err(|unreadable| Failure::Input(unreadable.to_string()))?;
                 let query = ImpactQuery { snapshot, change: &change, profile, at };
-                _ = writeln!(comments, "# In this cluster state, the rule {}.", query.describe(count(query)));
+                _ = writeln!(comments, "# In this cluster state, the rule {}.", query.summary(count(query)));
             }
             comments.push_str(&follow_up(&self.release.kubectl(), &name, effect, profile));
             rules.push(format!("{rule}{comments}"));

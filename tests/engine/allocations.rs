@@ -72,8 +72,8 @@ fn a_clean_slice_costs_the_rules_nothing() {
         let mut in_rules = 0;
         let all = allocation_counter::measure(|| {
             let doc = doc::parse(&text).expect("JSON");
-            let new = DecodedObject::read(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
-            assert!(!new.broken() && new.strict.is_empty());
+            let new = DecodedObject::decode(doc.root(), ApiKind::ResourceSlice, Version::V1, profile);
+            assert!(!new.has_errors() && new.strict.is_empty());
             let ready = new.defaulted(None, profile, NOW);
             let admission = Attributes::create(new.object(&ready), "default", "");
             let context = Context {

@@ -81,7 +81,7 @@ fn defaults_are_the_servers() {
         };
         let version = Version::parse(api_version.rsplit('/').next().unwrap_or_default()).expect("a version");
         let kind = ApiKind::parse(kind).expect("a kind");
-        let new = DecodedObject::read(case.get("object"), kind, version, profile);
+        let new = DecodedObject::decode(case.get("object"), kind, version, profile);
         // The corpus has what decoding fills in; what the strategy does on update is tested below.
         let ready = new.defaulted(None, profile, NOW);
         compare(want, new.object(&ready).value(), "")
@@ -149,7 +149,7 @@ fn a_rule_whose_effect_changes_under_an_unchanged_time_gets_a_new_one() {
         };
         let (old, new) = (rule(old_effect, "2024-01-01T00:00:00Z"), rule(effect, time));
         let (old, new) = (doc::parse(&old).expect("JSON"), doc::parse(&new).expect("JSON"));
-        let read = |value| DecodedObject::read(value, ApiKind::DeviceTaintRule, Version::V1alpha3, profile);
+        let read = |value| DecodedObject::decode(value, ApiKind::DeviceTaintRule, Version::V1alpha3, profile);
         let (old, new) = (read(old.root()), read(new.root()));
         let old_ready = old.defaulted(None, profile, NOW);
         let ready = new.defaulted(Some(old.object(&old_ready)), profile, NOW);

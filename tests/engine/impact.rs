@@ -62,9 +62,9 @@ fn ask<R>(
     let document = documents(manifest).next().expect("a document").expect("YAML");
     let object = document.doc.root();
     let change = if object.get("kind").str() == "ResourceSlice" {
-        ProposedChange::published(object, &mut state, at).expect("a slice that fits")
+        ProposedChange::from_published_slice(object, &mut state, at).expect("a slice that fits")
     } else {
-        ProposedChange::applied(object, None, &state, profile, at).expect("a rule that fits")
+        ProposedChange::from_rule_manifest(object, None, &state, profile, at).expect("a rule that fits")
     };
     let query = ImpactQuery { snapshot: &state, change: &change, profile, at };
     tell(&change, &impact::assess(query))
@@ -381,7 +381,7 @@ fn answers(state: &Snapshot) -> String {
             let pods: Vec<String> = pods
                 .map(|pod| format!("{}/{} {:?} {}", pod.namespace, pod.name, pod.outcome, pod.reasons.len()))
                 .collect();
-            let budgets = impact::budgets(state, impact);
+            let budgets = impact::violated_budgets(state, impact);
             let differences = impact::differences(query, impact);
             _ = writeln!(said, "{:?} {} {pods:#?} {budgets:?} {differences:?}", impact.counts, impact.claims);
         });

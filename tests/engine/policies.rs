@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Value};
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation, patch};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation, json_patch};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{Level, RuleSet};
 
@@ -264,7 +264,7 @@ fn labels_select_and_a_missing_answer_is_an_error() {
 }
 
 fn patched(engine: &Engine, object: &str) -> String {
-    Ask::about(object).with(|admission, labels| patch(&engine.mutate(admission, labels).edits))
+    Ask::about(object).with(|admission, labels| json_patch(&engine.mutate(admission, labels).edits))
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn defaults_are_added_once_and_are_allowed() {
     assert_eq!(patched(&engine, &crowded).matches("\"op\"").count(), 1, "never past 16");
     let update = Ask { old: Some(&filled), ..Ask::about(&filled) };
     assert_eq!(
-        update.with(|admission, labels| patch(&engine.mutate(admission, labels).edits)),
+        update.with(|admission, labels| json_patch(&engine.mutate(admission, labels).edits)),
         "[]",
         "never on an update"
     );
@@ -470,7 +470,7 @@ fn a_policy_that_audits_adds_no_defaults() {
         let engine = engine(&policy("p", &spec));
         let object = claim("a", "");
         let patch =
-            Ask::about(&object).with(|admission, labels| patch(&engine.mutate(admission, labels).edits));
+            Ask::about(&object).with(|admission, labels| json_patch(&engine.mutate(admission, labels).edits));
         assert_eq!(format!("{patch:?}").contains("a/b"), adds, "{action}: {patch:?}");
     }
 }

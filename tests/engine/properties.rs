@@ -335,17 +335,18 @@ fn defaults_are_filled_in_once() {
             continue;
         };
         for profile in profile::ALL {
-            let prepared = DecodedObject::read(object, kind, version, profile);
-            if prepared.broken() {
+            let prepared = DecodedObject::decode(object, kind, version, profile);
+            if prepared.has_errors() {
                 continue;
             }
             let ready = prepared.defaulted(None, profile, NOW);
             let once = prepared.object(&ready).value().to_json();
             let again = doc::parse(&once).expect("JSON");
-            let again = DecodedObject::read(again.root(), kind, version, profile);
-            let edits = again.edits(None, profile, "2030-01-01T00:00:00Z", DefaultsFor::Validation);
+            let again = DecodedObject::decode(again.root(), kind, version, profile);
+            let edits = again.default_edits(None, profile, "2030-01-01T00:00:00Z", DefaultsFor::Validation);
             assert!(edits.is_empty(), "{}: {edits:?}", profile.name);
-            filled += usize::from(!prepared.edits(None, profile, NOW, DefaultsFor::Validation).is_empty());
+            filled +=
+                usize::from(!prepared.default_edits(None, profile, NOW, DefaultsFor::Validation).is_empty());
         }
     }
     assert!(filled > 5_000, "only {filled} objects had something to fill in");

@@ -18,7 +18,7 @@ use tollgate_cel as cel;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// The current time: as text for what is filled in, as a number for what is compared.
+/// The current time, as text for filling it in and as a timestamp for comparing.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'d> {
     /// RFC 3339 in whole seconds.
@@ -33,27 +33,27 @@ impl<'d> From<&'d str> for Now<'d> {
     }
 }
 
-/// What a request is.
+/// The attributes of an admission request.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'d, T = Value<'d>> {
-    /// What is done.
+    /// Whether the object is created, updated, deleted or connected to.
     pub operation: Operation,
-    /// The subresource that is written, empty for the object itself.
+    /// The subresource that is written; empty for the object itself.
     pub subresource: &'d str,
     /// The object.
     pub object: T,
-    /// The stored object of an update.
+    /// The stored object; `None` unless the request is an update.
     pub old_object: Option<T>,
-    /// The namespace of the request, empty if it is not known.
+    /// The namespace of the request; empty if it is not known.
     pub namespace: &'d str,
-    /// Who sent it (`userInfo`), absent if nobody is known.
+    /// The user who sent the request (`userInfo`); absent if not known.
     pub user: Value<'d>,
     /// The current time.
     pub now: Now<'d>,
 }
 
 impl<'d, T> Attributes<'d, T> {
-    /// The creation of an object by nobody in particular, as offline checks assume it.
+    /// Returns a request that creates an object, without a user, as offline checks assume it.
     pub fn create(object: T, namespace: &'d str, now: &'d str) -> Attributes<'d, T> {
         Attributes {
             operation: Operation::Create,
@@ -66,12 +66,12 @@ impl<'d, T> Attributes<'d, T> {
         }
     }
 
-    /// The status subresource is written, not the object.
+    /// True if the request writes the status subresource instead of the object.
     pub fn is_status(&self) -> bool {
         self.subresource == "status"
     }
 
-    /// This request with other forms of its objects.
+    /// Returns this request with its objects replaced, such as by decoded ones.
     pub fn with_objects<U>(&self, object: U, old_object: Option<U>) -> Attributes<'d, U> {
         Attributes {
             operation: self.operation,
@@ -89,18 +89,20 @@ impl<'d, T> Attributes<'d, T> {
 pub type DecodedAttributes<'d> = Attributes<'d, Object<'d>>;
 
 impl<'d> DecodedAttributes<'d> {
-    /// This request as if it wrote what is stored: shows what was wrong before. `None` if nothing is stored.
+    /// Returns this request as if it wrote the stored object, without an old one, to find what was wrong before. `None`
+    /// if nothing is stored.
     #[must_use]
     pub fn for_stored_object(&self) -> Option<DecodedAttributes<'d>> {
         self.old_object.map(|object| Attributes { object, old_object: None, ..*self })
     }
 
-    /// The namespace of the request; `default` if it names none.
+    /// Returns the namespace of the request; `default` if it names none.
     pub fn namespace_or_default(&self) -> &'d str {
         if self.namespace.is_empty() { "default" } else { self.namespace }
     }
 
-    /// The namespace of the object, if its kind has one: the request's, the object's own, or `default`.
+    /// Returns the namespace of the object: the request's, the object's own, or `default`. `None` for cluster-scoped
+    /// kinds.
     pub fn object_namespace(&self) -> Option<&'d str> {
         self.object.kind().is_namespaced().then(|| {
             let own = self.object.metadata().namespace();
@@ -109,12 +111,12 @@ impl<'d> DecodedAttributes<'d> {
     }
 }
 
-/// What is known of the labels of a namespace.
+/// The labels of a namespace, if they are known.
 #[derive(Clone, Copy, Debug)]
 pub enum Labels<'d> {
-    /// They are these: `metadata.labels`, absent if there are none.
+    /// `metadata.labels`; absent if the namespace has none.
     Known(Value<'d>),
-    /// There is no namespace data.
+    /// The labels are not known.
     Unknown,
 }
 
@@ -123,13 +125,13 @@ pub enum Labels<'d> {
 pub enum AdminAccess {
     /// The namespace carries the admin-access label.
     Granted,
-    /// It does not.
+    /// The namespace does not carry the label.
     Refused,
-    /// There is no namespace data.
+    /// The labels of the namespace are not known.
     Unknown,
 }
 
-/// What is known around a request: the release, and the cluster as far as it is visible.
+/// What is known about the surroundings of a request: the release, and the cluster as far as it is visible.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'c> {
     /// The release or draft.
@@ -144,12 +146,12 @@ pub struct Context<'c> {
     pub classes: Option<&'c ResourceClasses>,
     /// The claims that are checked together with the object, if they are known.
     pub claims: Option<ClaimsAround<'c>>,
-    /// The object comes from a review: in raw JSON the API server's encoder has escaped what the client may have sent
-    /// as it is.
+    /// True if the object comes from a review, where the API server's encoder may have escaped characters of raw JSON
+    /// that the client sent unescaped.
     pub from_review: bool,
-    /// The object is stored already: nobody asks to store it, and how it came to be is not known.
+    /// True if the object is already stored, so that nobody asks to store it, and how it was created is not known.
     pub is_stored: bool,
-    /// Who checks CEL expressions.
+    /// The checker for CEL expressions.
     pub cel: &'c dyn cel::Checker,
 }
 
@@ -158,17 +160,17 @@ pub struct Context<'c> {
 pub struct ResourceClasses(pub BTreeMap<Box<str>, Box<str>>);
 
 impl ResourceClasses {
-    /// True if there is a class of that name.
+    /// True if a class of that name exists.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// The driver of a class.
+    /// Returns the driver of the class with that name.
     pub fn driver(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|driver| &**driver)
     }
 
-    /// The classes, for people.
+    /// Returns `known ResourceClasses: a, b`, with at most eight names, for messages.
     pub fn describe(&self) -> String {
         const MAX_SHOWN: usize = 8;
         let names: Vec<&str> = self.0.keys().take(MAX_SHOWN).map(|name| &**name).collect();

@@ -12,27 +12,29 @@ use tollgate_api::view::{
 use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// One field to fill in.
+/// One field to fill in: its path, and the change of the document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
-    /// The field.
+    /// The path of the field.
     pub at: FieldPath,
-    /// What to do to the document.
+    /// The change that fills it in.
     pub change: Change,
 }
 
-/// What the edits are for.
+/// What the edits are used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefaultsFor {
-    /// Validation: as the server does, up to [`MAX_EDITS`], except in lists that are far too long.
+    /// To validate the object: all defaults of the server, up to [`MAX_EDITS`], except in lists that are far too long.
     Validation,
-    /// The patch of the mutating webhook: a list that is longer than any release or draft allows is left as it is.
+    /// For the patch of the mutating webhook: a list that is longer than any release or draft allows is left unchanged.
     Mutation,
 }
 
-/// Edits of one object. No valid object needs as many, and each one takes much more memory than the `{}` it fills.
+/// Most edits of one object. No valid object needs as many, and each takes much more memory than the `{}` that it
+/// fills.
 pub const MAX_EDITS: usize = 5_000;
-/// Longer lists are refused in every release, or their defaults make no difference.
+/// Most items of a list that get defaults for validation: longer lists are refused in every release, or their defaults
+/// make no difference.
 const MAX_DEFAULTED_ITEMS: usize = 1_000;
 
 /// Limits of lists: no release and no draft allows more.
@@ -43,8 +45,9 @@ const MAX_ALTERNATIVES: usize = 8;
 const MAX_DEVICES: usize = 128;
 const MAX_RESULTS: usize = 32;
 
-/// What the server fills in. `old` is the stored object of an update; `now` is RFC 3339 in whole seconds.
-pub fn edits(
+/// Returns the edits that fill in the server's defaults. `old` is the stored object of an update; `now` is RFC 3339 in
+/// whole seconds.
+pub fn default_edits(
     object: Object<'_>,
     old: Option<Object<'_>>,
     profile: &Profile,
@@ -62,17 +65,17 @@ pub fn edits(
             for (index, device) in edits.items_within(slice.spec().devices(), MAX_DEVICES) {
                 let device_at = devices_at.index(index);
                 let body_at = Device::body_at(&device_at, object.version);
-                edits.taints(device.body(object.version).taints(), &body_at.field("taints"));
+                edits.default_taints(device.body(object.version).taints(), &body_at.field("taints"));
             }
             let taints_at = spec.field("taints");
             for (index, entry) in edits.items_within(slice.spec().taints(), MAX_TAINTS) {
                 let entry_at = taints_at.index(index);
-                edits.taint(entry.taint(), &entry.taint_at(&entry_at));
+                edits.default_taint(entry.taint(), &entry.taint_at(&entry_at));
             }
         }
-        Body::Rule(rule) => edits.rule(rule, old, profile),
+        Body::Rule(rule) => edits.default_rule(rule, old, profile),
         Body::Claim(claim) => {
-            edits.claim(claim.spec(), &spec);
+            edits.default_claim(claim.spec(), &spec);
             let status = Path::ROOT.field("status");
             let allocation = status.field("allocation");
             let devices = allocation.field("devices");
@@ -80,31 +83,32 @@ pub fn edits(
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
             for (index, result) in edits.items_within(results.unwrap_or(List::absent()), MAX_RESULTS) {
                 let result_at = results_at.index(index);
-                edits.tolerations(result.tolerations(), &result_at.field("tolerations"));
+                edits.default_tolerations(result.tolerations(), &result_at.field("tolerations"));
             }
         }
-        Body::Template(template) => edits.claim(template.spec().spec(), &spec.field("spec")),
+        Body::Template(template) => edits.default_claim(template.spec().spec(), &spec.field("spec")),
         Body::Patch(patch) => {
             let devices_at = spec.field("devices");
-            edits.taints(patch.spec().devices().taints(), &devices_at.field("taints"));
+            edits.default_taints(patch.spec().devices().taints(), &devices_at.field("taints"));
         }
-        Body::ClassicClaim(claim) => edits.classic(claim.spec(), &spec),
+        Body::ClassicClaim(claim) => edits.default_classic_claim(claim.spec(), &spec),
         _ => {}
     }
     edits.edits
 }
 
+/// Collects the edits of one object.
 struct EditCollector<'n> {
     edits: Vec<Edit>,
     now: &'n str,
     version: Version,
-    /// Only NoExecute taints get a default `timeAdded`.
+    /// True if only NoExecute taints get a default `timeAdded`.
     only_evictions: bool,
     purpose: DefaultsFor,
 }
 
 impl EditCollector<'_> {
-    /// The items of a list with their indexes; none if the list is too long.
+    /// Returns the items of a list with their indexes; none if the list is too long, see [`EditCollector::is_within`].
     fn items_within<'d, V: View<'d>>(
         &self,
         list: List<'d, V>,
@@ -114,36 +118,41 @@ impl EditCollector<'_> {
         list.iter().enumerate().take(if is_within { usize::MAX } else { 0 })
     }
 
+    /// True if a list is short enough to get defaults: at most `limit` items for a mutation, [`MAX_DEFAULTED_ITEMS`]
+    /// for validation.
     fn is_within(&self, list: Value<'_>, limit: usize) -> bool {
         let limit = if self.purpose == DefaultsFor::Mutation { limit } else { MAX_DEFAULTED_ITEMS };
         list.size() <= limit || list.items().nth(limit).is_none()
     }
 
-    /// True if there are [`MAX_EDITS`] already.
+    /// True if there are already [`MAX_EDITS`] edits.
     fn is_full(&self) -> bool {
         self.edits.len() >= MAX_EDITS
     }
 
-    fn taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
+    /// Adds `timeAdded` to taints of a list that lack it.
+    fn default_taints(&mut self, taints: List<'_, Taint<'_>>, at: &Path<'_>) {
         if !self.is_within(taints.value(), MAX_TAINTS) {
             return;
         }
         for (index, taint) in taints.value().items().enumerate() {
             // Slices have many taints, and nearly all have a time.
             if taint.field(const { Name::of("timeAdded") }).is_null() {
-                self.taint(Taint::of(taint), &at.index(index));
+                self.default_taint(Taint::of(taint), &at.index(index));
             }
         }
     }
 
-    fn taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
+    /// Adds `timeAdded` to a taint that lacks it.
+    fn default_taint(&mut self, taint: Taint<'_>, at: &Path<'_>) {
         let is_timed = !self.only_evictions || taint.effect() == "NoExecute";
         if is_timed && taint.written_time().is_null() {
-            self.set(taint.json(), "timeAdded", New::str(self.now), at);
+            self.set_member(taint.json(), "timeAdded", New::str(self.now), at);
         }
     }
 
-    fn rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
+    /// Adds `timeAdded` to the taint of a rule or, on an update, resets it where the release does so.
+    fn default_rule(&mut self, rule: TaintRule<'_>, old: Option<Object<'_>>, profile: &Profile) {
         let spec_at = Path::ROOT.field("spec");
         let taint_at = spec_at.field("taint");
         let (spec, taint) = (rule.spec(), rule.spec().taint());
@@ -152,13 +161,13 @@ impl EditCollector<'_> {
         }
         if spec.json().is_null() {
             let filled = New::Object(vec![("taint", New::Object(vec![("timeAdded", New::str(self.now))]))]);
-            return self.set(rule.json(), "spec", filled, &Path::ROOT);
+            return self.set_member(rule.json(), "spec", filled, &Path::ROOT);
         }
         if taint.json().is_null() {
             let filled = New::Object(vec![("timeAdded", New::str(self.now))]);
-            return self.set(spec.json(), "taint", filled, &spec_at);
+            return self.set_member(spec.json(), "taint", filled, &spec_at);
         }
-        self.taint(taint, &taint_at);
+        self.default_taint(taint, &taint_at);
         // upstream v1.36 devicetaintrule strategy PrepareForUpdate
         let Some(Body::Rule(old)) = old.map(|old| old.body) else { return };
         let old = old.spec().taint();
@@ -167,11 +176,12 @@ impl EditCollector<'_> {
             && taint.time_added().is_some()
             && old.time_added().map(|time| time.seconds) == taint.time_added().map(|time| time.seconds);
         if restart {
-            self.set(taint.json(), "timeAdded", New::str(self.now), &taint_at);
+            self.set_member(taint.json(), "timeAdded", New::str(self.now), &taint_at);
         }
     }
 
-    fn claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
+    /// Adds the defaults of a claim's requests and their tolerations.
+    fn default_claim(&mut self, spec: ClaimSpec<'_>, at: &Path<'_>) {
         let devices_at = at.field("devices");
         let requests_at = devices_at.field("requests");
         for (index, request) in self.items_within(spec.devices().requests(), MAX_REQUESTS) {
@@ -180,46 +190,49 @@ impl EditCollector<'_> {
                 let exactly_at = Request::exactly_at(&request_at, self.version);
                 // Before v1beta2 a request without a class may be a list of alternatives and gets no mode.
                 if !self.version.is_flat() || !exactly.device_class_name().is_empty() {
-                    self.allocation_mode(exactly, &exactly_at);
+                    self.default_allocation_mode(exactly, &exactly_at);
                 }
-                self.tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
+                self.default_tolerations(exactly.tolerations(), &exactly_at.field("tolerations"));
             }
             let first_at = request_at.field("firstAvailable");
             for (index, sub) in self.items_within(request.first_available(), MAX_ALTERNATIVES) {
                 let sub_at = first_at.index(index);
-                self.allocation_mode(sub.body(), &sub_at);
-                self.tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
+                self.default_allocation_mode(sub.body(), &sub_at);
+                self.default_tolerations(sub.body().tolerations(), &sub_at.field("tolerations"));
             }
         }
     }
 
-    /// A claim without a spec is refused, whatever its mode.
-    fn classic(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
+    /// Adds the allocation mode of a classic claim. Does nothing without a spec, because such a claim is refused.
+    fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
         if spec.allocation_mode().is_empty() && !spec.json().is_null() {
-            self.set(spec.json(), "allocationMode", New::str("Delayed"), at);
+            self.set_member(spec.json(), "allocationMode", New::str("Delayed"), at);
         }
     }
 
-    fn allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
+    /// Adds the allocation mode and the count of a request that lacks them.
+    fn default_allocation_mode(&mut self, body: RequestBody<'_>, at: &Path<'_>) {
         let mode = body.allocation_mode();
         if mode.is_empty() {
-            self.set(body.json(), "allocationMode", New::str("ExactCount"), at);
+            self.set_member(body.json(), "allocationMode", New::str("ExactCount"), at);
         }
         if matches!(mode, "" | "ExactCount") && body.count() == 0 {
-            self.set(body.json(), "count", New::Int(1), at);
+            self.set_member(body.json(), "count", New::Int(1), at);
         }
     }
 
-    fn tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
+    /// Adds `operator: Equal` to tolerations that lack an operator.
+    fn default_tolerations(&mut self, tolerations: List<'_, Toleration<'_>>, at: &Path<'_>) {
         for (index, toleration) in self.items_within(tolerations, MAX_TOLERATIONS) {
             if toleration.operator().is_empty() {
-                self.set(toleration.json(), "operator", New::str("Equal"), &at.index(index));
+                self.set_member(toleration.json(), "operator", New::str("Equal"), &at.index(index));
             }
         }
     }
 
-    /// Sets a member of `object`, which may itself be a `null` item of a list.
-    fn set(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
+    /// Adds the edit that sets a member of `object`. If `object` is a `null` item of a list, the edit replaces it by an
+    /// object with that member. Does nothing if there are [`MAX_EDITS`] already.
+    fn set_member(&mut self, object: Value<'_>, key: &'static str, value: New, at: &Path<'_>) {
         if self.is_full() {
             return;
         }

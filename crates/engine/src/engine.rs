@@ -22,7 +22,7 @@ pub use admit::decide;
 pub use admit::{Decision, Endpoint, Review, admit, parse_review, review_text};
 pub use cluster::Cluster;
 pub use fill::Mutation;
-pub use fill::patch;
+pub use fill::json_patch;
 pub use identify::{Identity, identify};
 pub use memory::memory_needed;
 pub use namespaces::OwnedLabels;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use crate::admission::{AdminAccess, Context};
 use crate::impact::Snapshot;
 use crate::policy::{PolicySet, Violations};
-use crate::rules::server_defaults::{dropped_field, rule_takes_effect, unserved_parts};
+use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect, unserved_parts};
 use crate::rules::table::{ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::upstream::meta_update;
 use crate::rules::{self, Level, Origin, RuleSet};
@@ -63,29 +63,32 @@ pub struct Engine {
     pub rules: RuleSet,
     /// Expressions that were accepted before.
     expressions: Arc<CheckedExpressions>,
-    /// Judge as the API server itself would: no guard, every object is ours.
+    /// True to judge exactly as the API server would: without the guard for unchanged specs, and also objects of kinds
+    /// that are otherwise skipped.
     pub exact: bool,
-    /// Objects come from a server, which has dropped what is behind gates that are off, and serves their versions.
+    /// True if objects arrive from an API server, which has already dropped the fields behind feature gates that are
+    /// off and has already checked that it serves their version.
     pub comes_from_server: bool,
-    /// Objects are stored in a cluster: they are judged in the version in which they were listed, whichever versions a
-    /// profile serves, and nothing is said about steps on the way there.
+    /// True if objects are already stored in a cluster. They are judged in the version in which they were listed,
+    /// whether or not a profile serves it, and policies do not ask for the steps of creating them.
     are_stored: bool,
-    /// The cluster in which they are stored.
+    /// The profile of the cluster in which the objects are stored; `None` if it is unknown or they are not stored.
     stored_on: Option<&'static Profile>,
-    /// The admin's policies.
+    /// The administrator's policies.
     pub policies: Arc<PolicySet>,
-    /// What is known of the cluster, if anything is.
+    /// Where to get the state of the cluster; `None` if no cluster is known.
     pub cluster: Option<Cluster>,
-    /// The ResourceClasses that exist, if claims may name no others.
+    /// The ResourceClasses that exist; claims that name another are reported. `None` if they are not known.
     pub classes: Option<Arc<ResourceClasses>>,
 }
 
-/// Where an object comes from.
+/// Where the object to validate comes from.
 #[derive(Clone, Copy)]
 enum Source<'u> {
-    /// A file: nothing was dropped from it. The claims around it may be known.
+    /// A file: no server has dropped fields from it. `claims` are the claims that are checked together with it, if
+    /// known.
     File { claims: Option<ClaimsAround<'u>> },
-    /// A review.
+    /// An AdmissionReview from an API server.
     Review,
 }
 
@@ -94,9 +97,9 @@ enum Source<'u> {
 pub struct Diagnostic {
     /// What is wrong.
     pub finding: Finding,
-    /// Who says so.
+    /// The origin of the rule that reports it.
     pub origin: Origin,
-    /// What it does to the verdict.
+    /// Whether it denies, warns or is only audited.
     pub level: Level,
     /// The profiles, in the order asked for.
     pub profiles: Vec<&'static str>,
@@ -104,17 +107,18 @@ pub struct Diagnostic {
     pub policy: Option<Box<str>>,
 }
 
-/// A finding of one profile, on its way to be merged; the order of the fields is the order of reports.
+/// A finding for one profile, before the findings of all profiles are merged. The order of the fields determines the
+/// order of the findings in reports.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProfileFinding {
     finding: Finding,
-    /// A policy's level and location.
+    /// Level and location (`file:line name`) of the policy that reports it; `None` if a rule does.
     ground: Option<(Level, Box<str>)>,
     rank: usize,
 }
 
 impl Engine {
-    /// An engine for those profiles and rules, with the guard.
+    /// Creates an engine for those profiles and rules, with the guard and without policies or a cluster.
     pub fn new(profiles: Vec<&'static Profile>, rules: RuleSet) -> Engine {
         Engine {
             profiles,
@@ -130,7 +134,8 @@ impl Engine {
         }
     }
 
-    /// Makes the engine expect objects that a server sends: it has dropped what is behind gates that are off.
+    /// Makes the engine expect objects that an API server sends, which has already dropped the fields behind feature
+    /// gates that are off.
     #[must_use]
     pub fn behind_server(mut self) -> Engine {
         self.comes_from_server = true;
@@ -144,7 +149,7 @@ impl Engine {
         Engine { are_stored: true, stored_on: cluster, ..self }
     }
 
-    /// True if the rule is part of the run.
+    /// True if the rule is selected.
     pub fn has_rule(&self, rule: RuleId) -> bool {
         self.rules.has(rule)
     }
@@ -155,19 +160,20 @@ impl Engine {
         Engine { policies, ..self }
     }
 
-    /// Sets the view of the cluster, which is asked anew for every request.
+    /// Sets where the engine gets the state of the cluster, which it asks anew for every DeviceTaintRule.
     #[must_use]
     pub fn with_cluster(self, cluster: Cluster) -> Engine {
         Engine { cluster: Some(cluster), ..self }
     }
 
-    /// Sets a state of the cluster that does not change: a dump.
+    /// Sets a fixed state of the cluster, such as one read from a dump.
     #[must_use]
     pub fn with_snapshot(self, snapshot: Arc<Snapshot>) -> Engine {
         self.with_cluster(Cluster::fixed(snapshot))
     }
 
-    /// Sets the ResourceClasses that exist, and claims may name no others; `None` if they are not known.
+    /// Sets the ResourceClasses that exist, so that claims that name another are reported; `None` if they are not
+    /// known.
     #[must_use]
     pub fn with_classes(self, classes: Option<Arc<ResourceClasses>>) -> Engine {
         Engine { classes, ..self }
@@ -179,12 +185,12 @@ impl Engine {
         Engine { exact: true, ..self }
     }
 
-    /// Validates one object: what the API server and the policies would say to the request.
+    /// Validates one object and returns what the API server and the policies would find in the request.
     pub fn validate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Verdict {
         self.validate_from(admission, labels, Source::File { claims: None })
     }
 
-    /// [`Engine::validate`] for an object of a file, with the claims that are checked together with it.
+    /// Validates one object of a file like [`Engine::validate`], knowing the claims that are checked together with it.
     pub fn validate_among(
         &self,
         admission: &Attributes<'_>,
@@ -194,7 +200,8 @@ impl Engine {
         self.validate_from(admission, labels, Source::File { claims })
     }
 
-    /// Validates one object of a file or a review.
+    /// Validates one object that comes from `source` for all profiles, and merges their findings. Skips objects of
+    /// kinds that Tollgate does not check, unless the engine is exact.
     fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
@@ -208,24 +215,28 @@ impl Engine {
         // One state for the whole request, whatever the watcher learns meanwhile. Only a rule asks for it: whoever holds
         // a state makes the watcher copy it before the next change.
         let is_rule = admission.object.field(KIND).text_is(ApiKind::DeviceTaintRule.name());
-        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::known);
+        let cluster = self.cluster.as_ref().filter(|_| is_rule).and_then(Cluster::current_state);
         let mut all: Vec<ProfileFinding> = Vec::new();
         let mut left_out = LeftOut::default();
         let from_review = matches!(source, Source::Review);
         for (rank, profile) in self.profiles.iter().enumerate() {
-            let mut findings = Findings::within(self.budget(from_review));
+            let mut findings = Findings::within(self.finding_budget(from_review));
             let claims = match source {
                 Source::File { claims } => claims,
                 Source::Review => None,
             };
-            let context =
-                Context { cluster: cluster.as_ref(), claims, from_review, ..self.context(profile, labels) };
+            let context = Context {
+                cluster: cluster.as_ref(),
+                claims,
+                from_review,
+                ..self.context_without_cluster(profile, labels)
+            };
             let violations = self.validate_for(&identity, admission, &context, source, &mut findings);
             let (mut findings, not_kept) = findings.into_parts();
             if !from_review {
-                fixes::classify(&mut findings, admission.object);
+                fixes::mark_unsafe_fixes(&mut findings, admission.object);
             }
-            left_out.add(not_kept, violations.left_out);
+            left_out.add_profile(not_kept, violations.left_out);
             all.extend(findings.into_iter().map(|finding| ProfileFinding { finding, ground: None, rank }));
             all.extend(violations.list.into_iter().map(|violation| ProfileFinding {
                 finding: violation.finding,
@@ -234,12 +245,13 @@ impl Engine {
             }));
         }
         let mut merged = self.merge(all);
-        self.cut(&mut merged, left_out, self.budget(from_review));
+        self.cut_to_budget(&mut merged, left_out, self.finding_budget(from_review));
         Verdict::Checked(merged)
     }
 
-    /// What is known around a request, but for the state of the cluster.
-    fn context<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
+    /// Returns the context that rules and policies get for a request, from the profile, the labels and the engine's
+    /// settings. The state of the cluster and the claims around the object are left empty.
+    fn context_without_cluster<'c>(&'c self, profile: &'static Profile, labels: Labels<'c>) -> Context<'c> {
         let admin_access = self.admin_access(profile, labels);
         Context {
             profile,
@@ -254,13 +266,14 @@ impl Engine {
         }
     }
 
-    /// What may be said about one object.
-    fn budget(&self, from_review: bool) -> FindingBudget {
+    /// Returns the limits on the number and size of the findings for one object.
+    fn finding_budget(&self, from_review: bool) -> FindingBudget {
         FindingBudget::for_report(self.exact, from_review)
     }
 
-    /// Several profiles say together no more than one does. What was left out is counted, and denies if it would have.
-    fn cut(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
+    /// Removes the findings beyond the budget if there are several profiles (one profile keeps to it already). Adds a
+    /// finding for each level and origin of `left_out` that states how many were removed, so that they still deny.
+    fn cut_to_budget(&self, merged: &mut Vec<Diagnostic>, mut left_out: LeftOut, mut budget: FindingBudget) {
         if self.profiles.len() > 1 {
             merged.retain_mut(|diagnostic| {
                 let is_kept = budget.take(&mut diagnostic.finding);
@@ -282,7 +295,8 @@ impl Engine {
         }
     }
 
-    /// Validates for the profile of the context.
+    /// Validates for the profile of the context: adds the findings of rules to `findings` and returns those of
+    /// policies.
     fn validate_for(
         &self,
         identity: &Identity<'_>,
@@ -295,34 +309,34 @@ impl Engine {
         if identify::is_unchecked(identity, profile) {
             return Violations::default();
         }
-        let served = if self.are_stored { identify::stored } else { identify::served };
+        let served = if self.are_stored { identify::stored_kind } else { identify::served_kind };
         let (kind, version) = match served(identity, profile, admission) {
             Ok(served) => served,
             Err(finding) => {
-                self.keep(findings, *finding);
+                self.push_if_reported(findings, *finding);
                 return Violations::default();
             }
         };
-        let new = DecodedObject::read(admission.object, kind, version, profile);
-        let old = admission.old_object.map(|old| DecodedObject::read_stored(old, kind, version, profile));
-        if new.broken() || old.as_ref().is_some_and(DecodedObject::broken) {
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
+        if new.has_errors() || old.as_ref().is_some_and(DecodedObject::has_errors) {
             self.report_undecodable(new, old, findings);
             return Violations::default();
         }
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| prepare::replaced(old, version, moved.as_ref()));
+        let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
         let doc = new.defaulted(old_object, profile, now);
         let object = new.object(&doc);
         let without = self.drop_fields(source, object, old_object, admission.is_status(), profile, findings);
-        let object = prepare::replaced(object, version, without.as_ref());
+        let object = prepare::with_document(object, version, without.as_ref());
         let decoded = admission.with_objects(object, old_object);
         self.report_decoding(new.strict.iter().cloned(), new.left_out, findings);
         if self.exact
-            && let Some(finding) = meta_update::refused(admission, kind, version, profile)
+            && let Some(finding) = meta_update::missing_resource_version(admission, kind, version, profile)
         {
-            self.keep(findings, finding);
+            self.push_if_reported(findings, finding);
             return Violations::default();
         }
         if !self.exact && prepare::is_guarded(&decoded) {
@@ -334,14 +348,14 @@ impl Engine {
         self.rules.run(&decoded, context, findings);
         if context.cluster.is_some()
             && self.rules.has(TAINT_RULE_IMPACT)
-            && let Some(finding) = cluster::impact(&decoded, context)
+            && let Some(finding) = cluster::impact_finding(&decoded, context)
         {
             findings.push(finding);
         }
-        self.policies.judge(&decoded, context, &self.rules, self.budget(context.from_review))
+        self.policies.judge(&decoded, context, &self.rules, self.finding_budget(context.from_review))
     }
 
-    /// What cannot be decoded, of the new object and then of the stored one.
+    /// Reports the decoding errors of the new object, then those of the stored object.
     fn report_undecodable(
         &self,
         new: DecodedObject<'_>,
@@ -350,12 +364,12 @@ impl Engine {
     ) {
         let [errors, strict] = new.left_out;
         let old_left_out = old.as_ref().map_or(0, |old| old.left_out[0]);
-        let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::of_old);
+        let old_errors = old.into_iter().flat_map(|old| old.errors).map(prepare::mark_as_old);
         let all = new.errors.into_iter().chain(old_errors).chain(new.strict);
         self.report_decoding(all, [errors + old_left_out, strict], findings);
     }
 
-    /// Errors of decoding, and how many more there are.
+    /// Reports decoding errors, and counts those that the decoder left out: `[errors, errors of strict decoding only]`.
     fn report_decoding(
         &self,
         errors: impl IntoIterator<Item = DecodeError>,
@@ -363,13 +377,13 @@ impl Engine {
         findings: &mut Findings,
     ) {
         for error in errors {
-            self.keep(findings, rules::input::finding(error));
+            self.push_if_reported(findings, rules::input::decoding_finding(error));
         }
-        self.leave_out(findings, left_out);
+        self.count_left_out(findings, left_out);
     }
 
-    /// The object without the fields that the server drops, if the gates are known and there are such fields; with a
-    /// warning for each that it drops, or would drop with default gates.
+    /// Returns a copy of the object without the fields that the server drops, or `None` if it drops none or the gates
+    /// are not known. Adds a finding for each field that is dropped, or would be dropped with default gates.
     fn drop_fields<'r>(
         &self,
         source: Source<'_>,
@@ -388,14 +402,14 @@ impl Engine {
                 let change = rule_takes_effect(object, self.stored_on, profile, &self.profiles);
                 for finding in unserved_parts(object, old, profile, self.are_stored).into_iter().chain(change)
                 {
-                    self.keep(findings, finding);
+                    self.push_if_reported(findings, finding);
                 }
             }
         }
         let dropped = dropped_fields(object, old, is_status, profile);
         if matches!(source, Source::File { .. }) {
             for field in &dropped {
-                self.keep(findings, dropped_field(field, profile));
+                self.push_if_reported(findings, dropped_field_finding(field, profile));
             }
         }
         if are_assumed || dropped.is_empty() {
@@ -405,6 +419,8 @@ impl Engine {
         Some(apply(object.value(), &changes))
     }
 
+    /// Returns whether the namespace's labels grant admin access. Unknown labels count as refused where nothing else
+    /// would report the unchecked access.
     fn admin_access(&self, profile: &Profile, labels: Labels<'_>) -> AdminAccess {
         match labels {
             Labels::Known(labels) if labels.get(profile.admin_access_label).str() == "true" => {
@@ -418,7 +434,8 @@ impl Engine {
         }
     }
 
-    /// Puts the findings of all profiles in order and joins those that say the same; repeats go, as at the server.
+    /// Sorts the findings of all profiles and joins equal ones into one diagnostic that lists the profiles. Repeated
+    /// findings of one profile are dropped, as at the API server.
     fn merge(&self, mut all: Vec<ProfileFinding>) -> Vec<Diagnostic> {
         // Equal elements cannot be told apart, so their order does not matter.
         all.sort_unstable();
@@ -432,7 +449,7 @@ impl Engine {
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}
-                Some(last) => fixes::join(last, &finding, profile),
+                Some(last) => fixes::add_profile(last, &finding, profile),
                 None => {
                     let origin = finding.rule.origin;
                     let (level, policy) =
@@ -448,18 +465,20 @@ impl Engine {
         merged
     }
 
-    /// A refusal that no choice of rules takes away.
-    fn refused(&self, finding: Finding) -> Verdict {
+    /// Returns a verdict with this finding alone, whichever rules are selected.
+    fn denied_with(&self, finding: Finding) -> Verdict {
         Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
-    fn keep(&self, findings: &mut Findings, finding: Finding) {
+    /// Adds the finding if its rule is reported by this engine (see [`Engine::reports`]).
+    fn push_if_reported(&self, findings: &mut Findings, finding: Finding) {
         if self.reports(finding.rule) {
             findings.push(finding);
         }
     }
 
-    /// True if the rule is part of the run, or of origin `decoding`: no rule checks an object that cannot be decoded.
+    /// True if the rule is selected or has the origin `decoding`, which is always reported: no rule checks an object
+    /// that cannot be decoded.
     fn reports(&self, rule: RuleId) -> bool {
         self.rules.has(rule) || rule.origin == Origin::Decoding
     }

@@ -34,13 +34,13 @@ use std::sync::Arc;
 pub use assess::assess;
 pub use assess::count;
 pub use budgets::ViolatedBudget;
-pub use budgets::budgets;
+pub use budgets::violated_budgets;
 pub use condition::RuleCondition;
 pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
 pub use differences::differences;
 pub use eviction::{TaintSource, Tolerance};
 pub use kinds::SnapshotKind;
-use kinds::version_of;
+use kinds::resource_version_of;
 pub use read::UnreadableObject;
 pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
@@ -56,18 +56,18 @@ use tollgate_formats::gotime::Timestamp;
 /// The change whose impact is computed.
 #[derive(Debug)]
 pub enum ProposedChange {
-    /// A rule, instead of the stored one of the same name.
+    /// A DeviceTaintRule, which replaces the stored rule of the same name, if any.
     Rule(Rule),
     /// A slice that the snapshot already contains in its new form.
     Slice(SliceChange),
 }
 
-/// A changed slice.
+/// A changed ResourceSlice, which the snapshot already contains in its new form.
 #[derive(Debug)]
 pub struct SliceChange {
     /// Its name.
     name: Arc<str>,
-    /// The ResourceSlicePatch that changes it; without one, its driver does.
+    /// The ResourceSlicePatch that changes the slice; `None` if its driver does.
     patch: Option<ProposedPatch>,
 }
 
@@ -77,29 +77,31 @@ struct ProposedPatch {
     name: Box<str>,
     /// The devices that it selects.
     devices: Vec<Box<str>>,
-    /// Taints of these devices depend on classes or expressions, which are not evaluated.
+    /// True if it also selects devices by class or expression, which is not evaluated.
     is_conditional: bool,
 }
 
 impl ProposedChange {
-    /// A rule as it will be stored: decoded, with its defaults filled in.
-    pub fn rule(rule: view::TaintRule<'_>) -> ProposedChange {
-        ProposedChange::Rule(read::rule(rule, &mut interner::StringInterner::default()))
+    /// Creates the change for a rule as it will be stored: decoded, with its defaults filled in.
+    pub fn from_decoded_rule(rule: view::TaintRule<'_>) -> ProposedChange {
+        ProposedChange::Rule(read::rule_record(rule, &mut interner::StringInterner::default()))
     }
 
-    /// A rule from a manifest, optionally with another effect, as `kubectl apply` would store it over the existing one:
-    /// a missing `timeAdded` is kept or set, and reset where the release does so.
+    /// Creates the change for a rule of a manifest, as `kubectl apply` would store it over the existing one; `effect`
+    /// replaces that of the manifest. A missing `timeAdded` is kept from the stored rule or set to `now`, and reset
+    /// where the release does so.
     // upstream v1.36 devicetaintrule strategy PrepareForUpdate
-    pub fn applied(
+    pub fn from_rule_manifest(
         object: Value<'_>,
         effect: Option<&str>,
         stored: &Snapshot,
         profile: &Profile,
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
-        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
-        let mut rule = read::rule(view::TaintRule::of(object), &mut interner::StringInterner::default());
+        let mut rule =
+            read::rule_record(view::TaintRule::of(object), &mut interner::StringInterner::default());
         if let Some(selector) =
             rule.selector.as_mut().filter(|selector| selector.by_class == ClassSelection::Yes)
             && !profile.rule_class_selectors
@@ -119,28 +121,28 @@ impl ProposedChange {
         Ok(ProposedChange::Rule(rule))
     }
 
-    /// A slice as its driver publishes it: it is added to the snapshot, and its taints are the change.
-    pub fn published(
+    /// Adds a slice to the snapshot as its driver publishes it, and creates the change, which consists of its taints.
+    pub fn from_published_slice(
         object: Value<'_>,
         state: &mut Snapshot,
         now: Timestamp,
     ) -> Result<ProposedChange, UnreadableObject> {
-        let version = version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_version_of(object.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(object, version, Some(Timestamp { nanos: 0, ..now }), &[])?;
         let name = read::name_of(view::Slice::of(object).metadata()).into();
         Ok(ProposedChange::Slice(SliceChange { name, patch: None }))
     }
 
-    /// A stored slice with its patches applied: it replaces the one in the snapshot, and the taints of the patch `name`
-    /// are the change. `None` if that patch selects no device of the slice.
-    pub fn patched(
+    /// Replaces a slice in the snapshot by the same slice with all patches applied, and creates the change, which
+    /// consists of the taints of the patch `name`. `None` if that patch selects no device of the slice.
+    pub fn from_patched_slice(
         slice: Value<'_>,
         patched: &[other_apis::patches::PatchedDevice<'_>],
         name: &str,
         state: &mut Snapshot,
         now: Timestamp,
     ) -> Result<Option<ProposedChange>, UnreadableObject> {
-        let version = version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
+        let version = resource_version_of(slice.get("apiVersion").str()).unwrap_or(Version::V1);
         state.apply_slice(slice, version, Some(Timestamp { nanos: 0, ..now }), patched)?;
         let own = || patched.iter().filter(|device| device.is_patched_by(name));
         let patch = ProposedPatch {
@@ -153,7 +155,8 @@ impl ProposedChange {
         Ok(is_selected.then_some(ProposedChange::Slice(SliceChange { name: slice, patch: Some(patch) })))
     }
 
-    /// True if it also selects by class or expression, which is not evaluated here: all numbers are upper bounds.
+    /// True if the change also selects devices by class or expression. These are not evaluated, so all numbers are
+    /// upper bounds.
     pub fn is_upper_bound(&self) -> bool {
         match self {
             ProposedChange::Rule(rule) => rule.selects_by_class(),
@@ -161,7 +164,7 @@ impl ProposedChange {
         }
     }
 
-    /// The name of the rule or slice.
+    /// Returns the name of the rule or slice.
     pub fn name(&self) -> &str {
         match self {
             ProposedChange::Rule(rule) => &rule.name,
@@ -182,8 +185,8 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// ` (as of 70 s ago)`, ` (1 object unreadable)`, or empty if it is reliable.
-    /// Short, because `kubectl` shows 120 characters of a warning well.
+    /// Returns why the state is not fully reliable, such as ` (as of 70 s ago)` or ` (1 object unreadable)`; empty if
+    /// it is. Short, because `kubectl` shows 120 characters of a warning well.
     pub fn caveat(&self) -> String {
         let age = self.stale_seconds.map(|seconds| format!("as of {seconds} s ago"));
         let unreadable = match self.unreadable_objects {
@@ -210,16 +213,17 @@ pub struct ImpactQuery<'s> {
 }
 
 impl ImpactQuery<'_> {
-    /// Devices that the scheduler treats as tainted: all listed devices if the selector is missing.
+    /// Returns the number of devices that the scheduler treats as tainted: all listed devices if the rule has no
+    /// selector.
     pub fn tainted_devices(&self, counts: ImpactCounts) -> usize {
         match self.change {
-            ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.devices(),
+            ProposedChange::Rule(Rule { selector: None, .. }) => self.snapshot.device_count(),
             ProposedChange::Rule(_) | ProposedChange::Slice(_) => counts.published,
         }
     }
 
-    /// The counts as a phrase: `selects 3 devices and evicts 2 pods in 1 namespace`.
-    pub fn describe(&self, counts: ImpactCounts) -> String {
+    /// Returns the counts as a phrase: `selects 3 devices and evicts 2 pods in 1 namespace`.
+    pub fn summary(&self, counts: ImpactCounts) -> String {
         let effect = match self.change {
             ProposedChange::Rule(rule) => &*rule.taint.effect,
             ProposedChange::Slice(_) => "NoExecute",
@@ -240,7 +244,7 @@ impl ImpactQuery<'_> {
     }
 }
 
-/// `1 pod`, `2 pods`
+/// Returns `1 pod` or `2 pods` for the word `pod`.
 fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
@@ -265,12 +269,12 @@ pub struct Impact<'s> {
 }
 
 impl Impact<'_> {
-    /// `at most `, if the numbers are upper bounds.
+    /// Returns `at most ` if the numbers are upper bounds; otherwise an empty string.
     pub fn hedge(&self) -> &'static str {
         if self.is_upper_bound { "at most " } else { "" }
     }
 
-    /// Pods that are evicted, now or later.
+    /// Returns the number of pods that are evicted, now or later.
     pub fn evicted_pod_count(&self) -> usize {
         self.pods.iter().filter(|pod| pod.outcome.is_evicted()).count()
     }
@@ -290,7 +294,7 @@ pub enum PodOutcome {
 }
 
 impl PodOutcome {
-    /// `evicted-now`
+    /// Returns the outcome as a word, such as `evicted-now`, without the time.
     pub fn name(self) -> &'static str {
         match self {
             PodOutcome::EvictedNow => "evicted-now",
@@ -319,21 +323,21 @@ pub struct PodImpact<'s> {
     pub outcome: PodOutcome,
     /// Why, device by device.
     pub reasons: Vec<OutcomeReason<'s>>,
+    /// True if a reason evicts the pod because of the change, or would do so with effect NoExecute.
     // Kept beside the reasons, because a report asks every pod: reasons are elsewhere in memory.
-    /// A reason evicts it, or would with NoExecute.
     is_pending: bool,
-    /// It tolerates the change for a limited time.
+    /// True if the pod tolerates the change for a limited time.
     is_time_limited: bool,
     record: &'s record::Pod,
 }
 
 impl PodImpact<'_> {
-    /// True if the change evicts it, and not only a taint that is there already.
+    /// True if the change evicts the pod; false if only taints that exist already do.
     pub fn is_evicted_by_change(&self) -> bool {
         self.outcome.is_evicted() && self.is_pending
     }
 
-    /// Number of claims that it uses.
+    /// Returns the number of claims that the pod uses.
     pub fn claim_count(&self) -> usize {
         self.record.claims.len()
     }

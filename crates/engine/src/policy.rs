@@ -50,7 +50,7 @@ use crate::rules::{Level, RuleSet};
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
-use kind::{PolicySpec, check};
+use kind::{PolicySpec, check_all};
 use matching::{Exemptions, Scope, ScopeMatch};
 pub use report::Violations;
 use report::{MAX_DENIALS, ViolationReport};
@@ -61,7 +61,7 @@ use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
 
-/// Compiled policies.
+/// Compiled policies, which check requests.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     policies: Vec<Policy>,
@@ -79,7 +79,7 @@ struct Policy {
     scope: Scope,
     exempt: Exemptions,
     action: Level,
-    /// `onUnavailable: Deny`
+    /// True for `onUnavailable: Deny`.
     fails_closed: bool,
     /// Whom to ask about it.
     contact: Option<Box<str>>,
@@ -104,8 +104,8 @@ pub struct Violation {
     pub policy: Box<str>,
 }
 
-/// A policy that matches, and whether it binds the user. Its allow entries count either way: an exemption makes nothing
-/// stricter.
+/// A policy that matches a request, and whether it binds the user. Its allow entries count even if the user is exempt,
+/// because an exemption must not make anything stricter.
 #[derive(Clone, Copy, Debug)]
 struct MatchedPolicy<'s> {
     policy: &'s Policy,
@@ -113,17 +113,17 @@ struct MatchedPolicy<'s> {
 }
 
 impl PolicySet {
-    /// No policies.
+    /// True if there are no policies.
     pub fn is_empty(&self) -> bool {
         self.policies.is_empty()
     }
 
-    /// Number of policies.
+    /// Returns the number of policies.
     pub fn len(&self) -> usize {
         self.policies.len()
     }
 
-    /// True if some policy needs the labels of namespaces.
+    /// True if a policy depends on the labels of namespaces.
     pub fn needs_labels(&self) -> bool {
         self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
     }
@@ -133,12 +133,13 @@ impl PolicySet {
         &self.warnings
     }
 
-    /// A hash of everything the set was compiled from: equal digests give equal results.
+    /// Returns a hash of everything that the set was compiled from: sets with equal digests give equal results.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The violations of a request, within a budget. For an update, only those that it introduces.
+    /// Returns the violations of a request, within a budget; for an update, only those that it introduces. None for
+    /// writes of the status.
     pub fn judge(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -156,22 +157,22 @@ impl PolicySet {
         }
         let known = RefCell::new(KnownFaults::new(extent));
         let mut report = ViolationReport::within(budget, rules);
-        let matched = self.matching(admission, context, &mut report);
+        let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
         let first = before.violations.len();
-        check(&matched, admission, context, &mut report);
+        check_all(&matched, admission, context, &mut report);
         if let Some(stored) = admission.for_stored_object()
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
             let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
-            check(&matched, &stored, context, &mut learned);
+            check_all(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
             report = before;
             report.ratchet = Some(Ratchet::Ask(&known, admission.object));
-            check(&matched, admission, context, &mut report);
+            check_all(&matched, admission, context, &mut report);
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with stored violations, because the counts change on their own.
@@ -179,18 +180,20 @@ impl PolicySet {
         violations
     }
 
-    /// The default tolerations of a new claim or template.
+    /// Returns the edits that add the default tolerations of policies to a new claim or template; empty for any other
+    /// request.
     pub fn defaults(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> Vec<Edit> {
         if self.is_empty() || admission.operation != Operation::Create || !admission.subresource.is_empty() {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
         let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
-        let matched = self.matching(admission, context, &mut report);
-        toleration::defaults(&matched, admission, context.profile)
+        let matched = self.match_policies(admission, context, &mut report);
+        toleration::default_edits(&matched, admission, context.profile)
     }
 
-    /// Why the default tolerations of a new claim or template cannot be determined: one reason for each such policy.
+    /// Returns a finding for each policy whose default tolerations for a new claim or template cannot be determined,
+    /// and why.
     pub fn undecided_defaults(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -201,7 +204,7 @@ impl PolicySet {
         }
         let every = RuleSet::compile(|_| true);
         let mut report = ViolationReport::within(FindingBudget::default(), &every);
-        self.matching(admission, context, &mut report);
+        self.match_policies(admission, context, &mut report);
         let locations: Vec<String> =
             self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
         let is_undecided = |violation: &Violation| {
@@ -211,8 +214,9 @@ impl PolicySet {
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
 
-    /// The policies that match a request. Violations of the request as a whole are reported.
-    fn matching(
+    /// Returns the policies that match a request, and reports violations of the request as a whole, such as failed
+    /// validations.
+    fn match_policies(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -240,7 +244,8 @@ impl PolicySet {
         let object = object.as_ref().map_or(admission.object.value(), Doc::root);
         let sent = admission.old_object.map_or(Value::absent(), Object::value);
         let old = old.as_ref().map_or(sent, Doc::root);
-        let variables = Variables::new(object, old, root(request.as_ref()), root(namespace.as_ref()));
+        let variables =
+            Variables::new(object, old, root_or_absent(request.as_ref()), root_or_absent(namespace.as_ref()));
         let mut matched = Vec::new();
         for policy in ours() {
             match policy.scope.applies(admission.operation, admission.object_namespace(), context.labels) {
@@ -279,12 +284,13 @@ impl PolicySet {
     }
 }
 
-fn root<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
+/// Returns the root of a document; the absent value if there is none.
+fn root_or_absent<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
     document.map_or(Value::absent(), Doc::root)
 }
 
 impl Policy {
-    /// `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`
+    /// Returns `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`.
     fn describe(&self) -> String {
         let help: Vec<String> = [("contact", &self.contact), ("docs", &self.docs)]
             .into_iter()
@@ -294,7 +300,8 @@ impl Policy {
         format!("policy {} at {}{help}", self.name, self.source)
     }
 
-    /// `policy research: the reason; contact: gpu-team; docs: https://…`; none if there is nothing to say.
+    /// Returns `policy research: the reason; contact: gpu-team; docs: https://…`; `None` if there is neither reason,
+    /// contact nor docs.
     fn advice(&self, reason: Option<&str>) -> Option<String> {
         let contact = self.contact.as_deref().map(|contact| format!("contact: {contact}"));
         let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
@@ -302,17 +309,17 @@ impl Policy {
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
     }
 
-    /// True if it can say nothing about an object without tolerations.
+    /// True if it cannot report anything about an object without tolerations.
     fn limits_tolerations_only(&self) -> bool {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()
     }
 
-    /// True if it adds tolerations to claims. A policy that only audits changes nothing.
+    /// True if it adds tolerations to claims. A policy that only audits adds none.
     fn adds_defaults(&self) -> bool {
         self.spec.has_defaults() && self.action != Level::Audit
     }
 
-    /// `policies/research.yaml:1 research`
+    /// Returns `policies/research.yaml:1 research`.
     fn location(&self) -> String {
         format!("{} {}", self.source, self.name)
     }

@@ -35,29 +35,31 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
 use tollgate_formats::gotime;
 
-/// One function and the rules it speaks for. The functions of the API server's rules call each other across files, so
-/// each of them speaks for all of these, and lists none.
+/// One check function and the rules whose findings it reports. The functions of the API server's rules call each other
+/// across files, so each may report any of these rules, and lists none.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub rules: &'static [RuleId],
-    /// The function, by what it looks at.
+    /// The function, by the part of an object that it checks.
     pub check: Check,
 }
 
 impl Group {
-    /// True if an update is only judged by what it makes wrong; upstream's own rules know for themselves.
+    /// True if, on an update, only what the stored object did not already have is reported. False for the API server's
+    /// rules, which handle this themselves.
     fn is_ratcheted(&self) -> bool {
         self.rules.iter().any(|rule| rule.is_ratcheted())
     }
 }
 
 impl Check {
-    /// Kinds of check.
+    /// Number of variants of [`Check`].
     const KINDS: usize = 6;
-    /// The whole object.
+    /// The index of [`Check::Object`].
     const OBJECT: usize = 0;
 
-    fn kind(&self) -> usize {
+    /// Returns the index of this variant in [`RuleSet::groups`].
+    fn index(&self) -> usize {
         match self {
             Check::Object(_) => Check::OBJECT,
             Check::Taints(_) => 1,
@@ -68,8 +70,8 @@ impl Check {
         }
     }
 
-    /// The kind of check that looks at a site.
-    fn kind_of(site: &Site<'_, '_>) -> usize {
+    /// Returns the index in [`RuleSet::groups`] of the checks that are called for a site.
+    fn index_for(site: &Site<'_, '_>) -> usize {
         match site {
             Site::Taints { .. } => 1,
             Site::Taint { .. } => 2,
@@ -80,7 +82,7 @@ impl Check {
     }
 }
 
-/// What a check looks at.
+/// A check function, by the part of an object that it checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
     /// The whole object.
@@ -97,18 +99,19 @@ pub enum Check {
     Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
 }
 
-/// The rules of a run.
+/// A selection of rules, compiled for running.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
-    /// By the number of the rule.
+    /// Whether each rule is selected, by its number.
     wanted: [bool; TABLE.len()],
-    /// The groups to call, by what they look at: a slice has a thousand taints, and each is shown only to those who
-    /// look at taints.
+    /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
+    /// groups that check taints.
     groups: [Vec<Group>; Check::KINDS],
 }
 
 impl RuleSet {
-    /// What `--rules` says: origins and rule ids, separated by commas.
+    /// Parses the value of `--rules`: origins and rule ids, separated by commas. The error names the first unknown
+    /// word.
     pub fn parse(list: &str) -> Result<RuleSet, String> {
         let mut origins = Vec::new();
         let mut ids = Vec::new();
@@ -124,7 +127,7 @@ impl RuleSet {
         Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
     }
 
-    /// The rules that `wanted` accepts.
+    /// Creates the set of all rules for which `wanted` returns true.
     pub fn compile(wanted: impl Fn(&Rule) -> bool) -> RuleSet {
         let mut set = RuleSet { wanted: TABLE.each_ref().map(&wanted), groups: Default::default() };
         let ours = [documented::GROUPS, lint::GROUPS].into_iter().flatten();
@@ -132,23 +135,24 @@ impl RuleSet {
         let is_wanted = all().any(|rule| rule.origin == Origin::Upstream && wanted(rule));
         let upstream: &[Group] = if is_wanted { upstream::GROUPS } else { &[] };
         for group in upstream.iter().chain(ours) {
-            if let Some(groups) = set.groups.get_mut(group.check.kind()) {
+            if let Some(groups) = set.groups.get_mut(group.check.index()) {
                 groups.push(*group);
             }
         }
         set
     }
 
-    /// True if the rule is part of the run.
+    /// True if the rule is selected.
     pub fn has(&self, rule: &Rule) -> bool {
         self.wanted.get(rule.number).copied().unwrap_or_default()
     }
 
-    /// Judges one case; findings are appended. Of ours, only what the stored object did not already have.
+    /// Runs the rules on a request and adds to `findings`. On an update, findings of rules that are not the API
+    /// server's are left out if the stored object already had them.
     pub fn run(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>, findings: &mut Findings) {
         let first = findings.kept().len();
         let before = admission.old_object.map(|_| findings.mark());
-        self.check(context, admission, |_| true, None, findings);
+        self.run_groups(context, admission, |_| true, None, findings);
         let Some(stored) = admission.for_stored_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
         let is_of_drafts = admission.object.kind().is_of_drafts();
@@ -163,7 +167,7 @@ impl RuleSet {
             let learn = Ratchet::Learn(&known, stored.object);
             let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));
             let is_learned = |group: &Group| is_of_drafts || group.is_ratcheted();
-            self.check(context, &stored, is_learned, Some(learn), &mut forgotten);
+            self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
         match before {
             // What was left out may be all that is new: it is judged again, and only what is new counts against the budget.
@@ -174,7 +178,7 @@ impl RuleSet {
                 } else {
                     Ratchet::AskOurs(&known, admission.object)
                 };
-                self.check(context, admission, |_| true, Some(ask), findings);
+                self.run_groups(context, admission, |_| true, Some(ask), findings);
             }
             _ => {
                 let known = &mut *known.borrow_mut();
@@ -185,7 +189,7 @@ impl RuleSet {
         }
     }
 
-    /// Runs only the lints: for an update that cannot be refused.
+    /// Runs only the selected lints, for an update that cannot be refused.
     pub fn run_lints(
         &self,
         admission: &DecodedAttributes<'_>,
@@ -196,7 +200,9 @@ impl RuleSet {
             .run(admission, context, findings);
     }
 
-    fn check(
+    /// Calls the groups that `which` accepts on every part of the object, and adds to `findings`. With a ratchet,
+    /// findings are learned or left out as it says.
+    fn run_groups(
         &self,
         context: &Context<'_>,
         admission: &DecodedAttributes<'_>,
@@ -225,17 +231,19 @@ impl RuleSet {
             }
         }
         walk(admission, &mut |site| {
-            let groups = self.groups_for(Check::kind_of(&site));
-            groups.filter(|group| which(group)).for_each(|group| visit(group, &mut cx, site));
+            let groups = self.groups_for(Check::index_for(&site));
+            groups.filter(|group| which(group)).for_each(|group| call_check(group, &mut cx, site));
         });
     }
 
+    /// Returns the groups with that index of a [`Check`].
     fn groups_for(&self, kind: usize) -> impl Iterator<Item = &Group> {
         self.groups.get(kind).into_iter().flatten()
     }
 }
 
-fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
+/// Calls the check function of a group if it is for this kind of site.
+fn call_check(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
     match (group.check, site) {
         (Check::Taints(check), Site::Taints { at, taints }) => check(cx, at, taints),
         (Check::Taint(check), Site::Taint { at, taint }) => check(cx, at, taint),
@@ -246,18 +254,19 @@ fn visit(group: &Group, cx: &mut Cx<'_, '_>, site: Site<'_, '_>) {
     }
 }
 
-/// Every rule, in table order.
+/// Returns every rule, in the order of the table.
 pub fn all() -> impl Iterator<Item = RuleId> {
     TABLE.iter()
 }
 
-/// The rule of that name.
+/// Returns the rule with that id.
 pub fn find(id: &str) -> Option<RuleId> {
     static BY_NAME: LazyLock<HashMap<&str, RuleId>> =
         LazyLock::new(|| all().map(|rule| (rule.id, rule)).collect());
     BY_NAME.get(id).copied()
 }
 
+/// Returns the error for a word of `--rules` that is neither an origin nor a rule.
 fn unknown_word(word: &str) -> String {
     let origins: Vec<&str> = Origin::ALL.iter().map(|origin| origin.name()).collect();
     format!(

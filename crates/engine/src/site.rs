@@ -32,25 +32,26 @@ pub enum TaintOwner {
 /// A list of taints and what it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TaintList<'d> {
-    /// What they belong to.
+    /// What the taints belong to.
     pub owner: TaintOwner,
-    /// The name of the device, if they all belong to one.
+    /// The name of the device, if all taints are on one; otherwise empty.
     device: &'d str,
     entries: List<'d, SliceTaint<'d>>,
 }
 
 impl<'d> TaintList<'d> {
-    /// No taints.
+    /// True if there are no taints.
     pub fn is_empty(self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries of the list, to be [read](TaintList::read): they are many, and each is two words.
+    /// Returns the entries of the list, to be [read](TaintList::read) one by one, because there can be many and an
+    /// entry takes only two words.
     pub fn entries(self) -> impl Iterator<Item = Value<'d>> + Clone {
         self.entries.value().items()
     }
 
-    /// The taint of an entry, and the name of the device it is on.
+    /// Returns the name of the device that the taint of an entry is on, and the taint; the name is empty for a patch.
     #[inline]
     pub fn read(self, entry: Value<'d>) -> (&'d str, Taint<'d>) {
         match self.owner {
@@ -69,11 +70,13 @@ pub struct LocatedTaint<'d> {
     old: Option<Object<'d>>,
 }
 
-/// Searched items: no valid slice has more devices, no valid list more taints. Bounds the cost of hostile objects.
+/// Most items that are searched: no valid slice has more devices, no valid list more taints. Bounds the cost of hostile
+/// objects.
 const MAX_SEARCHED: usize = 128;
 
 impl<'d> LocatedTaint<'d> {
-    /// The stored taint with the same key, value and effect on the same device.
+    /// Returns the taint with the same key, value and effect on the same device of the stored object; `None` if there
+    /// is none.
     pub fn stored(&self) -> Option<Taint<'d>> {
         let old = self.old?;
         let is_same = |stored: &Taint<'_>| {
@@ -124,7 +127,7 @@ pub struct DeviceSelection<'d> {
 }
 
 impl DeviceSelection<'_> {
-    /// True if the taint of the selected devices keeps pods from being scheduled or running.
+    /// True if the taint of the selected devices has the effect NoSchedule or NoExecute.
     pub fn affects_pods(&self) -> bool {
         matches!(self.taint.effect(), "NoSchedule" | "NoExecute")
     }
@@ -166,7 +169,7 @@ pub enum Site<'p, 'd> {
     },
 }
 
-/// Visits every site of the object; none for a status request, which does not change the spec.
+/// Calls `visit` for every site of the object; for none if the status is written, which does not change the spec.
 pub fn walk(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     if admission.is_status() {
         return;
@@ -185,6 +188,7 @@ pub fn walk(admission: &DecodedAttributes<'_>, visit: &mut dyn FnMut(Site<'_, '_
     }
 }
 
+/// Visits the filter and the taints of a patch.
 fn walk_patch(
     patch: DevicePatch<'_>,
     admission: &DecodedAttributes<'_>,
@@ -213,6 +217,7 @@ fn walk_patch(
     }
 }
 
+/// Visits the selector and the taint of a rule.
 fn walk_rule(
     spec: TaintRuleSpec<'_>,
     admission: &DecodedAttributes<'_>,
@@ -227,6 +232,7 @@ fn walk_rule(
     visit(Site::Taint { at: &at.field("taint"), taint: &taint });
 }
 
+/// Visits the taints of a slice and of its devices.
 fn walk_slice(
     spec: SliceSpec<'_>,
     admission: &DecodedAttributes<'_>,
@@ -261,11 +267,12 @@ fn walk_slice(
     }
 }
 
+/// Visits the tolerations of a claim's requests.
 fn walk_claim(spec: ClaimSpec<'_>, at: &Path<'_>, version: Version, visit: &mut dyn FnMut(Site<'_, '_>)) {
     walk_requests(spec, at, version, &mut |at, body| walk_tolerations(body.tolerations(), at, visit));
 }
 
-/// Visits every request and sub-request of a claim or template, tolerations or not.
+/// Calls `visit` for every exact request and every sub-request of a claim or template, with or without tolerations.
 pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, RequestBody<'d>)) {
     let spec_at = Path::ROOT.field("spec");
     match object.body {
@@ -282,6 +289,7 @@ pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
     request.tolerations()
 }
 
+/// Calls `visit` for every exact request and every sub-request of a claim's spec.
 fn walk_requests<'d>(
     spec: ClaimSpec<'d>,
     at: &Path<'_>,
@@ -302,6 +310,7 @@ fn walk_requests<'d>(
     }
 }
 
+/// Visits a list of tolerations, unless it is empty, and then each toleration.
 fn walk_tolerations(list: List<'_, Toleration<'_>>, at: &Path<'_>, visit: &mut dyn FnMut(Site<'_, '_>)) {
     let at = at.field("tolerations");
     if !list.is_empty() {

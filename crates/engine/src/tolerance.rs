@@ -39,7 +39,7 @@ pub fn matches(toleration: TolerationFields<'_>, taint: TaintFields<'_>) -> bool
     }
 }
 
-/// [`matches()`] for views of a document.
+/// True if the toleration matches the taint, as [`matches()`] does for plain fields.
 pub fn tolerates(toleration: Toleration<'_>, taint: Taint<'_>) -> bool {
     let terms = TolerationFields {
         key: toleration.key(),

@@ -77,7 +77,7 @@ pub(super) fn report(
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
         let patched = apply_patches(Slice::of(*value).spec(), version_of(*value), &patches);
-        let change = ProposedChange::patched(*value, &patched, name, &mut snapshot, moment);
+        let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
         slices.extend(change.map_err(unreadable)?);
         devices.extend(patched.iter().filter(|device| device.is_patched_by(name)).map(device_record));
     }

@@ -12,7 +12,7 @@ use crate::cli::{table, to_json};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::other_apis::replacement::{
-    Forecast, ReplacementInput, forecast_replacements, is_same,
+    Forecast, ReplacementInput, forecast_replacements, is_same_object,
 };
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
@@ -64,7 +64,7 @@ pub(super) fn report(
     // A manifest has no status; the stored cluster has.
     let is_stored = |value: &&Value<'_>| {
         value.get("kind").str() == "FoundationDBCluster"
-            && is_same(FoundationDbCluster::of(**value).metadata(), cluster.metadata())
+            && is_same_object(FoundationDbCluster::of(**value).metadata(), cluster.metadata())
     };
     let stored = state.iter().find(is_stored).map(|stored| stored.get("status"));
     let own = Some(object.get("status")).filter(|status| !status.is_null());

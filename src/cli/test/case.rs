@@ -7,7 +7,7 @@ use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::{Lines, documents};
 use tollgate_engine::engine::{
-    Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Verdict, decide, patch,
+    Decision, Endpoint, Engine, NamespaceLookup, Namespaces, Verdict, decide, json_patch,
 };
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
@@ -142,7 +142,7 @@ fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn Namespace
     let expected_patch = test.get("patch");
     if expected_patch.exists() {
         let edits = decide(engine, &request, Endpoint::Mutate, now, namespaces).edits;
-        let found = patch(&edits);
+        let found = json_patch(&edits);
         let is_same = doc::parse(&found).is_ok_and(|found| json_equal(expected_patch, found.root()));
         if !is_same {
             wrong.push(format!("expected patch {}\n     got patch {found}", expected_patch.to_json()));

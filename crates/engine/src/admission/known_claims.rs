@@ -9,30 +9,31 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::names;
 
-/// Claims and claim templates with their namespaces and positions.
+/// Claims and claim templates by kind and name, with their namespaces and positions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct KnownClaims(BTreeMap<(Box<str>, Box<str>), Vec<KnownClaim>>);
 
-/// Where one of them is.
+/// Where a claim or claim template is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownClaim {
-    /// Empty if it is not known.
+    /// Its namespace; empty if that is not known.
     pub namespace: Box<str>,
     pub file: Box<str>,
     pub line: usize,
 }
 
-/// The claims as a file sees them.
+/// All known claims, seen from one file.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimsAround<'c> {
-    /// All of them.
+    /// All claims that are checked together.
     pub known: &'c KnownClaims,
     /// The name of the file that is checked.
     pub file: &'c str,
 }
 
 impl KnownClaims {
-    /// Adds an object, if it is a claim or a claim template. `is_moved`: it is applied to another namespace than it says.
+    /// Adds an object if it is a claim or a claim template; does nothing otherwise. `is_moved` if it is applied to
+    /// another namespace than it states.
     pub fn add(&mut self, object: Value<'_>, file: &str, line: usize, is_moved: bool) {
         let metadata = object.get("metadata");
         let (kind, name) = (object.get("kind").str(), metadata.get("name").str());
@@ -48,15 +49,16 @@ impl KnownClaims {
         }
     }
 
-    /// True if there are none.
+    /// True if there are no claims or templates.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl<'c> ClaimsAround<'c> {
-    /// The nearest claim of that name in another namespace, if none of that name is or may be in this one.
-    pub fn elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
+    /// Returns the claim of that name in another namespace whose file is nearest; `None` if there is none, or if one of
+    /// that name is or may be in this namespace.
+    pub fn nearest_elsewhere(self, kind: ApiKind, name: &str, namespace: &str) -> Option<&'c KnownClaim> {
         let claims = self.known.0.get(&(kind.name().into(), name.into()))?;
         let is_here = |claim: &KnownClaim| claim.namespace.is_empty() || *claim.namespace == *namespace;
         if claims.iter().any(is_here) {
@@ -93,8 +95,9 @@ mod tests {
             known.add(doc::parse(&text).expect("JSON").root(), file, 1, is_moved);
         }
         let around = ClaimsAround { known: &known, file: "apps/b/pod.yaml" };
-        let found =
-            |kind, name, namespace| around.elsewhere(kind, name, namespace).map(|claim| &*claim.namespace);
+        let found = |kind, name, namespace| {
+            around.nearest_elsewhere(kind, name, namespace).map(|claim| &*claim.namespace)
+        };
         let kind = ApiKind::ResourceClaim;
         assert_eq!(found(kind, "gpu", "c"), Some("b"));
         assert_eq!(found(kind, "gpu", "a"), None);

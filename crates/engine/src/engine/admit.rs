@@ -15,31 +15,32 @@ use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::finding::Finding;
 
-/// Which webhook is asked.
+/// Which of the two webhooks is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Endpoint {
-    /// May the object be written?
+    /// The validating webhook: may the object be written?
     Validate,
-    /// What is to be filled in?
+    /// The mutating webhook: which defaults are to be filled in?
     Mutate,
 }
 
-/// What was decided about one request.
+/// What was decided about one admission request.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The verdict and why.
     pub verdict: Verdict,
-    /// What to fill in; the mutating side only.
+    /// The edits that fill in defaults; empty for the validating webhook.
     pub edits: Vec<Edit>,
-    /// How many of them are tolerations that the stored object has and the submitted one lacked.
+    /// How many tolerations, which the stored object has and the submitted one lacks, the edits put back.
     pub put_back: usize,
-    /// The request is for a version of our kinds that is newer than we are.
+    /// True if the request is for one of the checked kinds, in a version that this program does not know.
     pub unknown_version: bool,
-    /// The labels it was judged by may have changed since so many seconds.
+    /// Age in seconds of the namespace labels that the decision depends on, if they may have changed since.
     pub age: Option<u64>,
 }
 
 impl Decision {
+    /// Returns a decision that admits the request unchanged and unchecked.
     fn admitted() -> Decision {
         Decision {
             verdict: Verdict::Skipped,
@@ -50,20 +51,20 @@ impl Decision {
         }
     }
 
-    /// The verdict.
+    /// True if the request is admitted.
     pub fn allowed(&self) -> bool {
         self.verdict.allowed()
     }
 }
 
-/// Bytes of a very large review for each of its keys and values, at least.
+/// A review may have one key or value for every so many bytes; beyond [`SMALL`], a denser one is refused.
 const DENSEST: usize = 24;
-/// Keys and values that any review may have: one for ten bytes of two objects, each as large as a server stores them
-/// (1.5 MiB). Real ones have one for eighteen.
+/// Number of keys and values that any review may have, however short: one for ten bytes of two objects, each as large
+/// as a server stores them (1.5 MiB). Real objects have one for eighteen bytes.
 const SMALL: usize = 320 << 10;
 
-/// Answers one review. The engine reads no clock and knows no cluster: `now` (RFC 3339 in whole seconds) and the labels
-/// of namespaces come from the caller.
+/// Answers one AdmissionReview with another. The engine reads no clock and knows no cluster: `now` (RFC 3339 in whole
+/// seconds) and the labels of namespaces come from the caller.
 pub fn admit(
     engine: &Engine,
     review: &[u8],
@@ -78,13 +79,14 @@ pub fn admit(
     Ok(respond(engine, &review.request, &decision).encode())
 }
 
-/// The text of a review. The API server passes opaque parameters on byte by byte, whatever they are. Go reads each bad byte
-/// as U+FFFD.
+/// Returns the bytes of a review as text, with each invalid UTF-8 byte replaced by U+FFFD, as Go reads them. The API
+/// server passes opaque parameters on byte by byte, so they can be invalid.
 pub fn review_text(review: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(review).map_or_else(|_| String::from_utf8_lossy(review), Cow::Borrowed)
 }
 
-/// The document of a review.
+/// Parses the text of a review. Refuses a text that has too many keys and values for its length, because they take time
+/// and memory.
 pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
     // Time and memory go with the nodes of a tape, and a text made to be dense has one for two bytes.
     let nodes = (text.len() / DENSEST).max(SMALL);
@@ -96,7 +98,7 @@ pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
     })
 }
 
-/// A review that was read: the request, and what it is about.
+/// An AdmissionReview whose request was read, and whether its object is to be checked.
 #[derive(Debug)]
 pub struct Review<'r> {
     /// The request.
@@ -107,27 +109,28 @@ pub struct Review<'r> {
 /// What a request is about, which decides whether its object is checked.
 #[derive(Debug)]
 enum Subject<'r> {
-    /// An object that is checked, and the namespace that it is in.
+    /// An object to check, and the namespace that it is in (empty if it is in none).
     Checked { namespace: &'r str },
-    /// A kind of ours in a version that is newer than we are.
+    /// One of the checked kinds, in a version that this program does not know.
     NewerThanUs,
-    /// Nothing that is checked.
+    /// A request that is not checked: of another kind, or one that writes no object.
     Other,
-    /// It says one kind and carries another.
+    /// `request.kind` names one kind and the object is of another.
     Mismatch(Box<Finding>),
 }
 
 impl<'r> Review<'r> {
-    /// Reads the request of a review.
+    /// Reads the request of a review and finds out whether its object is to be checked.
     pub fn read(engine: &Engine, root: Value<'r>) -> Result<Review<'r>, BadReview> {
-        Ok(Review::of(engine, Request::read(root)?))
+        Ok(Review::from_request(engine, Request::read(root)?))
     }
 
-    fn of(engine: &Engine, request: Request<'r>) -> Review<'r> {
-        Review { request, subject: Subject::of(engine, &request) }
+    fn from_request(engine: &Engine, request: Request<'r>) -> Review<'r> {
+        Review { request, subject: Subject::of_request(engine, &request) }
     }
 
-    /// The namespace whose labels the decision depends on, if policies need labels.
+    /// Returns the namespace whose labels the caller must look up; `None` if the object is not checked or is in no
+    /// namespace.
     pub fn namespace(&self) -> Option<&'r str> {
         match self.subject {
             Subject::Checked { namespace } => Some(namespace).filter(|namespace| !namespace.is_empty()),
@@ -135,7 +138,7 @@ impl<'r> Review<'r> {
         }
     }
 
-    /// Decides about the request.
+    /// Decides about the request for that webhook.
     pub fn decide(
         &self,
         engine: &Engine,
@@ -148,7 +151,7 @@ impl<'r> Review<'r> {
             Subject::Checked { namespace } => *namespace,
             Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
             Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
-                return Decision { verdict: engine.refused((**finding).clone()), ..Decision::admitted() };
+                return Decision { verdict: engine.denied_with((**finding).clone()), ..Decision::admitted() };
             }
             Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
         };
@@ -177,15 +180,16 @@ impl<'r> Review<'r> {
 }
 
 impl<'r> Subject<'r> {
-    fn of(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
+    /// Finds out whether the request is to be checked, and in which namespace its object is.
+    fn of_request(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
         if !request.operation.writes_object() {
             return Subject::Other;
         }
         if !engine.exact {
-            if let Some(finding) = identify::mismatch(request) {
+            if let Some(finding) = identify::kind_mismatch(request) {
                 return Subject::Mismatch(finding);
             }
-            match identify::of_request(request) {
+            match identify::ownership_of(request) {
                 identify::Ownership::Ours => {}
                 identify::Ownership::NewerThanUs => return Subject::NewerThanUs,
                 identify::Ownership::NotOurs => return Subject::Other,
@@ -199,7 +203,7 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// Decides about one request.
+/// Decides about one request that was already read, for that webhook.
 pub fn decide(
     engine: &Engine,
     request: &Request<'_>,
@@ -207,5 +211,5 @@ pub fn decide(
     now: &str,
     namespaces: &dyn NamespaceLookup,
 ) -> Decision {
-    Review::of(engine, *request).decide(engine, endpoint, now, namespaces)
+    Review::from_request(engine, *request).decide(engine, endpoint, now, namespaces)
 }

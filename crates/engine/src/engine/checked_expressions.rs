@@ -10,15 +10,15 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 use tollgate_cel::{CelEnv, Checker, Compiler, Outcome, Target};
 
-/// Bytes of all entries.
+/// Most bytes that all entries together may take.
 const MAX_BYTES: u64 = 2 << 20;
-/// Entries that are expected. The cache has at most one shard for 32 of them, so that the longest expression fits into a
-/// shard on machines of any size.
+/// Expected number of entries. The cache makes at most one shard for 32 of them, so that the longest expression fits
+/// into a shard on machines of any size.
 const ESTIMATED_ENTRIES: usize = 512;
-/// What an entry costs besides its text.
+/// Bytes that an entry takes besides its text.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 
-/// Everything that the outcome depends on.
+/// A cache key: everything that the outcome of a check depends on.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct StoredKey {
     target: Target,
@@ -26,7 +26,7 @@ struct StoredKey {
     text: Box<str>,
 }
 
-/// [`StoredKey`], borrowed from the request.
+/// [`StoredKey`] borrowed from the request, for lookups without allocation.
 struct Key<'a> {
     target: Target,
     env: CelEnv,
@@ -47,6 +47,7 @@ impl Equivalent<StoredKey> for Key<'_> {
     }
 }
 
+/// Weighs cache entries by the bytes that they take.
 #[derive(Clone, Debug)]
 struct ByBytes;
 
@@ -70,6 +71,8 @@ impl Default for CheckedExpressions {
 }
 
 impl Checker for CheckedExpressions {
+    /// Returns the cached cost of an accepted expression, or compiles the expression and caches its cost if it is
+    /// accepted.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome {
         if let Some(cost) = self.0.get(&Key { target, env: *env, text: expression }) {
             return Outcome::Accepted { cost };

@@ -5,13 +5,14 @@ use std::fmt;
 use super::Diagnostic;
 
 impl Diagnostic {
-    /// What stands after the path: the API server's words for its verdicts, plain ones for everything else.
+    /// Returns the message without the field path: in the API server's words for findings of the API server, in plain
+    /// words for all others.
     pub fn body(&self) -> String {
         self.finding.body_in(self.origin.message_style())
     }
 }
 
-/// `field: body`
+/// Writes `field: body`.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.finding.message_in(self.origin.message_style()))

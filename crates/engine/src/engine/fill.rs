@@ -20,38 +20,39 @@ use tollgate_document::field::Name;
 use tollgate_document::finding::Finding;
 use tollgate_formats::gofmt;
 
-/// What the mutating side does to an object.
+/// What the mutating webhook changes in an object.
 #[derive(Clone, Debug, Default)]
 pub struct Mutation {
     /// The edits.
     pub edits: Vec<Edit>,
-    /// How many tolerations of the stored object were put back.
+    /// How many tolerations of the stored object, which the submitted one lacks, the edits put back.
     pub put_back: usize,
 }
 
 impl Engine {
-    /// What is to be filled in.
+    /// Returns the edits that fill in the server's defaults and the tolerations of policies. No edits for an object
+    /// that cannot be decoded or that the first profile does not serve.
     pub fn mutate(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Mutation {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Mutation::default() };
         if !admission.operation.writes_object() {
             return Mutation::default();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, admission) else {
+        let Ok((kind, version)) = identify::served_kind(&identity, profile, admission) else {
             return Mutation::default();
         };
         let now = admission.now.text;
-        let new = DecodedObject::read(admission.object, kind, version, profile);
-        if new.broken() {
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        if new.has_errors() {
             return Mutation::default();
         }
-        let old = admission.old_object.map(|old| DecodedObject::read_stored(old, kind, version, profile));
-        let old = old.filter(|old| !old.broken());
+        let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
+        let old = old.filter(|old| !old.has_errors());
         let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
         let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
         let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| prepare::replaced(old, version, moved.as_ref()));
-        let mut edits = new.edits(old_object, profile, now, DefaultsFor::Mutation);
+        let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
+        let mut edits = new.default_edits(old_object, profile, now, DefaultsFor::Mutation);
         let mut put_back = 0;
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
         if let Some(old) = old_object.filter(|_| is_update)
@@ -64,30 +65,34 @@ impl Engine {
         }
         if !self.policies.is_empty() && admission.operation == Operation::Create {
             let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
-            edits.extend(self.policies.defaults(&decoded, &self.context(profile, labels)));
+            edits.extend(self.policies.defaults(&decoded, &self.context_without_cluster(profile, labels)));
         }
-        edits.retain(|edit| is_written(edit, admission.subresource) && !is_void(edit, &new));
+        edits.retain(|edit| is_written(edit, admission.subresource) && !changes_nothing(edit, &new));
         Mutation { edits, put_back }
     }
 
-    /// Why policies cannot tell which tolerations they add to a new object. [`Engine::mutate`] leaves those out.
+    /// Returns a finding for each policy that cannot tell whether it adds tolerations to a new object, and why.
+    /// [`Engine::mutate`] adds none for these policies. Empty for anything but CREATE.
     pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Vec::new() };
         if self.policies.is_empty() || admission.operation != Operation::Create {
             return Vec::new();
         }
-        let Ok((kind, version)) = identify::served(&identity, profile, admission) else { return Vec::new() };
-        let new = DecodedObject::read(admission.object, kind, version, profile);
-        if new.broken() {
+        let Ok((kind, version)) = identify::served_kind(&identity, profile, admission) else {
+            return Vec::new();
+        };
+        let new = DecodedObject::decode(admission.object, kind, version, profile);
+        if new.has_errors() {
             return Vec::new();
         }
         let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
-        self.policies.undecided_defaults(&decoded, &self.context(profile, labels))
+        self.policies.undecided_defaults(&decoded, &self.context_without_cluster(profile, labels))
     }
 }
 
-/// The stored tolerations that an update lacks, if its spec lacks nothing else: `edits` are the server's own.
+/// Returns the stored tolerations that an update lacks; `None` if its spec differs from the stored one in anything
+/// else. `edits` are the server's defaults, which are not counted as differences.
 fn missing_tolerations(
     new: &DecodedObject<'_>,
     old: Object<'_>,
@@ -103,21 +108,22 @@ fn missing_tolerations(
     equal::same(whole, old, "spec").then_some(missing)
 }
 
-/// True if the request writes that part of the object: the status is written by itself, and only there.
+/// True if a request for that subresource writes the part of the object that is edited: `status` writes only the
+/// status, every other request everything but the status.
 fn is_written(edit: &Edit, subresource: &str) -> bool {
     let in_status = matches!(edit.at.user_steps().next(), Some(Name::Field(name)) if &**name == "status");
     in_status == (subresource == "status")
 }
 
-/// True if the edit puts what is there already.
-fn is_void(edit: &Edit, object: &DecodedObject<'_>) -> bool {
+/// True if the edit replaces a value with an equal one.
+fn changes_nothing(edit: &Edit, object: &DecodedObject<'_>) -> bool {
     let Change::Replace { node, value } = &edit.change else { return false };
     let given = object.value().doc().value(*node);
     given.to_json() == value.to_json()
 }
 
-/// The edits as an RFC 6902 patch.
-pub fn patch(edits: &[Edit]) -> String {
+/// Returns the edits as the text of an RFC 6902 JSON Patch; `[]` if there are none.
+pub fn json_patch(edits: &[Edit]) -> String {
     let mut out = String::from("[");
     for (index, edit) in edits.iter().enumerate() {
         let (op, value) = match &edit.change {

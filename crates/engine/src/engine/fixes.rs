@@ -5,11 +5,12 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_taint};
 
-/// Levels of an object that are searched for taints.
+/// Levels of nesting of an object that are searched for taints.
 const MAX_DEPTH: usize = 64;
 
-/// Says of each fix whether it may be applied without being asked for.
-pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
+/// Marks as unsafe each fix that must not be applied without being asked for; what is safe depends on whether the
+/// object carries taints.
+pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
     let mut has_taints = None;
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {
         // A kind that is to be corrected counts as what it becomes.
@@ -24,15 +25,17 @@ pub(super) fn classify(findings: &mut [Finding], object: Value<'_>) {
     }
 }
 
-/// Some field of the object is called like taints are. What is nested deeper than any object of the API counts as one.
+/// True if a field of the value has a name that is used for taints, or if the value is nested deeper than `depth`
+/// levels, which no object of the API is.
 fn carries_taints(value: Value<'_>, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else { return true };
     value.members().any(|(key, member)| is_taint(key.text()) || carries_taints(member, below))
         || value.items().any(|item| carries_taints(item, below))
 }
 
-/// Adds a profile that finds the same. Fixes that differ leave no single right one.
-pub(super) fn join(diagnostic: &mut Diagnostic, other: &Finding, profile: &'static str) {
+/// Adds a profile that has an equal finding to a diagnostic. Removes the fix if that of the other finding differs,
+/// because then neither is right for all profiles.
+pub(super) fn add_profile(diagnostic: &mut Diagnostic, other: &Finding, profile: &'static str) {
     if diagnostic.finding.fix != other.fix {
         diagnostic.finding.fix = None;
     }

@@ -15,31 +15,31 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt;
 
-/// The group of device taints and tolerations; a few other APIs live elsewhere.
+/// The API group of device taints and tolerations, to which most of the checked kinds belong.
 pub(super) const GROUP: &str = "resource.k8s.io";
 
 const API_VERSION: Name = Name::of("apiVersion");
 const KIND: Name = Name::of("kind");
 
-/// What an object says it is.
+/// What an object says it is, by its `apiVersion` and `kind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Identity<'d> {
-    /// Not an object, or its type is not a string; what Go says.
+    /// Not an object, or its `apiVersion` or `kind` is not a string; the text says which.
     Unreadable(&'static str),
-    /// No kind, or no apiVersion.
+    /// `kind` or `apiVersion` is absent or empty; the text names the field.
     Missing(&'static str),
-    /// In our group, or a kind of ours elsewhere; it may still not be served.
+    /// An object of our group, or one of our kinds with another apiVersion; the profile may still not serve it.
     Ours {
         /// `apiVersion` as written.
         api_version: &'d str,
         /// `kind` as written.
         kind: &'d str,
     },
-    /// Of another group.
+    /// An object of another group, which is not checked.
     Foreign,
 }
 
-/// Reads `apiVersion` and `kind`.
+/// Reads `apiVersion` and `kind` of an object and returns whether it is one that Tollgate checks.
 pub fn identify(object: Value<'_>) -> Identity<'_> {
     if object.kind() != ValueKind::Object {
         return Identity::Unreadable("not an object");
@@ -56,7 +56,8 @@ pub fn identify(object: Value<'_>) -> Identity<'_> {
     }
 }
 
-/// What the two say.
+/// Returns the identity for the values of `apiVersion` and `kind`; `Err` stands for a value that is not a string, `""`
+/// for an absent one.
 fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) -> Identity<'d> {
     let (Ok(api_version), Ok(kind)) = (api_version, kind) else {
         return Identity::Unreadable("apiVersion and kind must be strings");
@@ -67,7 +68,7 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
     if api_version.is_empty() {
         return Identity::Missing("apiVersion");
     }
-    let (group, version) = parts(api_version);
+    let (group, version) = split_api_version(api_version);
     let is_miscased = |known: ApiKind| {
         known.group() == group && known.name() != kind && known.name().eq_ignore_ascii_case(kind)
     };
@@ -78,17 +79,18 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
     if ours { Identity::Ours { api_version, kind } } else { Identity::Foreign }
 }
 
-/// Group and version; the core group has no name.
-fn parts(api_version: &str) -> (&str, &str) {
+/// Splits an `apiVersion` into group and version; the group is empty for the core group (`v1`).
+fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }
 
+/// True if the kind has a fixed list of versions and `version` is one of them; false for kinds without such a list.
 fn is_only_version(kind: ApiKind, version: &str) -> bool {
     kind.only_version().is_some_and(|only| only.iter().any(|only| only.name() == version))
 }
 
-/// A group that can hold custom resources may well have a DeviceClass of its own. A name without a dot cannot, and one
-/// that is nearly ours is a slip.
+/// True if the group may have kinds of its own with our names, such as a DeviceClass: it contains a dot, as custom
+/// resources require, and is not just a misspelling of our group.
 fn is_foreign_group(group: &str) -> bool {
     const MAX_SLIPS: usize = 2;
     let written = group.to_ascii_lowercase();
@@ -100,10 +102,10 @@ fn is_foreign_group(group: &str) -> bool {
     group.contains('.') && !group.contains('/') && !is_slip
 }
 
-/// True if the release has registered the kind, and Tollgate does not check it.
+/// True if the profile serves the object's kind and version in our group, but Tollgate does not check that kind.
 pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
     let Identity::Ours { api_version, kind } = identity else { return false };
-    let (group, version) = parts(api_version);
+    let (group, version) = split_api_version(api_version);
     // A list without items is one that the server has registered, too.
     let item = kind.strip_suffix("List").unwrap_or_default();
     let is_served = |version| profile.unchecked_versions(kind).contains(&version);
@@ -114,13 +116,13 @@ pub(super) fn is_unchecked(identity: &Identity<'_>, profile: &Profile) -> bool {
     group == GROUP && Version::parse(version).is_some_and(|version| is_served(version) || is_list(version))
 }
 
-/// What to do about a kind of classic DRA.
-fn former(group: &str, kind: &str) -> Option<&'static str> {
+/// Returns what to use instead of a kind of classic DRA, which was removed in 1.32; `None` for any other kind.
+fn removed_kind_advice(group: &str, kind: &str) -> Option<&'static str> {
     let found = FORMER_KINDS.iter().find(|(name, _)| group == GROUP && *name == kind);
     found.map(|(_, advice)| *advice)
 }
 
-/// Whose business the kind of an admission request is.
+/// Whether the kind of an admission request is one that Tollgate checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ownership {
     /// A kind and version we know.
@@ -131,8 +133,9 @@ pub(super) enum Ownership {
     NotOurs,
 }
 
-/// Reads `request.kind` and `request.subResource`; a review that does not say is judged by its object.
-pub(super) fn of_request(request: &Request<'_>) -> Ownership {
+/// Returns whether the request's kind and subresource are checked. A request without a kind counts as `Ours`, and is
+/// then judged by its object.
+pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
     let written = request.kind;
     if written.kind.is_empty() {
         return if matches!(request.sub_resource, "" | "status") {
@@ -161,25 +164,27 @@ pub(super) fn of_request(request: &Request<'_>) -> Ownership {
     }
 }
 
-/// What is wrong with a request that says one kind and carries another, where either is ours. The API server writes both
-/// and never disagrees with itself; where they do, nobody knows which one was matched, and which one will be stored.
-pub(super) fn mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
+/// Returns a finding if `request.kind` and the object, or old object, are of different kinds and either is ours. An API
+/// server never sends that; if it happens, nobody knows which kind will be stored.
+pub(super) fn kind_mismatch(request: &Request<'_>) -> Option<Box<Finding>> {
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let object = Some((request.object, "request.object"));
     [object, old.map(|old| (old, "request.oldObject"))]
         .into_iter()
         .flatten()
-        .find_map(|(object, name)| mismatch_of(object, request, name))
+        .find_map(|(object, name)| kind_mismatch_of(object, request, name))
 }
 
-fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
+/// Returns a finding if `request.kind` and this object are of different kinds; `name` is the path of the object, for
+/// the message. `None` if either says nothing readable about its kind.
+fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<Box<Finding>> {
     let requested = request.kind;
     if requested.kind.is_empty() || object.kind() != ValueKind::Object {
         return None;
     }
     // What cannot be read or says nothing is refused where objects are judged.
     let (api_version, kind) = (type_field(object, API_VERSION).ok()?, type_field(object, KIND).ok()?);
-    let (group, version) = parts(api_version);
+    let (group, version) = split_api_version(api_version);
     if kind.is_empty() || api_version.is_empty() {
         return None;
     }
@@ -187,7 +192,7 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<B
         return None;
     }
     let is_ours =
-        matches!(identify(object), Identity::Ours { .. }) || of_request(request) != Ownership::NotOurs;
+        matches!(identify(object), Identity::Ours { .. }) || ownership_of(request) != Ownership::NotOurs;
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
@@ -202,10 +207,11 @@ fn mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Option<B
     })
 }
 
-/// The namespace that an object lives in if its request does not say; empty for what lives in none.
+/// Returns the namespace of an object by its own metadata: `default` if it names none, and empty for cluster-scoped or
+/// unknown kinds.
 pub(super) fn own_namespace(object: Value<'_>) -> &str {
     let (api_version, kind) = (type_field(object, API_VERSION), type_field(object, KIND));
-    let known = ApiKind::of(parts(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
+    let known = ApiKind::of(split_api_version(api_version.unwrap_or_default()).0, kind.unwrap_or_default());
     let own = object.get("metadata").get("namespace").str();
     match known.filter(|kind| kind.is_namespaced()) {
         Some(_) if own.is_empty() => "default",
@@ -214,7 +220,8 @@ pub(super) fn own_namespace(object: Value<'_>) -> &str {
     }
 }
 
-/// The last member whose name is `name` in any case, as Go's decoder reads it.
+/// Returns the last member whose name equals `name` in any case, as Go's decoder reads it; `""` if absent or null,
+/// `Err` if it is not a string.
 fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
     let mut found = "";
     // A key that was recognised is a name as we write it, and these two have no other spelling among those.
@@ -232,62 +239,66 @@ fn type_field(object: Value<'_>, name: Name) -> Result<&str, ()> {
     Ok(found)
 }
 
-/// The version a stored object of that kind says it is in, if it is one of ours.
+/// Returns the version in a stored object's `apiVersion`; `None` if it is unknown or the group is not that of `kind`.
 pub(super) fn stored_version(object: Value<'_>, kind: ApiKind) -> Option<Version> {
-    let (group, version) = parts(type_field(object, API_VERSION).ok()?);
+    let (group, version) = split_api_version(type_field(object, API_VERSION).ok()?);
     Version::parse(version).filter(|_| group == kind.group())
 }
 
-/// The kind and version of those names.
-pub(super) fn known(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
-    let (group, version) = parts(api_version);
+/// Returns the kind and version with these names; `None` if either is unknown.
+pub(super) fn parse_kind(api_version: &str, kind: &str) -> Option<(ApiKind, Version)> {
+    let (group, version) = split_api_version(api_version);
     ApiKind::of(group, kind).zip(Version::parse(version))
 }
 
-/// The kind and version to decode as, or why there is none.
-pub(super) fn served(
+/// Returns the kind and version to decode the object as; a finding if they are unreadable, missing or not served by the
+/// profile.
+pub(super) fn served_kind(
     identity: &Identity<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     let object = admission.object;
     let (api_version, kind) = match identity {
-        Identity::Unreadable(_) => return Err(Box::new(unreadable(object))),
-        Identity::Missing(field) => return Err(Box::new(missing(field, object, profile))),
+        Identity::Unreadable(_) => return Err(Box::new(unreadable_finding(object))),
+        Identity::Missing(field) => return Err(Box::new(missing_finding(field, object, profile))),
         Identity::Ours { api_version, kind } => (*api_version, *kind),
         Identity::Foreign => (
             type_field(object, API_VERSION).unwrap_or_default(),
             type_field(object, KIND).unwrap_or_default(),
         ),
     };
-    if let Some((kind, version)) = known(api_version, kind)
+    if let Some((kind, version)) = parse_kind(api_version, kind)
         && profile.serves(kind, version, admission.is_status())
     {
         return Ok((kind, version));
     }
-    let mut finding = unserved(api_version, kind, profile, admission.subresource);
+    let mut finding = unserved_finding(api_version, kind, profile, admission.subresource);
     if admission.subresource.is_empty() {
-        finding.fix = mend::fix(object, api_version, kind, profile).map(Box::new);
+        finding.fix = mend::type_fix(object, api_version, kind, profile).map(Box::new);
     }
     Err(Box::new(finding))
 }
 
-/// The kind and version of a stored object, which the API server converts between all versions of its kind.
-pub(super) fn stored(
+/// Returns the kind and version to decode a stored object as. The version need not be served, because the API server
+/// converts between all versions of a kind; a finding if the profile serves the kind in none.
+pub(super) fn stored_kind(
     identity: &Identity<'_>,
     profile: &Profile,
     admission: &Attributes<'_>,
 ) -> Result<(ApiKind, Version), Box<Finding>> {
     match identity {
-        Identity::Ours { api_version, kind } => match known(api_version, kind) {
+        Identity::Ours { api_version, kind } => match parse_kind(api_version, kind) {
             Some((kind, version)) if !profile.versions(kind).is_empty() => Ok((kind, version)),
-            _ => served(identity, profile, admission),
+            _ => served_kind(identity, profile, admission),
         },
-        _ => served(identity, profile, admission),
+        _ => served_kind(identity, profile, admission),
     }
 }
 
-fn unreadable(object: Value<'_>) -> Finding {
+/// Returns the finding for something that is not an object, or whose `apiVersion` or `kind` is not a string, in Go's
+/// words.
+fn unreadable_finding(object: Value<'_>) -> Finding {
     let what = match object.kind() {
         ValueKind::Null => "null",
         ValueKind::Bool => "bool",
@@ -316,7 +327,8 @@ fn unreadable(object: Value<'_>) -> Finding {
     finding(WRONG_TYPE, &Path::ROOT, ErrorType::TypeInvalid, detail)
 }
 
-fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
+/// Returns the finding for an object without the field, `kind` or `apiVersion`, with a hint at what to write.
+fn missing_finding(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding {
     let go = if field == "kind" { "Kind" } else { field };
     let mut finding = finding(
         MISSING_TYPE,
@@ -326,7 +338,7 @@ fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding
     );
     let written = |name| type_field(object, name).unwrap_or_default();
     let help = if field == "kind" {
-        let kinds = kinds_of(parts(written(API_VERSION)).0);
+        let kinds = kind_names_of(split_api_version(written(API_VERSION)).0);
         (!kinds.is_empty())
             .then(|| format!("add `kind`; Tollgate checks these kinds here: {}", kinds.join(", ")))
     } else {
@@ -350,9 +362,11 @@ fn missing(field: &'static str, object: Value<'_>, profile: &Profile) -> Finding
     finding
 }
 
-fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
-    let (written_group, written_version) = parts(api_version);
-    let group = group_of(written_group, kind);
+/// Returns the finding for an `apiVersion` and `kind` that the profile does not serve, or not with that subresource,
+/// with what to write instead.
+fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
+    let (written_group, written_version) = split_api_version(api_version);
+    let group = meant_group(written_group, kind);
     let served = served_versions(group, kind, profile);
     let (field, help) = if served.is_empty() {
         ("kind", unserved_kind(group, kind, profile))
@@ -376,7 +390,8 @@ fn unserved(api_version: &str, kind: &str, profile: &Profile, subresource: &str)
     finding
 }
 
-/// `resource.k8s.io/v1` and so on, newest first: what the profile serves a kind as.
+/// Returns the apiVersions (such as `resource.k8s.io/v1`) in which the profile serves a kind, newest first; empty if it
+/// does not serve the kind.
 fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
     let checked = ApiKind::of(group, kind).map(|kind| profile.versions(kind)).unwrap_or_default();
     let unchecked = if group == GROUP { profile.unchecked_versions(kind) } else { &[] };
@@ -386,13 +401,13 @@ fn served_versions(group: &str, kind: &str, profile: &Profile) -> Vec<String> {
     versions.iter().map(|version| format!("{prefix}{}", version.name())).collect()
 }
 
-/// What to do about a kind that the profile does not serve in any version.
+/// Returns the text that says what to do about a kind that the profile serves in no version.
 fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
-    let known = kinds_of(group);
-    if let Some(advice) = former(group, kind) {
+    let known = kind_names_of(group);
+    if let Some(advice) = removed_kind_advice(group, kind) {
         return format!("{kind} is part of classic DRA, which Kubernetes 1.32 removed; {advice}");
     }
-    let others = serving(kind);
+    let others = profiles_serving(kind);
     if known.contains(&kind) || !others.is_empty() {
         return format!(
             "{} does not serve this kind; it is available in {}",
@@ -409,19 +424,20 @@ fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
     }
 }
 
-/// The group that was meant: the one that is written if it has such a kind in any case, else ours.
-fn group_of<'g>(group: &'g str, kind: &str) -> &'g str {
+/// Returns the written group if it is known or has such a kind (in any case); otherwise our own group, which was
+/// probably meant.
+fn meant_group<'g>(group: &'g str, kind: &str) -> &'g str {
     let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
     if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
 }
 
-/// The names of the kinds of a group.
-fn kinds_of(group: &str) -> Vec<&'static str> {
+/// Returns the names of the known kinds of a group.
+fn kind_names_of(group: &str) -> Vec<&'static str> {
     ApiKind::ALL.into_iter().filter(|kind| kind.group() == group).map(ApiKind::name).collect()
 }
 
-/// The profiles that serve a kind in some version.
-fn serving(kind: &str) -> Vec<&'static str> {
+/// Returns the names of the profiles that serve a kind in some version.
+fn profiles_serving(kind: &str) -> Vec<&'static str> {
     let serves = |profile: &&Profile| {
         ApiKind::parse(kind).is_some_and(|kind| !profile.versions(kind).is_empty())
             || !profile.unchecked_versions(kind).is_empty()
@@ -429,6 +445,7 @@ fn serving(kind: &str) -> Vec<&'static str> {
     profile::ALL.iter().copied().filter(serves).map(|profile| profile.name).collect()
 }
 
+/// Creates a finding that shows no value.
 fn finding(rule: RuleId, at: &Path<'_>, kind: ErrorType, detail: String) -> Finding {
     Finding::new(rule, at.owned(), kind, BadValue::Omitted, detail)
 }

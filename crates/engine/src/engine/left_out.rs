@@ -7,13 +7,19 @@ use crate::rules::table::{UNKNOWN_FIELD, WRONG_TYPE};
 use crate::rules::{Level, Origin};
 use tollgate_document::finding::{Findings, RuleId};
 
-/// Number of omitted findings, by level and by the policy that reports them, if any.
+/// Number of omitted findings, by level and by whether a policy (`Origin::Policy`) or a rule (always
+/// `Origin::Upstream`) reports them.
 #[derive(Default)]
 pub(super) struct LeftOut(pub(super) BTreeMap<(Level, Origin), usize>);
 
 impl LeftOut {
-    /// Adds those of another profile. Most say the same, so the larger number counts.
-    pub(super) fn add(&mut self, findings: BTreeMap<RuleId, usize>, violations: BTreeMap<Level, usize>) {
+    /// Adds the omitted findings of another profile. Profiles mostly report the same findings, so of two numbers the
+    /// larger one is kept, not the sum.
+    pub(super) fn add_profile(
+        &mut self,
+        findings: BTreeMap<RuleId, usize>,
+        violations: BTreeMap<Level, usize>,
+    ) {
         let mut other = LeftOut::default();
         for (rule, count) in findings {
             other.count(rule.level, rule.origin, count);
@@ -27,6 +33,7 @@ impl LeftOut {
         }
     }
 
+    /// Adds `count` omitted findings of a level; every origin except `Policy` counts as `Upstream`.
     pub(super) fn count(&mut self, level: Level, origin: Origin, count: usize) {
         let origin = if origin == Origin::Policy { origin } else { Origin::Upstream };
         *self.0.entry((level, origin)).or_default() += count;
@@ -34,8 +41,9 @@ impl LeftOut {
 }
 
 impl Engine {
-    /// What the decoder did not write down: so many errors, and so many that only a strict one has.
-    pub(super) fn leave_out(&self, findings: &mut Findings, counts: [usize; 2]) {
+    /// Counts the decoding errors that the decoder left out as omitted findings: `[errors, errors of strict decoding
+    /// only]`.
+    pub(super) fn count_left_out(&self, findings: &mut Findings, counts: [usize; 2]) {
         for (rule, count) in [WRONG_TYPE, UNKNOWN_FIELD].into_iter().zip(counts) {
             if count > 0 && self.reports(rule) {
                 findings.leave_out(rule, count);

@@ -1,14 +1,16 @@
 //! How much memory a decision takes, so that a server can reserve it before.
 
-/// Memory that findings and the labels of a namespace take, whatever the body.
+/// Bytes that findings and the labels of a namespace take, whatever the length of the body.
 const WORK_FLOOR: usize = 7 << 18;
-/// Memory beside that, as a multiple of a body's length. Texts that have a value for every two bytes take more than
-/// that of a long text with long values; beyond a mebibyte, texts that are so dense are not evaluated at all.
+/// Bytes of memory for each byte of a body with ordinary values.
 const WORK_FACTOR: usize = 8;
+/// Bytes of memory for each byte of a body that has a value for every two bytes.
 const DENSE_FACTOR: usize = 36;
+/// Most bytes that such a dense body takes: beyond a mebibyte, dense bodies are not evaluated.
 const DENSE_WORK: usize = 24 << 20;
 
-/// Most memory that evaluating a body of this length takes. `tests/engine/shapes.rs` measures it.
+/// Returns the most bytes of memory that evaluating a body of that many bytes takes. `tests/engine/shapes.rs` measures
+/// it.
 pub const fn memory_needed(body: usize) -> usize {
     let plain = body.saturating_mul(WORK_FACTOR);
     let dense = body.saturating_mul(DENSE_FACTOR);

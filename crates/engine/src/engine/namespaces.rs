@@ -9,25 +9,25 @@ use std::sync::Arc;
 use super::Labels;
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
-/// Who knows the labels of namespaces. A shell implements it; the engine asks at most once per request.
+/// A source of namespace labels, implemented by the caller; the engine asks it at most once per request.
 pub trait NamespaceLookup {
-    /// What is known of the labels of a namespace.
+    /// Returns the labels of a namespace, or [`Labels::Unknown`].
     fn labels(&self, namespace: &str) -> Labels<'_>;
 
-    /// How old that is, in seconds, if it may have changed since.
+    /// Returns how many seconds old the labels are; `None` if they are current.
     fn age(&self) -> Option<u64> {
         None
     }
 }
 
-/// Labels that are those of every namespace: [`Labels::Unknown`] is a lookup that knows nothing.
+/// A lookup that returns the same labels for every namespace: [`Labels::Unknown`] is one that knows nothing.
 impl NamespaceLookup for Labels<'_> {
     fn labels(&self, _: &str) -> Labels<'_> {
         *self
     }
 }
 
-/// `None` knows nothing.
+/// `None` is a lookup that returns [`Labels::Unknown`] for every namespace.
 impl<T: NamespaceLookup> NamespaceLookup for Option<T> {
     fn labels(&self, namespace: &str) -> Labels<'_> {
         self.as_ref().map_or(Labels::Unknown, |known| known.labels(namespace))
@@ -48,36 +48,38 @@ impl<T: NamespaceLookup + ?Sized> NamespaceLookup for &T {
     }
 }
 
-/// The labels of one namespace, owned.
+/// The labels of one namespace, which can outlive the text they were read from.
 #[derive(Clone, Debug)]
 pub struct OwnedLabels(Arc<Doc<'static>>);
 
 impl OwnedLabels {
-    /// A document whose root is the object `metadata.labels`, or nothing.
+    /// Wraps a document whose root is the object `metadata.labels`, or absent.
     pub fn new(labels: Arc<Doc<'static>>) -> OwnedLabels {
         OwnedLabels(labels)
     }
 
-    /// To be judged by.
+    /// Returns the labels, as the engine takes them.
     pub fn labels(&self) -> Labels<'_> {
         Labels::Known(self.0.root())
     }
 }
 
-/// Labels by the name of the namespace.
+/// The labels of namespaces, by name.
 #[derive(Debug)]
 pub struct Namespaces {
     labels: BTreeMap<Box<str>, Doc<'static>>,
+    /// True if all namespaces are listed, so that one that is not has no labels; otherwise its labels are unknown.
     complete: bool,
 }
 
 impl Namespaces {
-    /// No namespaces yet. `complete`: what is not added has no labels; else nothing is known of it.
+    /// Creates an empty lookup. If `complete` is true, a namespace that is not added has no labels; otherwise its
+    /// labels are unknown.
     pub fn new(complete: bool) -> Namespaces {
         Namespaces { labels: BTreeMap::new(), complete }
     }
 
-    /// Adds a Namespace object.
+    /// Adds the labels of a Namespace object.
     pub fn add(&mut self, namespace: Value<'_>) {
         let metadata = namespace.get("metadata");
         let written = metadata.get("labels");
@@ -86,7 +88,7 @@ impl Namespaces {
         self.labels.insert(metadata.get("name").str().into(), labels.finish());
     }
 
-    /// None was added.
+    /// True if no namespace was added.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }

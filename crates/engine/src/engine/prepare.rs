@@ -11,33 +11,34 @@ use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::Object;
 use tollgate_document::doc::{Change, Doc, NameSet, Value, apply};
 
-/// An object that was held against its schema.
+/// An object that was decoded against the schema of its kind and version, with the errors.
 #[derive(Debug)]
 pub struct DecodedObject<'d> {
     kind: ApiKind,
     version: Version,
     given: Value<'d>,
+    /// The document without the fields that the decoder drops; `None` if it drops none.
     changed: Option<Doc<'d>>,
-    /// What the decoder refuses.
+    /// Errors because of which the decoder refuses the object.
     pub errors: Vec<DecodeError>,
-    /// What only a strict decoder refuses.
+    /// Errors that only a strict decoder reports.
     pub strict: Vec<DecodeError>,
-    /// How many more of both there are.
+    /// How many further `errors` and `strict` errors are not listed.
     pub left_out: [usize; 2],
 }
 
-/// The document to judge: the one given, or a changed copy.
+/// The document to judge, with defaults filled in.
 #[derive(Debug)]
 pub enum DefaultedObject<'p> {
-    /// Nothing was filled in.
+    /// The document as it was: there was nothing to fill in.
     Same(Value<'p>),
-    /// Defaults were filled in.
+    /// A copy in which defaults were filled in.
     Filled(Doc<'p>),
 }
 
 impl<'d> DecodedObject<'d> {
-    /// Decodes `value` as that kind and version in that profile.
-    pub fn read(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
+    /// Decodes `value` as that kind and version, with the fields that the profile has.
+    pub fn decode(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
         let schema = Schema {
             root: fields::root(kind, version),
             version,
@@ -48,44 +49,44 @@ impl<'d> DecodedObject<'d> {
         DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
-    /// Decodes a stored object, in its own version if that is known. The server wrote it: years that JSON cannot say are
-    /// none of the update's faults.
-    pub fn read_stored(
+    /// Decodes a stored object, in the version that it states or else in `version`. Times with years that JSON cannot
+    /// express are not reported: the server stored them, so the update is not at fault.
+    pub fn decode_stored(
         value: Value<'d>,
         kind: ApiKind,
         version: Version,
         profile: &Profile,
     ) -> DecodedObject<'d> {
         let version = identify::stored_version(value, kind).unwrap_or(version);
-        let mut stored = DecodedObject::read(value, kind, version, profile);
+        let mut stored = DecodedObject::decode(value, kind, version, profile);
         stored.errors.retain(|error| error.kind != DecodeErrorKind::BadTime);
         stored
     }
 
-    /// True if it does not decode.
-    pub fn broken(&self) -> bool {
+    /// True if the object cannot be decoded; errors of strict decoding do not count.
+    pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// The decoded document before defaults.
+    /// Returns the decoded document before defaults are filled in.
     pub fn value(&self) -> Value<'_> {
         self.changed.as_ref().map_or(self.given, Doc::root)
     }
 
-    /// The edits the server's defaults would make.
-    pub fn edits(
+    /// Returns the edits that the server's defaults would make.
+    pub fn default_edits(
         &self,
         old: Option<Object<'_>>,
         profile: &Profile,
         now: &str,
         purpose: DefaultsFor,
     ) -> Vec<defaults::Edit> {
-        defaults::edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
+        defaults::default_edits(Object::of(self.kind, self.version, self.value()), old, profile, now, purpose)
     }
 
-    /// The document with defaults.
+    /// Returns the document with the server's defaults filled in.
     pub fn defaulted(&self, old: Option<Object<'_>>, profile: &Profile, now: &str) -> DefaultedObject<'_> {
-        let edits = self.edits(old, profile, now, DefaultsFor::Validation);
+        let edits = self.default_edits(old, profile, now, DefaultsFor::Validation);
         if edits.is_empty() {
             return DefaultedObject::Same(self.value());
         }
@@ -93,7 +94,7 @@ impl<'d> DecodedObject<'d> {
         DefaultedObject::Filled(apply(self.value(), &changes))
     }
 
-    /// The view of a document made by [`DecodedObject::defaulted`].
+    /// Returns the typed view of a document that [`DecodedObject::defaulted`] returned.
     pub fn object<'r>(&'r self, ready: &'r DefaultedObject<'_>) -> Object<'r> {
         let value = match ready {
             DefaultedObject::Same(value) => *value,
@@ -103,21 +104,25 @@ impl<'d> DecodedObject<'d> {
     }
 }
 
-/// The object as that document has it, if there is one, in that version: a stored object may come in another, and is
-/// compared in the shape of the new one.
-pub(super) fn replaced<'o>(object: Object<'o>, version: Version, doc: Option<&'o Doc<'_>>) -> Object<'o> {
+/// Returns the object with its content replaced by `doc` (unchanged if `None`), viewed in that version. A stored object
+/// may come in another version than the new one, and is compared in the shape of the new one.
+pub(super) fn with_document<'o>(
+    object: Object<'o>,
+    version: Version,
+    doc: Option<&'o Doc<'_>>,
+) -> Object<'o> {
     let value = doc.map_or(object.value(), Doc::root);
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
-/// An error of the stored object, marked as such.
-pub(super) fn of_old(mut error: DecodeError) -> DecodeError {
+/// Prefixes the message of a decoding error with `oldObject: `.
+pub(super) fn mark_as_old(mut error: DecodeError) -> DecodeError {
     error.detail = format!("oldObject: {}", error.detail);
     error
 }
 
-/// Updates that are always let through: nothing changed that could be judged. An object that is being deleted has no
-/// other excuse: as long as a finalizer keeps it, scheduler and controllers go on acting on its spec.
+/// True for an update that leaves the spec (or the status, where that is written) unchanged: such updates are always
+/// let through. Whether the object is being deleted does not matter, because controllers go on acting on its spec.
 pub(super) fn is_guarded(admission: &DecodedAttributes<'_>) -> bool {
     let Some(old) = admission.old_object.filter(|_| admission.operation == Operation::Update) else {
         return false;

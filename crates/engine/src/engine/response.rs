@@ -14,31 +14,31 @@ use crate::rules::{Level, Origin};
 use tollgate_api::review::{Cause, Details, Request, Response, Status};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
 
-/// Characters of one warning.
+/// Most characters of one warning.
 const WARNING_LENGTH: usize = 120;
-/// Warnings of one response, the one that counts the rest included.
+/// Most warnings of one response, including the one that counts the rest.
 const WARNINGS: usize = 8;
-/// Characters of the first finding in the message of a 422: kubectl prints the causes, which have all of it.
+/// Most characters of the first finding in the message of a 422: kubectl prints the causes, which are complete.
 const MESSAGE_LENGTH: usize = 400;
-/// Bytes of all reasons in the message of a 403: kubectl prints nothing else.
+/// Most bytes of all reasons in the message of a 403: kubectl prints nothing else.
 const REASONS_BYTES: usize = 32 << 10;
-/// Bytes of a response: what an API server is to read, log and send on.
+/// Most bytes of a response, because an API server has to read, log and send it on.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Bytes of it that are kept for all that is not a cause.
+/// Bytes of a response that are reserved for everything but the causes.
 const REST: usize = 128 << 10;
-/// Characters of a name: no object has a longer one.
+/// Most characters of a name in a response: no object has a longer one.
 const NAME_LENGTH: usize = 512;
-/// Characters of an annotation.
+/// Most characters of an annotation.
 const ANNOTATION_LENGTH: usize = 4 << 10;
 
-/// The response to a request.
+/// Returns the response to a request: a patch, a denial, or an admission with warnings.
 pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Response {
     if !decision.edits.is_empty() {
-        let patch = fill::patch(&decision.edits);
+        let patch = fill::json_patch(&decision.edits);
         // In base64, four bytes for three.
         if patch.len() / 3 * 4 <= MAX_RESPONSE_BYTES - REST {
             let mut response = Response::patched(request.uid, &patch);
-            response.warnings.extend(restored(decision.put_back));
+            response.warnings.extend(restored_warning(decision.put_back));
             return response;
         }
         let text =
@@ -52,7 +52,7 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
     let denials: Vec<&Diagnostic> = of_level(Level::Deny).collect();
     let mut response = match denials.first() {
         None => Response::allowed(request.uid),
-        Some(first) => Response::denied(request.uid, status(engine, request, first, &denials)),
+        Some(first) => Response::denied(request.uid, denial_status(engine, request, first, &denials)),
     };
     response.warnings = warnings(of_level(Level::Warn), denials.is_empty());
     if decision.unknown_version {
@@ -75,18 +75,25 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
     response
 }
 
-/// The warning about tolerations that were put back.
-fn restored(count: usize) -> Option<String> {
+/// Returns the warning about `count` tolerations that were put back; `None` if it is 0.
+fn restored_warning(count: usize) -> Option<String> {
     let what = if count == 1 { "toleration" } else { "tolerations" };
     (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
 }
 
-/// The response to something that is no review: refused, 400.
+/// Returns the response with code 400 to something that is not a readable review.
 pub fn refusal(uid: &str, message: String) -> Response {
     Response::denied(uid, Status::failure(400, "BadRequest", message, None))
 }
 
-fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &[&Diagnostic]) -> Status {
+/// Returns the status of a denial: 422 if the API server would refuse the object, 403 if only policies do, 500 if
+/// policies could not be evaluated.
+fn denial_status(
+    engine: &Engine,
+    request: &Request<'_>,
+    first: &Diagnostic,
+    denials: &[&Diagnostic],
+) -> Status {
     let name = &*shortened(name_of(request), NAME_LENGTH);
     let (group, kind) =
         (shortened(request.kind.group, NAME_LENGTH), &*shortened(request.kind.kind, NAME_LENGTH));
@@ -111,9 +118,9 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
         (false, false) => "is invalid",
     };
     let message = if only_policy {
-        format!("{subject} {verdict}: {}", reasons(denials))
+        format!("{subject} {verdict}: {}", joined_reasons(denials))
     } else {
-        let rest = match count(denials) {
+        let rest = match finding_count(denials) {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
@@ -124,8 +131,9 @@ fn status(engine: &Engine, request: &Request<'_>, first: &Diagnostic, denials: &
     Status::failure(code, reason, message, Some(details))
 }
 
-/// Every reason on a line of its own; the first one goes on after the subject.
-fn reasons(denials: &[&Diagnostic]) -> String {
+/// Returns the denials as text: the first follows the subject, each other one is on its own line. Those beyond
+/// [`REASONS_BYTES`] are only counted.
+fn joined_reasons(denials: &[&Diagnostic]) -> String {
     let mut text = String::new();
     let mut said = 0;
     for diagnostic in denials {
@@ -139,18 +147,18 @@ fn reasons(denials: &[&Diagnostic]) -> String {
         text.push_str(&reason);
         said += diagnostic.finding.left_out_count().max(1);
     }
-    match count(denials).saturating_sub(said) {
+    match finding_count(denials).saturating_sub(said) {
         0 => text,
         more => format!("{text}\n- and {more} more"),
     }
 }
 
-/// How many findings there are, with those that were left out.
-fn count(denials: &[&Diagnostic]) -> usize {
+/// Returns the number of findings, including those that were left out of the verdict.
+fn finding_count(denials: &[&Diagnostic]) -> usize {
     denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
 }
 
-/// As many causes as a response holds; how many more there are is the last one.
+/// Returns as many causes as a response holds; if some do not fit, the last cause states how many.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
     let mut causes = Vec::new();
@@ -176,7 +184,8 @@ fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     causes
 }
 
-/// The name the user knows: given, or what the server will begin it with.
+/// Returns the name of the object: from the request, else `metadata.name`, else `metadata.generateName`; empty if there
+/// is none.
 fn name_of<'d>(request: &Request<'d>) -> &'d str {
     let metadata = request.object.get("metadata");
     [request.name, metadata.get("name").str(), metadata.get("generateName").str()]
@@ -185,6 +194,8 @@ fn name_of<'d>(request: &Request<'d>) -> &'d str {
         .unwrap_or_default()
 }
 
+/// Returns one finding as a cause, with the profiles it holds for if not for all, and the rule if it is not one of the
+/// API server.
 fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     let finding = &diagnostic.finding;
     let mut message = diagnostic.body();
@@ -198,6 +209,8 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
     Cause { reason: finding.kind.cause(), message, field: finding.field() }
 }
 
+/// Returns the findings as distinct warnings, at most [`WARNINGS`], and then the advice of policies as far as there is
+/// room.
 fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admitted: bool) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
@@ -221,8 +234,8 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     all
 }
 
-/// `…tolerations[1].effect: what is wrong [rule]`: the end of the path says more than its beginning. The short text is
-/// for what does not fit. What still does not, with a long name or a message of a policy's author, ends between two words.
+/// Returns a finding as one warning, `…tolerations[1].effect: what is wrong [rule]`. If it is too long, the start of
+/// the path is cut, then the short text is used, then the end of the text is cut.
 fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> String {
     let finding = &diagnostic.finding;
     let is_policy = diagnostic.policy.is_some();
@@ -255,7 +268,8 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> String {
     format!("{}{tail}", shortened(&with_field(short.unwrap_or(&detail)), max_chars))
 }
 
-/// As many of a path's last parts as `limit` characters hold, at least one.
+/// Returns as many of the last parts of a path as fit into `limit` characters, but at least one; `...` stands for the
+/// rest.
 fn last_parts(field: &str, limit: usize) -> String {
     if field.chars().count() <= limit {
         return field.to_owned();
@@ -266,12 +280,12 @@ fn last_parts(field: &str, limit: usize) -> String {
     format!("...{}", starts.find(fits).unwrap_or(last))
 }
 
-/// Control characters as blanks: the API server drops a warning that has one.
+/// Replaces control characters with blanks, because the API server drops a warning that contains one.
 fn without_control_characters(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// At most `limit` characters, cut between words.
+/// Cuts a text to at most `limit` characters, between words where possible, and ends it with `...` if it was cut.
 fn shortened(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -285,7 +299,8 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{}...", kept.trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Rule ids under keys that are label names, as the audit log wants them.
+/// Returns the audit annotations of a response: the rules by level, the impact, and the policies that reported
+/// something.
 fn annotations(engine: &Engine, findings: &[Diagnostic]) -> BTreeMap<&'static str, String> {
     let mut annotations = BTreeMap::new();
     let keys = [(Level::Deny, "denied-by"), (Level::Warn, "warned-by"), (Level::Audit, "audited-by")];

@@ -3,17 +3,17 @@
 use super::Diagnostic;
 use crate::rules::Level;
 
-/// The verdict.
+/// The verdict about one request.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// Not an object we judge.
+    /// The object is of a kind that is not checked.
     Skipped,
-    /// Judged; no findings mean clean.
+    /// The object was checked; without findings it is clean.
     Checked(Vec<Diagnostic>),
 }
 
 impl Verdict {
-    /// The findings.
+    /// Returns the findings; none if the object was skipped.
     pub fn findings(&self) -> &[Diagnostic] {
         match self {
             Verdict::Skipped => &[],
@@ -21,7 +21,7 @@ impl Verdict {
         }
     }
 
-    /// True if nothing denies.
+    /// True if no finding denies the request.
     pub fn allowed(&self) -> bool {
         self.findings().iter().all(|diagnostic| diagnostic.level != Level::Deny)
     }

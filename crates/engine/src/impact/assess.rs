@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::condition::{ImpactCounts, condition};
+use super::condition::{ImpactCounts, first_condition};
 use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
 use super::rate_limit::{self, DueEviction};
@@ -13,17 +13,17 @@ use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, SliceChange};
 use tollgate_api::profile::Profile;
 
-/// Computes the impact of a change.
+/// Computes the impact of a change, with a reason for every pod.
 pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let assessment = Assessment::new(query);
     let found = assessment.search();
     let now = eviction::unix_nanos(query.at);
     let mut pods: Vec<AssessedPod<'s>> = Vec::with_capacity(found.pods.len());
     pods.extend(found.pods.iter().filter_map(|slot| assessment.pod_impact(*slot, now)));
-    sort(&mut pods);
+    sort_by_eviction(&mut pods);
     if assessment.limits_rates {
         limit_rates(&mut pods, now);
-        sort(&mut pods);
+        sort_by_eviction(&mut pods);
     }
     let is_upper_bound = query.change.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
@@ -32,7 +32,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     let namespaces = namespaces(pods.iter().filter(|pod| pod.outcome.is_evicted()));
     let condition = match query.change {
         ProposedChange::Rule(rule) if query.profile.rule_status => {
-            Some(condition(&rule.taint.effect, counts, is_upper_bound))
+            Some(first_condition(&rule.taint.effect, counts, is_upper_bound))
         }
         ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
     };
@@ -40,7 +40,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
     Impact { counts, claims, pods, namespaces, condition, unlisted, is_upper_bound }
 }
 
-/// Computes only the numbers, for callers that need them on every request.
+/// Computes only the numbers of [`assess`], which is cheaper: for callers that need them on every request.
 pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     let assessment =
         Assessment { checks_listing: query.profile.rules_act_through_slices, ..Assessment::new(query) };
@@ -62,24 +62,26 @@ pub fn count(query: ImpactQuery<'_>) -> ImpactCounts {
     counts
 }
 
-/// A pod, and what decides when it goes.
+/// The impact on a pod, with what decides when it is evicted.
 struct AssessedPod<'s> {
     when: UnixNanos,
     pod: PodImpact<'s>,
-    /// The taints that evict it, where evictions have a rate.
+    /// The taints that evict it, if evictions are rate-limited; otherwise empty.
     evictions: Vec<DueEviction<'s>>,
-    /// Another taint evicts it, if a class or an expression matches that is not evaluated.
+    /// True if a taint other than the proposed one evicts it only if a class or an expression matches, which is not
+    /// evaluated.
     is_conditional: bool,
 }
 
-/// In order of eviction, then by name. The keys are sorted first, because pods are large.
-fn sort(pods: &mut [AssessedPod<'_>]) {
+/// Sorts pods in order of eviction, then by name. The keys are computed first, because pods are large.
+fn sort_by_eviction(pods: &mut [AssessedPod<'_>]) {
     pods.sort_by_cached_key(|AssessedPod { when, pod, .. }| {
         (rank(pod.outcome), *when, pod.namespace, pod.name)
     });
 }
 
-/// Sort key: evicted pods first, by time; then those that stay.
+/// Returns the sort key of an outcome: evicted pods come first, then those that tolerate the taint, then unaffected
+/// ones.
 fn rank(outcome: PodOutcome) -> u8 {
     match outcome {
         PodOutcome::EvictedNow | PodOutcome::EvictedAt(_) => 0,
@@ -88,14 +90,14 @@ fn rank(outcome: PodOutcome) -> u8 {
     }
 }
 
-/// Pods that the controller would count as pending if the taint were NoExecute.
+/// Counts the pods, and their namespaces, that the controller would count as pending if the taint were NoExecute.
 fn count_pending(pods: &[PodImpact<'_>]) -> ImpactCounts {
     let pending = pods.iter().filter(|pod| pod.is_pending);
     let namespaces = namespaces(pending.clone()).len();
     ImpactCounts { pods: pending.count(), namespaces, ..ImpactCounts::default() }
 }
 
-/// The namespaces of some pods, each once, by name.
+/// Returns the namespaces of some pods, each once, sorted by name.
 fn namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>) -> Vec<&'s str> {
     let mut namespaces: Vec<&str> = pods.map(|pod| pod.namespace).collect();
     // Pods of one namespace mostly follow each other, so few names are left to sort.
@@ -105,7 +107,7 @@ fn namespaces<'i, 's: 'i>(pods: impl Iterator<Item = &'i PodImpact<'s>>) -> Vec<
     namespaces
 }
 
-/// What the search found.
+/// The number of devices and claims that a change affects, and the pods that use them.
 #[derive(Default)]
 struct AffectedObjects {
     published: usize,
@@ -121,11 +123,11 @@ struct Assessment<'s> {
     snapshot: &'s Snapshot,
     /// The rules in force, including the proposed one.
     rules: Vec<&'s Rule>,
-    /// The taint has the effect NoExecute.
+    /// True if the proposed taint has the effect NoExecute.
     evicts: bool,
-    /// Whether the search checks that a slice lists a device.
+    /// True if the search checks that a slice lists each allocated device.
     checks_listing: bool,
-    /// Evictions have a rate (draft r2).
+    /// True if evictions have a rate (draft r2).
     limits_rates: bool,
 }
 
@@ -145,7 +147,7 @@ impl<'s> Assessment<'s> {
         Assessment { query, snapshot, rules, evicts, checks_listing: true, limits_rates }
     }
 
-    /// Finds the devices, the claims and the pods that use them.
+    /// Finds the devices that the change affects, and the claims and pods that use them.
     fn search(&self) -> AffectedObjects {
         let mut found = AffectedObjects::default();
         let mut visited = Visited { claims: vec![false; self.snapshot.claims().len()], pods: Vec::new() };
@@ -157,6 +159,7 @@ impl<'s> Assessment<'s> {
         found
     }
 
+    /// Finds what a rule affects, in each pool that it selects.
     fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
         for pool in selected_pools(self.snapshot, rule, self.query.profile) {
@@ -164,6 +167,7 @@ impl<'s> Assessment<'s> {
         }
     }
 
+    /// Finds what the named device of a pool affects; without a name, all devices of the pool.
     fn search_pool(
         &self,
         pool: &Pool,
@@ -199,6 +203,8 @@ impl<'s> Assessment<'s> {
         }
     }
 
+    /// Finds what the tainted devices of a changed slice affect; nothing if the slice is not of its pool's newest
+    /// generation.
     fn search_slice(&self, change: &SliceChange, found: &mut AffectedObjects, visited: &mut Visited) {
         let Some(slice) = self.snapshot.slice(&change.name) else { return };
         let Some(pool) = self.snapshot.pool_named(&slice.driver, &slice.pool) else { return };
@@ -223,6 +229,7 @@ impl<'s> Assessment<'s> {
         }
     }
 
+    /// Counts a claim and adds the pods that use it, unless they were visited before.
     fn add_claim(&self, slot: Slot, found: &mut AffectedObjects, visited: &mut Visited) {
         if !mark_visited(&mut visited.claims, slot) {
             return;
@@ -232,7 +239,7 @@ impl<'s> Assessment<'s> {
         found.pods.extend(entry.pods.iter().copied().filter(|pod| mark_visited(&mut visited.pods, *pod)));
     }
 
-    /// True if the taint belongs to the proposed change.
+    /// True if a taint from that source belongs to the proposed change.
     fn is_proposed(&self, source: TaintSource<'_>) -> bool {
         match (self.query.change, source) {
             (ProposedChange::Rule(rule), TaintSource::Rule(source)) => rule.name == source.name,
@@ -246,8 +253,13 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// Visits each allocated device of a pod's claims, with the reason if the controller ignores the pod for that claim.
-    fn devices(&self, pod: &'s Pod, mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice)) {
+    /// Calls `visit` for each allocated device of a pod's claims, with the name of the claim and, if the controller
+    /// ignores the pod for that claim, the reason.
+    fn visit_devices(
+        &self,
+        pod: &'s Pod,
+        mut visit: impl FnMut(&'s str, Option<NotEvicted>, &'s AllocatedDevice),
+    ) {
         for reference in &pod.claims {
             let claims = self.snapshot.claims();
             let record = claims.get(reference.slot).and_then(|entry| entry.record.as_deref());
@@ -259,6 +271,7 @@ impl<'s> Assessment<'s> {
         }
     }
 
+    /// Calls `visit` for every taint that could evict the users of an allocated device.
     fn visit_taints(&self, result: &'s AllocatedDevice, visit: impl FnMut(TaintOnDevice<'s>)) {
         eviction::visit_taints(self.snapshot, &self.rules, self.query.profile, result, visit);
     }
@@ -267,14 +280,14 @@ impl<'s> Assessment<'s> {
     fn is_pending(&self, pod: &'s Pod) -> bool {
         let mut pending = false;
         if !pod.deleting {
-            self.devices(pod, |_, not_evicted, result| {
+            self.visit_devices(pod, |_, not_evicted, result| {
                 pending = pending || not_evicted.is_none() && self.evicts_users_of(result);
             });
         }
         pending
     }
 
-    /// True if the change evicts the users of a device at some time.
+    /// True if the change evicts the users of an allocated device, now or later.
     fn evicts_users_of(&self, result: &'s AllocatedDevice) -> bool {
         match self.query.change {
             ProposedChange::Rule(rule) => {
@@ -299,7 +312,7 @@ impl<'s> Assessment<'s> {
         }
     }
 
-    /// What happens to a pod; `None` if the change affects none of its devices.
+    /// Returns what happens to a pod; `None` if the change affects none of its devices.
     fn pod_impact(&self, slot: Slot, now: UnixNanos) -> Option<AssessedPod<'s>> {
         let pod: &'s Pod = self.snapshot.pods().get(slot)?.as_deref()?;
         // Most pods have one reason: room for four, which a first push makes, is most of a report's memory.
@@ -309,7 +322,7 @@ impl<'s> Assessment<'s> {
         let mut tolerated = false;
         let mut is_time_limited = false;
         let mut evictions: Vec<DueEviction<'s>> = Vec::new();
-        self.devices(pod, |claim, not_evicted, result| {
+        self.visit_devices(pod, |claim, not_evicted, result| {
             let reason = |kind| OutcomeReason { namespace: &pod.namespace, claim, device: result, kind };
             let not_evicted = not_evicted.or(pod.deleting.then_some(NotEvicted::Deleting));
             self.visit_taints(result, |hit| {
@@ -377,7 +390,7 @@ impl<'s> Assessment<'s> {
     }
 }
 
-/// Spreads the evictions as the rate limiters of draft r2 would.
+/// Delays the evictions as the rate limiters of draft r2 would.
 fn limit_rates(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
     let evicted = pods.iter().filter(|assessed| assessed.pod.outcome.is_evicted()).count();
     let evictions: Vec<&[DueEviction<'_>]> =
@@ -391,7 +404,7 @@ fn limit_rates(pods: &mut [AssessedPod<'_>], now: UnixNanos) {
     }
 }
 
-/// The pools in which the eviction controller of that release searches for a rule's devices.
+/// Returns the pools in which the eviction controller of the release searches for a rule's devices.
 pub(super) fn selected_pools<'s>(
     snapshot: &'s Snapshot,
     rule: &Rule,
@@ -407,7 +420,7 @@ pub(super) fn selected_pools<'s>(
     slots.filter_map(|slot| snapshot.pool(*slot))
 }
 
-/// The entry of a name, or all of them.
+/// Returns the entry with that name, if there is one; all entries if `name` is `None`.
 pub(super) fn entry_or_all<'m, T>(
     map: &'m BTreeMap<InternedStr, T>,
     name: Option<&InternedStr>,
@@ -425,7 +438,7 @@ struct Visited {
     pods: Vec<bool>,
 }
 
-/// Marks a slot; true the first time.
+/// Marks a slot as visited; true if it was not visited before.
 fn mark_visited(visited: &mut [bool], slot: Slot) -> bool {
     visited.get_mut(slot.index()).is_some_and(|visited| !std::mem::replace(visited, true))
 }

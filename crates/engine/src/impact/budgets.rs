@@ -2,17 +2,17 @@
 
 use super::{Impact, Snapshot};
 
-/// A budget that allows fewer evictions than will happen.
+/// A PodDisruptionBudget that allows fewer evictions than will happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ViolatedBudget<'s> {
     pub namespace: &'s str,
     pub name: &'s str,
-    /// Evictions beyond those it allows.
+    /// Number of evictions beyond those it allows.
     pub violated_by: usize,
 }
 
-/// The budgets that the evictions violate, by namespace and name.
-pub fn budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedBudget<'s>> {
+/// Returns the budgets that the evictions violate, sorted by namespace and name.
+pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedBudget<'s>> {
     let mut evicted: Vec<_> = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).collect();
     evicted.sort_by_key(|pod| pod.namespace);
     let mut violated = Vec::new();
@@ -20,7 +20,7 @@ pub fn budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedB
         let namespace = pods.first().map_or("", |pod| pod.namespace);
         for budget in snapshot.budgets(namespace) {
             let Some(selector) = &budget.selector else { continue };
-            let covered = pods.iter().filter(|pod| selector.select(&pod.record.labels)).count();
+            let covered = pods.iter().filter(|pod| selector.matches(&pod.record.labels)).count();
             let allowed = usize::try_from(budget.allowed).unwrap_or_default();
             if covered > allowed {
                 violated.push(ViolatedBudget {

@@ -1,36 +1,36 @@
 //! The condition that the eviction controller would write into a rule's status.
 
-/// The condition `EvictionInProgress`, as the controller first writes it.
+/// The condition `EvictionInProgress` as the controller first writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleCondition {
     /// `True` or `False`
     pub status: &'static str,
-    /// One word.
+    /// The machine-readable reason, one word.
     pub reason: &'static str,
-    /// The sentence; empty if there is nothing to say.
+    /// The message for people; can be empty.
     pub message: String,
 }
 
 /// The type of the condition.
 pub const EVICTION_IN_PROGRESS: &str = "EvictionInProgress";
 
-/// What the controller counted.
+/// The numbers that the eviction controller reports for a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ImpactCounts {
-    /// Devices that current slices list.
+    /// Number of selected devices that current slices list.
     pub published: usize,
-    /// Allocation results; a device that several claims share counts for each.
+    /// Number of allocation results with selected devices; a device that several claims share counts for each.
     pub allocated: usize,
-    /// Pods to be evicted, now or later.
+    /// Number of pods to be evicted, now or later.
     pub pods: usize,
-    /// Their namespaces.
+    /// Number of namespaces of these pods.
     pub namespaces: usize,
 }
 
-/// The first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute. Where they are
-/// upper bounds, the message says so, although the controller knows the numbers.
+/// Returns the first condition of a rule with that effect; `counts` are those of the rule as if it were NoExecute. If
+/// they are upper bounds, the message says so, although the controller itself knows the exact numbers.
 // upstream v1.36 Controller.maybeUpdateRuleStatus
-pub(super) fn condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
+pub(super) fn first_condition(effect: &str, counts: ImpactCounts, are_upper_bounds: bool) -> RuleCondition {
     let counted = |count: usize, one: &str, many: &str| {
         let hedge = if are_upper_bounds { "up to " } else { "" };
         if count == 1 { format!("{hedge}{one}") } else { format!("{hedge}{count} {many}") }

@@ -10,27 +10,30 @@ use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, Device, Pod, Rule, Slice, Taint, Toleration,
 };
 
-/// An object in the indexes.
+/// Bytes that an object takes in the indexes.
 const OBJECT: usize = 320;
-/// An allocation result in the index of its pool.
+/// Bytes that an allocation result takes in the index of its pool.
 const ALLOCATION: usize = 160;
-/// A string beside its text: counters, and a place in the interner.
+/// Bytes that a string takes besides its text: counters, and a place in the interner.
 pub(super) const STRING: usize = 56;
-/// A pointer to a string.
+/// Bytes of a pointer to a string.
 const POINTER: usize = size_of::<InternedStr>();
-/// Strings of one object that count even if others have them.
+/// If the strings of an object take more bytes than this, all of them count, even those that other objects share.
 const UNSHARED: usize = 2 << 10;
 
-/// The strings of an object: `all` of them, of which `new` are its own.
-pub(super) fn strings(all: usize, new: usize) -> usize {
+/// Returns the bytes that count for the strings of an object: those of its `new` strings, or of `all` its strings if
+/// these are large. Both arguments are bytes.
+pub(super) fn string_bytes(all: usize, new: usize) -> usize {
     if all > UNSHARED { all.max(new) } else { new }
 }
 
-fn texts<'s>(texts: impl IntoIterator<Item = &'s InternedStr>) -> usize {
+/// Returns the bytes that the texts take, including the overhead of each string.
+fn total_text_bytes<'s>(texts: impl IntoIterator<Item = &'s InternedStr>) -> usize {
     texts.into_iter().map(|text| text.len() + STRING).sum()
 }
 
-pub(super) fn slice(slice: &Slice, new: usize) -> usize {
+/// Estimates the bytes that a slice takes in the snapshot; `new` is the bytes of strings that no other object had.
+pub(super) fn slice_bytes(slice: &Slice, new: usize) -> usize {
     let of_devices = slice.devices.iter().map(|device| device.taints.len());
     let taints = of_devices.sum::<usize>() + slice.taints.len();
     // A place of its own for each device, in the worst case.
@@ -38,7 +41,9 @@ pub(super) fn slice(slice: &Slice, new: usize) -> usize {
     OBJECT + size_of::<Slice>() + slice.devices.len() * device + taints * size_of::<Taint>() + new
 }
 
-pub(super) fn claim(claim: &Claim, name: usize, new: usize) -> usize {
+/// Estimates the bytes that a claim takes in the snapshot; `name` is the length of its name, `new` the bytes of strings
+/// that no other object had.
+pub(super) fn claim_bytes(claim: &Claim, name: usize, new: usize) -> usize {
     let result = |result: &AllocatedDevice| {
         let requested = result.requested.as_ref().map_or(0, |list| list.len());
         size_of::<AllocatedDevice>()
@@ -50,15 +55,18 @@ pub(super) fn claim(claim: &Claim, name: usize, new: usize) -> usize {
     OBJECT + size_of::<Claim>() + name + results + reserved + new
 }
 
-pub(super) fn pod(pod: &Pod, new: usize) -> usize {
+/// Estimates the bytes that a pod takes in the snapshot; `new` is the bytes of strings that no other object had.
+pub(super) fn pod_bytes(pod: &Pod, new: usize) -> usize {
     let pairs = pod.labels.iter().flat_map(|(key, value)| [key, value]);
     let labels = 2 * POINTER * pod.labels.len();
     // A claim that a pod names and nobody has created takes a place, too.
     let claims = pod.claims.len() * OBJECT;
-    OBJECT + size_of::<Pod>() + pod.name.len() + labels + claims + strings(texts(pairs), new)
+    OBJECT + size_of::<Pod>() + pod.name.len() + labels + claims + string_bytes(total_text_bytes(pairs), new)
 }
 
-pub(super) fn budget(budget: &Budget, new: usize) -> usize {
+/// Estimates the bytes that a PodDisruptionBudget takes in the snapshot; `new` is the bytes of strings that no other
+/// object had.
+pub(super) fn budget_bytes(budget: &Budget, new: usize) -> usize {
     let (equal, expressions) = budget
         .selector
         .as_ref()
@@ -66,15 +74,16 @@ pub(super) fn budget(budget: &Budget, new: usize) -> usize {
     let values = expressions.iter().flat_map(|expression| &*expression.values);
     let count = values.clone().count() + 2 * equal.len();
     let keys = expressions.iter().map(|expression| &expression.key);
-    let all = texts(values.chain(keys).chain(equal.iter().flat_map(|(key, value)| [key, value])));
+    let all = total_text_bytes(values.chain(keys).chain(equal.iter().flat_map(|(key, value)| [key, value])));
     let requirements = size_of_val(expressions);
-    OBJECT + size_of::<Budget>() + count * POINTER + requirements + strings(all, new)
+    OBJECT + size_of::<Budget>() + count * POINTER + requirements + string_bytes(all, new)
 }
 
-pub(super) fn rule(rule: &Rule) -> usize {
+/// Estimates the bytes that a DeviceTaintRule takes in the snapshot.
+pub(super) fn rule_bytes(rule: &Rule) -> usize {
     let selector = rule.selector.iter();
     let selected =
         selector.flat_map(|selector| [&selector.driver, &selector.pool, &selector.device]).flatten();
     let taint = [&rule.taint.key, &rule.taint.value, &rule.taint.effect, &rule.name];
-    OBJECT + size_of::<Rule>() + texts(selected.chain(taint))
+    OBJECT + size_of::<Rule>() + total_text_bytes(selected.chain(taint))
 }

@@ -7,7 +7,7 @@ use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction, unmatched};
 
-/// The sentences, most far-reaching first.
+/// Returns one sentence for each thing to know about a forecast, most far-reaching first; empty if there is nothing.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let not_evaluated = impact.is_upper_bound.then(|| {
@@ -17,7 +17,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(slice) => {
             said.extend(not_evaluated);
-            tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
+            note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
             note_replacements(impact, &mut said);
             return said;
         }
@@ -32,7 +32,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ));
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
-        tolerations(query, tainted_by_rule(query, rule), &mut said);
+        note_ineffective_tolerations(query, tainted_by_rule(query, rule), &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
                 "{}{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
@@ -46,8 +46,8 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     said
 }
 
-/// Pods that come back: the scheduler does not look at tolerationSeconds, and the eviction controller counts them from
-/// timeAdded, which is over for a replacement.
+/// Adds a sentence if evicted pods that tolerate the taint for a limited time will be replaced: the scheduler ignores
+/// tolerationSeconds and may place a replacement on the device, where it is evicted at once because its time is over.
 fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
     let come_back = impact
         .pods
@@ -71,11 +71,13 @@ fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
     ));
 }
 
+/// Adds a sentence if the rule has no selector, saying which devices the scheduler and the eviction controller then
+/// apply it to.
 fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<String>) {
     if rule.selector.is_some() || &*rule.taint.effect == "None" {
         return;
     }
-    let devices = query.snapshot.devices();
+    let devices = query.snapshot.device_count();
     said.push(if query.profile.missing_selector_evicts {
         format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
     } else {
@@ -85,16 +87,18 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
     });
 }
 
+/// Adds a sentence that names the first name of the selector that no device has, if the rule selects no devices.
 fn note_unmatched_selector(query: ImpactQuery<'_>, rule: &Rule, impact: &Impact<'_>, said: &mut Vec<String>) {
     let selects_nothing = impact.counts.published == 0 && impact.counts.allocated == 0;
     // Without slices, nothing can be said about names; a dump that lacks them is reported as incomplete.
-    if selects_nothing && query.snapshot.devices() > 0 {
+    if selects_nothing && query.snapshot.device_count() > 0 {
         said.extend(rule.selector.as_ref().and_then(|selector| unmatched::reason(selector, query.snapshot)));
     }
 }
 
-/// Claims that tolerate the taint when they are scheduled and not when pods are evicted.
-fn tolerations<'s>(
+/// Adds sentences about claims that tolerate the taint when they are scheduled, but not when pods are evicted: because
+/// the toleration has no effect, was not copied to the allocation, or its seconds overflow.
+fn note_ineffective_tolerations<'s>(
     query: ImpactQuery<'s>,
     tainted: impl Iterator<Item = TaintedDevice<'s>>,
     said: &mut Vec<String>,
@@ -121,7 +125,7 @@ fn tolerations<'s>(
             overflow.add(slot);
         }
     }
-    no_effect.say(query, said, |claims| {
+    no_effect.push_sentence(query, said, |claims| {
         format!("{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
@@ -132,23 +136,24 @@ fn tolerations<'s>(
             query.profile.name
         )
     };
-    not_copied.say(query, said, |claims| format!("{claims} in the request, but {why}"));
-    overflow.say(query, said, |claims| {
+    not_copied.push_sentence(query, said, |claims| format!("{claims} in the request, but {why}"));
+    overflow.push_sentence(query, said, |claims| {
         format!("{claims} for more than {MAX_SECONDS} seconds, which overflows in the eviction controller")
     });
 }
 
-/// Seconds whose nanoseconds still fit 64 bits.
+/// The most seconds whose nanoseconds fit 64 bits.
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
-/// An allocated device, the claim that has it, and a taint that it gets.
+/// An allocated device, the slot of the claim that has it, and a taint that the change puts on it.
 struct TaintedDevice<'s> {
     slot: Slot,
     result: &'s AllocatedDevice,
     taint: &'s Taint,
 }
 
-/// The allocated devices that a slice taints.
+/// Returns the allocated devices that the taints of a slice are for; none if the slice is not of its pool's newest
+/// generation.
 fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Item = TaintedDevice<'s>> {
     let snapshot = query.snapshot;
     let slice = snapshot.slice(name);
@@ -160,7 +165,8 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
         let others = slice.taints.iter().map(|(device, taint)| (device, taint));
         for (device, taint) in own.chain(others) {
             let claims = pool.allocated().get(device).into_iter().flatten();
-            let results = claims.flat_map(|slot| results(snapshot, *slot).map(move |result| (*slot, result)));
+            let results =
+                claims.flat_map(|slot| allocated_devices(snapshot, *slot).map(move |result| (*slot, result)));
             let of_device = results.filter(|(_, result)| {
                 result.device == *device && result.pool == slice.pool && result.driver == slice.driver
             });
@@ -171,13 +177,13 @@ fn tainted_by_slice<'s>(query: ImpactQuery<'s>, name: &str) -> impl Iterator<Ite
     tainted.into_iter()
 }
 
-/// The allocated devices of a claim.
-fn results(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
+/// Returns the allocated devices of the claim in a slot.
+fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &AllocatedDevice> {
     let claim = snapshot.claims().get(slot).and_then(|entry| entry.record.as_deref());
     claim.into_iter().flat_map(|claim| claim.results.iter().flatten())
 }
 
-/// The allocated devices with tolerations that a rule selects, claim by claim.
+/// Returns the allocated devices with tolerations that a rule selects, claim by claim.
 fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = TaintedDevice<'s>> {
     let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
     let allocated = selected_pools(query.snapshot, rule, query.profile)
@@ -186,14 +192,14 @@ fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
-        results(query.snapshot, slot)
+        allocated_devices(query.snapshot, slot)
             .filter(|result| !result.copied.is_empty() || result.requested.is_some())
             .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
             .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
     })
 }
 
-/// Claims that have something in common.
+/// A list of claims that have something in common.
 struct ClaimTally {
     claims: Vec<Slot>,
 }
@@ -203,13 +209,20 @@ impl ClaimTally {
         ClaimTally { claims: Vec::new() }
     }
 
+    /// Adds a claim, unless it is the one that was added last.
     fn add(&mut self, slot: Slot) {
         if self.claims.last() != Some(&slot) {
             self.claims.push(slot);
         }
     }
 
-    fn say(&self, query: ImpactQuery<'_>, said: &mut Vec<String>, sentence: impl Fn(String) -> String) {
+    /// Adds `sentence` about the claims, of which only the first is named; nothing if there are none.
+    fn push_sentence(
+        &self,
+        query: ImpactQuery<'_>,
+        said: &mut Vec<String>,
+        sentence: impl Fn(String) -> String,
+    ) {
         let names = self.claims.iter().filter_map(|slot| query.snapshot.claims().key(*slot));
         let Some((namespace, name)) = names.clone().min() else { return };
         let claims = match names.count() - 1 {
@@ -223,6 +236,7 @@ impl ClaimTally {
     }
 }
 
+/// Returns `1 other claim` or `2 other claims` for these two words.
 fn counted(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }

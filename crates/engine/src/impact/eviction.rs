@@ -16,17 +16,19 @@ pub(super) type UnixNanos = i128;
 
 const SECOND: i64 = 1_000_000_000;
 
+/// Converts a time to nanoseconds since 1970.
 pub(super) fn unix_nanos(time: Timestamp) -> UnixNanos {
     UnixNanos::from(time.seconds) * UnixNanos::from(SECOND) + UnixNanos::from(time.nanos)
 }
 
+/// Converts nanoseconds since 1970 to a time.
 #[expect(clippy::cast_possible_truncation, reason = "the quotient and the rest of a sum of 64-bit numbers")]
 pub(super) fn from_unix_nanos(nanos: UnixNanos) -> Timestamp {
     let second = UnixNanos::from(SECOND);
     Timestamp { seconds: nanos.div_euclid(second) as i64, nanos: nanos.rem_euclid(second) as u32 }
 }
 
-/// How an allocated device's tolerations affect a taint.
+/// Whether, and for how long, an allocated device's tolerations tolerate a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tolerance<'s> {
     /// No toleration that counts matches it.
@@ -37,7 +39,7 @@ pub enum Tolerance<'s> {
     Forever(&'s Toleration),
 }
 
-/// The toleration that decides for that taint, with its effect taken as NoExecute.
+/// Returns the toleration that decides for how long the taint is tolerated, taking the taint's effect as NoExecute.
 // upstream v1.36 Controller.claimEvictionTime
 pub(super) fn tolerance<'s>(
     tolerations: impl Iterator<Item = &'s Toleration>,
@@ -62,7 +64,7 @@ pub(super) fn tolerance<'s>(
     shortest.map_or(Tolerance::No, |(toleration, seconds)| Tolerance::For(toleration, seconds))
 }
 
-/// When a taint evicts; `None` if never, as for a taint without `timeAdded`.
+/// Returns when a taint with that tolerance evicts; `None` if never, as for a taint without `timeAdded`.
 pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<UnixNanos> {
     let added = unix_nanos(taint.added?);
     match tolerance {
@@ -107,13 +109,13 @@ pub(super) struct TaintOnDevice<'s> {
 }
 
 impl TaintOnDevice<'_> {
-    /// When it evicts.
+    /// Returns when this taint evicts the users of the device; `None` if never.
     pub(super) fn eviction_time(&self) -> Option<UnixNanos> {
         eviction_time(self.taint, self.tolerance)
     }
 }
 
-/// The slices of the newest generation of a result's pool.
+/// Returns the slices of the newest generation of the pool that an allocated device is in.
 fn current_slices<'s>(
     snapshot: &'s Snapshot,
     result: &AllocatedDevice,
@@ -121,12 +123,12 @@ fn current_slices<'s>(
     snapshot.pool(result.pool_slot).into_iter().flat_map(Pool::current_slices)
 }
 
-/// True if a slice lists the device.
+/// True if a current slice lists the allocated device.
 pub(super) fn is_published(snapshot: &Snapshot, result: &AllocatedDevice) -> bool {
     current_slices(snapshot, result).any(|slice| slice.device(&result.device).is_some())
 }
 
-/// True if the eviction controller of that release applies a rule to the device.
+/// True if the eviction controller of that release applies the rule to the allocated device.
 // upstream v1.36 ruleMatchesDevice
 pub(super) fn rule_selects(
     rule: &Rule,
@@ -141,7 +143,8 @@ pub(super) fn rule_selects(
     selected && (!profile.rules_act_through_slices || is_published(snapshot, result))
 }
 
-/// Every taint that could evict the users of a result: first those of slices, then those of rules.
+/// Calls `visit` for every taint that could evict the users of an allocated device: first those of slices, then those
+/// of `rules`.
 pub(super) fn visit_taints<'s>(
     snapshot: &'s Snapshot,
     rules: &[&'s Rule],
@@ -187,7 +190,7 @@ pub(super) enum NotEvicted {
 }
 
 impl NotEvicted {
-    /// `not-scheduled`
+    /// Returns the reason as a word, such as `not-scheduled`.
     pub(super) fn name(self) -> &'static str {
         match self {
             NotEvicted::NotScheduled => "not-scheduled",
@@ -199,7 +202,7 @@ impl NotEvicted {
     }
 }
 
-/// Why the controller ignores that pod for that claim; `None` if it does not.
+/// Returns why the controller does not evict that pod because of that claim; `None` if it may evict it.
 // upstream v1.36 Controller.podEvictionTime
 pub(super) fn not_evicted(
     pod: &Pod,

@@ -67,7 +67,7 @@ const BUDGET: Keep = Fields(&[
 const NAMESPACE: Keep = Fields(&[("metadata", LABELED_METADATA)]);
 
 impl SnapshotKind {
-    /// What impact reads of an object.
+    /// Returns the fields of an object of this kind that impact reads.
     pub const fn fields(self) -> &'static Keep {
         match self {
             SnapshotKind::Slice => &SLICE,
@@ -79,8 +79,8 @@ impl SnapshotKind {
         }
     }
 
-    /// Keys and values of an object that are kept, at most: whoever creates objects must not decide how much memory they
-    /// take.
+    /// Returns the most keys and values of one object that are kept, so that whoever creates an object cannot make it
+    /// take any amount of memory.
     pub const fn max_nodes(self) -> usize {
         match self {
             // 128 devices with their taints and nodes; drivers write them.

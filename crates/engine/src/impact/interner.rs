@@ -39,7 +39,7 @@ const MIN_SWEEP_SIZE: usize = 4_096;
 const RECENT_SLOTS: usize = 256;
 
 impl StringInterner {
-    /// The interned string.
+    /// Returns the shared copy of a text, which is added if it is new.
     pub(super) fn intern(&mut self, text: &str) -> InternedStr {
         if self.recent.is_empty() {
             self.recent.resize(RECENT_SLOTS, InternedStr::from(""));
@@ -56,7 +56,7 @@ impl StringInterner {
         name
     }
 
-    /// The interned concatenation.
+    /// Returns the shared copy of the three texts joined.
     pub(super) fn intern_joined(&mut self, texts: [&str; 3]) -> InternedStr {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -66,6 +66,8 @@ impl StringInterner {
         name
     }
 
+    /// Returns the shared copy of a text from the table, which is added if it is new; drops unused strings if the table
+    /// has doubled.
     fn look_up(&mut self, text: &str) -> InternedStr {
         if let Some(name) = self.known.get(text) {
             return InternedStr::clone(name);
@@ -79,12 +81,13 @@ impl StringInterner {
         name
     }
 
-    /// Bytes of all strings that were ever new: what an object adds is the difference.
-    pub(super) fn added(&self) -> usize {
+    /// Returns the bytes of all strings that were ever new. The difference before and after reading an object is what
+    /// it adds.
+    pub(super) fn added_bytes(&self) -> usize {
         self.added
     }
 
-    /// Drops the strings that only the interner references.
+    /// Drops the strings that only the interner references, and empties the caches.
     pub(super) fn sweep(&mut self) {
         self.recent.clear();
         (self.tolerations, self.labels) = (ListCache::default(), ListCache::default());
@@ -119,13 +122,13 @@ const MAX_LIST_BYTES: usize = 1_024;
 const MAX_LIST_ITEMS: usize = 32;
 
 impl<T> ListCache<T> {
-    /// The list that was read from that JSON.
+    /// Returns the cached list that was read from that JSON; `None` if it is not cached.
     pub(super) fn get(&self, written: &[u8]) -> Option<Arc<[T]>> {
         let (bytes, list) = self.0.get(list_slot(written))?.as_ref()?;
         (**bytes == *written).then(|| Arc::clone(list))
     }
 
-    /// Caches a list by its JSON; a list without JSON of its own is not cached.
+    /// Caches a list under the JSON that it was read from. Does nothing if the JSON is empty or the list is too long.
     pub(super) fn insert(&mut self, written: &[u8], list: &Arc<[T]>) {
         if written.is_empty() || written.len() > MAX_LIST_BYTES || list.len() > MAX_LIST_ITEMS {
             return;
@@ -137,12 +140,13 @@ impl<T> ListCache<T> {
     }
 }
 
+/// Returns the cache slot of a list by its JSON.
 fn list_slot(written: &[u8]) -> usize {
     let hash = foldhash::fast::FixedState::default().hash_one(written);
     (hash >> 32) as usize % LIST_SLOTS
 }
 
-/// The cache slot of a string.
+/// Returns the slot of a string in the cache of recent strings.
 fn recent_slot(text: &str) -> usize {
     let hash = foldhash::fast::FixedState::default().hash_one(text);
     (hash >> 32) as usize % RECENT_SLOTS

@@ -30,7 +30,7 @@ impl SnapshotKind {
         SnapshotKind::Namespace,
     ];
 
-    /// `ResourceSlice`
+    /// Returns the kind as the API calls it, such as `ResourceSlice`.
     pub fn name(self) -> &'static str {
         match self {
             SnapshotKind::Slice => "ResourceSlice",
@@ -42,13 +42,13 @@ impl SnapshotKind {
         }
     }
 
-    /// The kind of an object that says it is `api_version` and `kind`; `None` if a snapshot does not store that kind.
+    /// Returns the kind of an object with that `apiVersion` and `kind`; `None` if a snapshot does not store it.
     pub fn of(api_version: &str, kind: &str) -> Option<SnapshotKind> {
         match (api_version, kind) {
             ("v1", "Pod") => Some(SnapshotKind::Pod),
             ("v1", "Namespace") => Some(SnapshotKind::Namespace),
             ("policy/v1", "PodDisruptionBudget") => Some(SnapshotKind::Budget),
-            _ => match (kind, version_of(api_version)?) {
+            _ => match (kind, resource_version_of(api_version)?) {
                 ("ResourceSlice", _) => Some(SnapshotKind::Slice),
                 ("ResourceClaim", _) => Some(SnapshotKind::Claim),
                 ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
@@ -58,8 +58,8 @@ impl SnapshotKind {
     }
 }
 
-/// A kind that impact needs, in an API version that no profile has: skipping it would make the numbers too low. The
-/// versions of classic DRA have no devices that could be tainted.
+/// True for a kind that impact needs in an API version that no profile has: skipping such an object would make the
+/// numbers too low. False for the versions of classic DRA, which have no devices that could be tainted.
 pub(super) fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool {
     api_version
         .strip_prefix("resource.k8s.io/")
@@ -67,6 +67,7 @@ pub(super) fn is_unknown_resource_version(api_version: &str, kind: &str) -> bool
         && matches!(kind, "ResourceSlice" | "ResourceClaim" | "DeviceTaintRule")
 }
 
-pub(super) fn version_of(api_version: &str) -> Option<Version> {
+/// Returns the version of an `apiVersion` of the group `resource.k8s.io`; `None` for other groups and unknown versions.
+pub(super) fn resource_version_of(api_version: &str) -> Option<Version> {
     Version::parse(api_version.strip_prefix("resource.k8s.io/")?)
 }

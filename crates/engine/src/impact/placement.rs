@@ -7,16 +7,16 @@ use super::interner::{InternedStr, StringInterner};
 use tollgate_api::profile::Version;
 use tollgate_api::view::{NodeRequirement, NodeSelector, SliceSpec};
 
-/// Where devices are.
+/// On which nodes one or several devices are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// On these nodes, sorted.
     Nodes(Box<[InternedStr]>),
-    /// On all nodes, or on nodes with certain labels.
+    /// On nodes that the slice does not name: all nodes, or nodes with certain labels.
     Elsewhere,
 }
 
-/// Where the devices of a slice are.
+/// On which nodes the devices of a slice are.
 #[derive(Debug)]
 pub(super) enum Placement {
     /// All in one place.
@@ -26,20 +26,21 @@ pub(super) enum Placement {
 }
 
 impl Placement {
-    pub(super) fn of(spec: SliceSpec<'_>, version: Version, names: &mut StringInterner) -> Placement {
+    /// Reads where the devices of a slice are.
+    pub(super) fn of_slice(spec: SliceSpec<'_>, version: Version, names: &mut StringInterner) -> Placement {
         if spec.per_device_node_selection() != Some(true) {
-            return Placement::Slice(place(spec.node_name_in(version), spec.node_selector(), names));
+            return Placement::Slice(read_place(spec.node_name_in(version), spec.node_selector(), names));
         }
         let devices = spec.devices().iter().map(|device| {
             let body = device.body(version);
-            (names.intern(device.name()), place(body.node_name(), body.node_selector(), names))
+            (names.intern(device.name()), read_place(body.node_name(), body.node_selector(), names))
         });
         let mut devices: Vec<(InternedStr, Place)> = devices.collect();
         devices.sort_by(|(one, _), (other, _)| one.cmp(other));
         Placement::PerDevice(devices.into())
     }
 
-    /// The place of a device.
+    /// Returns the place of a device; [`Place::Elsewhere`] if the slice does not list it.
     pub(super) fn of_device(&self, device: &str) -> &Place {
         match self {
             Placement::Slice(place) => place,
@@ -51,7 +52,8 @@ impl Placement {
     }
 }
 
-fn place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
+/// Returns the place that a node name and a node selector describe; the node name wins.
+fn read_place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
     let nodes = match (node, selector) {
         (Some(node), _) => Some(vec![node]),
         (None, Some(selector)) => named_nodes(selector),
@@ -63,7 +65,8 @@ fn place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut Str
     Place::Nodes(nodes.into_iter().map(|node| names.intern(node)).collect())
 }
 
-/// The nodes that a selector names: each of its terms must name some, because a node has to match only one term.
+/// Returns the nodes that a selector names. `None` if one of its terms names none, because a node has to match only one
+/// term.
 fn named_nodes(selector: NodeSelector<'_>) -> Option<Vec<&str>> {
     let is_name = |requirement: &NodeRequirement<'_>, key: &str| {
         requirement.key() == key && requirement.operator() == "In"

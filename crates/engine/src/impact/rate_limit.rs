@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::eviction::UnixNanos;
 use super::record::Taint;
 
-/// Evictions that do not wait.
+/// Number of evictions of a taint that happen without waiting.
 const BURST: UnixNanos = 10;
 
 /// A taint that evicts a pod.
@@ -21,14 +21,14 @@ pub(super) struct DueEviction<'s> {
     pub(super) due: UnixNanos,
     /// The stored taint; each has a bucket of its own, whatever it says.
     pub(super) taint: &'s Taint,
-    /// Evictions per second; `None`: as many as there are.
+    /// Evictions per second; `None` for no limit.
     pub(super) rate: Option<i64>,
 }
 
-/// A token bucket that is full in the beginning.
+/// A token bucket that is full at first.
 struct TokenBucket {
     interval: UnixNanos,
-    /// The moment at which it would be full again.
+    /// When the bucket will be full again.
     full_at: UnixNanos,
 }
 
@@ -38,7 +38,7 @@ impl TokenBucket {
         TokenBucket { interval: second / UnixNanos::from(per_second.max(1)), full_at: UnixNanos::MIN }
     }
 
-    /// Takes a token; the moment at which there is one.
+    /// Takes a token for an eviction that is due at `due`, and returns when there is one.
     fn take(&mut self, due: UnixNanos) -> UnixNanos {
         let earliest = self.full_at.saturating_sub((BURST - 1) * self.interval);
         let goes = due.max(earliest);
@@ -47,7 +47,7 @@ impl TokenBucket {
     }
 }
 
-/// When each pod goes, by the taints that evict it; those without any go now.
+/// Returns when each pod is evicted, by the taints that evict it; a pod without any is evicted at `now`.
 pub(super) fn eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec<UnixNanos> {
     let mut queue: Vec<(UnixNanos, usize, DueEviction<'_>)> = Vec::new();
     for (pod, evictions) in pods.iter().enumerate() {

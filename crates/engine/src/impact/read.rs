@@ -21,12 +21,12 @@ use tollgate_document::doc::{NameSet, Value, ValueKind as Json};
 use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_formats::gotime::Timestamp;
 
-/// An object that cannot be stored.
+/// An object that cannot be stored, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnreadableObject {
-    /// Where in the object.
+    /// The field that cannot be read.
     pub at: FieldPath,
-    /// `ResourceClaim ml/train: spec.devices: …`
+    /// The object, the field and the reason: `ResourceClaim ml/train: spec.devices: …`
     pub message: String,
 }
 
@@ -51,7 +51,7 @@ static UNREAD_FIELDS: NameSet = NameSet::of(&[
     "sharedCounters",
 ]);
 
-/// Checks an object against its schema.
+/// Checks that an object decodes with the schema of its kind; returns its first error.
 pub(super) fn check_schema(
     kind: ApiKind,
     version: Version,
@@ -69,7 +69,7 @@ pub(super) fn check_schema(
     }
 }
 
-/// `ResourceClaim ml/train: spec.devices: …`
+/// Creates the error for a field of an object, with the message `ResourceClaim ml/train: spec.devices: …`.
 pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
@@ -78,8 +78,8 @@ pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &
     UnreadableObject { at, message }
 }
 
-/// A taint as it will be stored.
-pub(super) fn taint(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint {
+/// Converts a taint to the record that the snapshot stores.
+pub(super) fn taint_record(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint {
     Taint {
         key: names.intern(taint.key()),
         value: names.intern(taint.value()),
@@ -90,12 +90,13 @@ pub(super) fn taint(taint: view::Taint<'_>, names: &mut StringInterner) -> Taint
     }
 }
 
-/// The name of an object, or `generateName` if the name is not generated yet.
+/// Returns `metadata.name`, or `metadata.generateName` if the name is not generated yet.
 pub(super) fn name_of(metadata: ObjectMeta<'_>) -> &str {
     if metadata.name().is_empty() { metadata.generate_name() } else { metadata.name() }
 }
 
-pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
+/// Converts a DeviceTaintRule to the record that the snapshot stores.
+pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
     let name = name_of(rule.metadata());
     let selector = rule.spec().device_selector().map(|selector| Selector {
         driver: selector.driver().map(|text| names.intern(text)),
@@ -107,25 +108,26 @@ pub(super) fn rule(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rul
             ClassSelection::Yes
         },
     });
-    Rule { name: names.intern(name), selector, taint: taint(rule.spec().taint(), names) }
+    Rule { name: names.intern(name), selector, taint: taint_record(rule.spec().taint(), names) }
 }
 
-/// A slice; `now` is the time of taints that have none, for a slice that is not stored yet.
-pub(super) fn slice(
+/// Converts a ResourceSlice to the record that the snapshot stores. `now` becomes the time of taints that have none,
+/// for a slice that is not stored yet.
+pub(super) fn slice_record(
     slice: view::Slice<'_>,
     version: Version,
     now: Option<Timestamp>,
     names: &mut StringInterner,
 ) -> Slice {
     let spec = slice.spec();
-    let taint = |entry: view::Taint<'_>, names: &mut StringInterner| {
-        let taint = taint(entry, names);
+    let timed_taint = |entry: view::Taint<'_>, names: &mut StringInterner| {
+        let taint = taint_record(entry, names);
         Taint { added: taint.added.or(now), ..taint }
     };
     let mut devices: Vec<Device> = Vec::with_capacity(spec.devices().len());
     for device in spec.devices().iter() {
         let taints = device.body(version).taints();
-        let taints = taints.iter().map(|entry| taint(entry, names)).filter(Taint::evicts).collect();
+        let taints = taints.iter().map(|entry| timed_taint(entry, names)).filter(Taint::evicts).collect();
         devices.push(Device { name: names.intern(device.name()), taints });
     }
     // Stable: of two devices of one name the first is found, as the controller finds it.
@@ -133,7 +135,7 @@ pub(super) fn slice(
     let taints: Box<[(InternedStr, Taint)]> = spec
         .taints()
         .iter()
-        .map(|entry| (names.intern(entry.device()), taint(entry.taint(), names)))
+        .map(|entry| (names.intern(entry.device()), timed_taint(entry.taint(), names)))
         .filter(|(_, taint)| taint.evicts())
         .collect();
     Slice {
@@ -144,12 +146,12 @@ pub(super) fn slice(
         generation: spec.pool().generation(),
         tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
         devices: devices.into(),
-        placement: Placement::of(spec, version, names),
+        placement: Placement::of_slice(spec, version, names),
         taints,
     }
 }
 
-/// Gives the devices of a slice the taints that they have, or may have, after all patches.
+/// Replaces the taints of a slice's devices by those that they have, or may have, after all patches.
 pub(super) fn apply_patches(
     slice: &mut Slice,
     patched: &[PatchedDevice<'_>],
@@ -162,7 +164,7 @@ pub(super) fn apply_patches(
     for device in &mut slice.devices {
         let Some(result) = patched.iter().find(|patched| *patched.device == *device.name) else { continue };
         let taints = result.possible_taints().map(|applied| {
-            let taint = taint(applied.taint, names);
+            let taint = taint_record(applied.taint, names);
             Taint { added: taint.added.or(now), patch: applied.patch().map(Arc::new), ..taint }
         });
         device.taints = taints.filter(Taint::evicts).collect();
@@ -170,7 +172,8 @@ pub(super) fn apply_patches(
     slice.tainted = slice.devices.iter().any(|device| !device.taints.is_empty()) || !slice.taints.is_empty();
 }
 
-pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
+/// Converts a ResourceClaim to the record that the snapshot stores.
+pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut StringInterner) -> Claim {
     let owner = controlling_owner(claim.metadata()).map(|owner| ClaimOwner {
         uid: owner.uid().into(),
         pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
@@ -185,8 +188,8 @@ pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut String
                 pool: names.intern(result.pool()),
                 device: names.intern(result.device()),
                 pool_slot: Slot::default(),
-                requested: differs.map(|list| tolerations(list, names)),
-                copied: tolerations(copied, names),
+                requested: differs.map(|list| shared_tolerations(list, names)),
+                copied: shared_tolerations(copied, names),
             }
         })
     });
@@ -197,14 +200,15 @@ pub(super) fn claim(claim: view::Claim<'_>, version: Version, names: &mut String
     Claim { bytes: 0, owner, results, reserved }
 }
 
-/// A record of each item, in one allocation.
+/// Converts each item of a list with `record`, in one allocation.
 fn collect_boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut(T) -> R) -> Box<[R]> {
     let mut records = Vec::with_capacity(list.len());
     records.extend(list.iter().map(record));
     records.into()
 }
 
-fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
+/// Converts a list of tolerations; equal lists share one record.
+fn shared_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
     // Most claims have none.
     if list.is_empty() {
         return Tolerations::default();
@@ -225,18 +229,20 @@ fn tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner)
     record
 }
 
-/// True if both lists have the same tolerations.
+/// True if both lists have the same tolerations in the same order.
 fn is_same_list<'d>(one: List<'d, view::Toleration<'d>>, other: List<'d, view::Toleration<'d>>) -> bool {
     one.value().is_written_as(other.value())
         || one.iter().map(toleration_fields).eq(other.iter().map(toleration_fields))
 }
 
+/// Returns key, operator, value, effect and seconds of a toleration, for comparing.
 fn toleration_fields(toleration: view::Toleration<'_>) -> ([&str; 4], Option<i64>) {
     let texts = [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()];
     (texts, toleration.toleration_seconds())
 }
 
-/// The tolerations of the request, or sub-request, that a result is for.
+/// Returns the tolerations of the request (`NAME`) or sub-request (`NAME/SUB`) that an allocation result is for; `None`
+/// if the claim has no such request.
 fn requested_tolerations<'d>(
     spec: view::ClaimSpec<'d>,
     version: Version,
@@ -253,6 +259,7 @@ fn requested_tolerations<'d>(
     }
 }
 
+/// Returns the owner reference with `controller: true`, if there is one.
 fn controlling_owner(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_>> {
     metadata.owner_references().iter().find(|owner| owner.controller() == Some(true))
 }
@@ -260,7 +267,7 @@ fn controlling_owner(metadata: ObjectMeta<'_>) -> Option<view::OwnerReference<'_
 /// The claims that a pod uses, by name, and how it refers to them.
 ///
 /// upstream v1.36 `resourceclaim.Name`
-pub(super) fn references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, ClaimSource)> {
+pub(super) fn claim_references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d str, ClaimSource)> {
     let (spec, status) = (pod.spec(), pod.status());
     let listed = spec.resource_claims().iter().filter_map(move |claim: view::PodResourceClaim<'d>| {
         let record = || {
@@ -274,8 +281,8 @@ pub(super) fn references<'d>(pod: view::Pod<'d>) -> impl Iterator<Item = (&'d st
     listed.chain((!extended.is_empty()).then_some((extended, ClaimSource::ExtendedResource)))
 }
 
-/// A pod that uses `claims`.
-pub(super) fn pod(
+/// Converts a Pod that uses `claims` to the record that the snapshot stores.
+pub(super) fn pod_record(
     pod: view::Pod<'_>,
     namespace: InternedStr,
     name: InternedStr,
@@ -293,14 +300,15 @@ pub(super) fn pod(
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.json().get("deletionTimestamp").is_null(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
-        labels: labels(metadata.labels(), names),
+        labels: shared_labels(metadata.labels(), names),
         claims,
     }
 }
 
-pub(super) fn budget(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
+/// Converts a PodDisruptionBudget to the record that the snapshot stores.
+pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
     let selector = budget.spec().selector().map(|selector| LabelSelector {
-        equal: pairs(selector.match_labels(), names),
+        equal: sorted_pairs(selector.match_labels(), names),
         expressions: selector
             .match_expressions()
             .iter()
@@ -316,18 +324,19 @@ pub(super) fn budget(budget: view::Budget<'_>, names: &mut StringInterner) -> Bu
     Budget { bytes: 0, name, selector, allowed: budget.status().disruptions_allowed() }
 }
 
-/// The labels of a pod; pods of one controller share them.
-fn labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
+/// Converts the labels of a pod, sorted by key; pods with the same labels share one record.
+fn shared_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
     let written = map.written();
     if let Some(record) = names.labels.get(written) {
         return record;
     }
-    let record = pairs(map, names).into();
+    let record = sorted_pairs(map, names).into();
     names.labels.insert(written, &record);
     record
 }
 
-fn pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
+/// Returns the members of an object that are strings, sorted by key.
+fn sorted_pairs(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
     let mut pairs = Vec::with_capacity(map.len());
     pairs.extend(members.map(|(key, value)| (names.intern(key.text()), names.intern(value.text()))));

@@ -5,7 +5,7 @@ use std::fmt;
 use super::eviction::{NotEvicted, TaintSource, Tolerance};
 use super::record::{AllocatedDevice, Taint};
 
-/// One reason; formatted only when it is displayed.
+/// Why one device of one claim evicts a pod or does not; formatted only when it is displayed.
 #[derive(Clone, Copy, Debug)]
 pub struct OutcomeReason<'s> {
     pub(super) namespace: &'s str,
@@ -42,7 +42,7 @@ pub struct ReasonParts<'s> {
 }
 
 impl<'s> OutcomeReason<'s> {
-    /// The reason taken apart.
+    /// Returns the reason taken apart.
     pub fn parts(&self) -> ReasonParts<'s> {
         let none = ReasonParts {
             claim: (self.namespace, self.claim),
@@ -95,6 +95,7 @@ impl fmt::Display for ShortReason<'_> {
 }
 
 impl OutcomeReason<'_> {
+    /// Writes why the pod is evicted or not, without claim, device and taint.
     fn write_verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             ReasonKind::ProposedTaint { taint, tolerance, evicts } => {
@@ -133,6 +134,7 @@ impl OutcomeReason<'_> {
     }
 }
 
+/// Writes `no toleration`, or the toleration that decides.
 fn write_tolerance(f: &mut fmt::Formatter<'_>, tolerance: Tolerance<'_>) -> fmt::Result {
     match tolerance {
         Tolerance::No => f.write_str("no toleration"),

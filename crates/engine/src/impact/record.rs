@@ -30,16 +30,17 @@ pub struct Taint {
 #[derive(PartialEq, Eq, Debug)]
 pub struct TaintPatch {
     pub name: Box<str>,
-    /// It selects by class or expression, which is not evaluated.
+    /// True if it selects by class or expression, which is not evaluated.
     pub is_conditional: bool,
 }
 
 impl Taint {
-    /// True if it evicts.
+    /// True if its effect is NoExecute.
     pub fn evicts(&self) -> bool {
         &*self.effect == "NoExecute"
     }
 
+    /// Returns the fields that tolerations are compared with.
     pub(super) fn fields(&self) -> TaintFields<'_> {
         TaintFields { key: &self.key, value: &self.value, effect: &self.effect }
     }
@@ -65,12 +66,13 @@ pub struct Toleration {
 }
 
 impl Toleration {
-    /// True if it tolerates the taint for the scheduler and, having no effect, not for the eviction controller.
+    /// True if it tolerates the taint for the scheduler but, because it has no effect, not for the eviction controller.
     pub(super) fn schedules_only(&self, taint: &Taint) -> bool {
         let taint_fields = TaintFields { effect: "NoExecute", ..taint.fields() };
         self.effect.is_empty() && matches(self.fields(), taint_fields)
     }
 
+    /// Returns the fields that taints are compared with.
     pub(super) fn fields(&self) -> TolerationFields<'_> {
         TolerationFields {
             key: &self.key,
@@ -81,6 +83,7 @@ impl Toleration {
     }
 }
 
+/// Writes `key=value:effect` or `key exists:effect`; `*` stands for an empty key.
 impl std::fmt::Display for Toleration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = if self.key.is_empty() { "*" } else { &*self.key };
@@ -122,6 +125,8 @@ pub enum ClassSelection {
 }
 
 impl Selector {
+    /// True if the driver, pool and device are those that the selector names; what it does not name may be any. Classes
+    /// and expressions are ignored.
     pub(super) fn selects(&self, driver: &str, pool: &str, device: &str) -> bool {
         let fits = |wanted: &Option<InternedStr>, found: &str| {
             wanted.as_ref().is_none_or(|wanted| &**wanted == found)
@@ -151,7 +156,7 @@ impl Rule {
 /// A ResourceSlice.
 #[derive(Debug)]
 pub(super) struct Slice {
-    /// What it counts for in memory (`cost`).
+    /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     pub(super) name: InternedStr,
     pub(super) driver: InternedStr,
@@ -159,15 +164,16 @@ pub(super) struct Slice {
     pub(super) generation: i64,
     /// Sorted by name.
     pub(super) devices: Box<[Device]>,
-    /// Where they are.
+    /// On which nodes the devices are.
     pub(super) placement: Placement,
-    /// Some device has a taint that evicts, or the slice taints devices of its pool.
+    /// True if a device has a taint that evicts, or if the slice taints devices of its pool.
     pub(super) tainted: bool,
     /// Taints of devices that other slices of the pool list (draft r2).
     pub(super) taints: Box<[(InternedStr, Taint)]>,
 }
 
 impl Slice {
+    /// Returns the device of that name, if the slice lists it.
     pub(super) fn device(&self, name: &str) -> Option<&Device> {
         let found = self.devices.binary_search_by(|device| (*device.name).cmp(name)).ok()?;
         self.devices.get(found)
@@ -178,7 +184,7 @@ impl Slice {
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) name: InternedStr,
-    /// Only those that evict.
+    /// Its taints with the effect NoExecute.
     pub(super) taints: Box<[Taint]>,
 }
 
@@ -188,11 +194,11 @@ pub(super) type Tolerations = Arc<[Toleration]>;
 /// A ResourceClaim.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// What it counts for in memory (`cost`).
+    /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     /// The owner that controls it: `uid`, and its name if it is a PodGroup.
     pub(super) owner: Option<ClaimOwner>,
-    /// `None`: not allocated.
+    /// The allocated devices; `None` if the claim is not allocated.
     pub(super) results: Option<Box<[AllocatedDevice]>>,
     pub(super) reserved: Box<[ClaimConsumer]>,
 }
@@ -211,21 +217,22 @@ pub(super) struct AllocatedDevice {
     pub(super) device: InternedStr,
     /// The slot of the pool; set when the claim is stored and valid as long as the claim is.
     pub(super) pool_slot: Slot,
-    /// Copied from the request by the scheduler.
+    /// The tolerations that the scheduler copied from the request to the allocation.
     pub(super) copied: Tolerations,
     /// The request's tolerations where they differ from the copy.
     pub(super) requested: Option<Tolerations>,
 }
 
 impl AllocatedDevice {
-    /// The tolerations that count for evictions.
+    /// Returns the tolerations that count for evictions: the copied ones and, where the release reads them, those of
+    /// the request.
     pub(super) fn tolerations(&self, profile: &Profile) -> impl Iterator<Item = &Toleration> {
         let requested = self.requested.as_ref().filter(|_| profile.requests_stop_eviction);
         self.copied.iter().chain(requested.into_iter().flat_map(|list| list.iter()))
     }
 }
 
-/// Who may use a claim.
+/// An entry of `status.reservedFor`: who may use a claim.
 #[derive(Debug)]
 pub(super) struct ClaimConsumer {
     pub(super) uid: Uid,
@@ -236,16 +243,16 @@ pub(super) struct ClaimConsumer {
 /// A Pod that uses claims.
 #[derive(Debug)]
 pub(super) struct Pod {
-    /// What it counts for in memory (`cost`).
+    /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     pub(super) namespace: InternedStr,
     pub(super) name: InternedStr,
     pub(super) uid: Uid,
     /// `Kind/name` of the owner that controls it.
     pub(super) owner: Option<InternedStr>,
-    /// It runs on a node.
+    /// True if it is assigned to a node.
     pub(super) scheduled: bool,
-    /// It is being deleted.
+    /// True if it is being deleted.
     pub(super) deleting: bool,
     /// The PodGroup it is part of.
     pub(super) group: Option<InternedStr>,
@@ -276,7 +283,7 @@ pub(super) enum ClaimSource {
 /// A PodDisruptionBudget.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// What it counts for in memory (`cost`).
+    /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     pub(super) name: InternedStr,
     /// `None` selects nothing.
@@ -300,8 +307,8 @@ pub(super) struct LabelRequirement {
 }
 
 impl LabelSelector {
-    /// True if a pod with those labels is selected. An unknown operator selects nothing.
-    pub(super) fn select(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
+    /// True if the selector matches those labels. An unknown operator matches nothing.
+    pub(super) fn matches(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
         let value = |key: &InternedStr| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
         self.equal.iter().all(|(key, wanted)| value(key) == Some(wanted))
             && self.expressions.iter().all(|expression| {

@@ -71,8 +71,9 @@ const BUDGET: FieldShape = Fields(&[
 
 const NAMESPACE: FieldShape = Fields(&[(Name::of("metadata"), METADATA)]);
 
-/// Checks the fields that are read of an object of another group.
-pub(super) fn check(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+/// Checks the types of the fields that impact reads of a Pod, PodDisruptionBudget or Namespace. Ok for other kinds,
+/// which are checked by their schema.
+pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     let shape = match kind {
         SnapshotKind::Pod => &POD,
         SnapshotKind::Budget => &BUDGET,
@@ -82,7 +83,8 @@ pub(super) fn check(kind: SnapshotKind, object: Value<'_>) -> Result<(), Unreada
     shape.check(&Path::ROOT, object).map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
 }
 
-/// Checks that an object has the name, namespace and uid that it is found by; objects printed by a cluster have them.
+/// Checks that an object has the name, namespace and uid that other objects refer to it by, as far as its kind needs
+/// them.
 pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<(), UnreadableObject> {
     const METADATA: Name = Name::of("metadata");
     let metadata = ObjectMeta::of(object.field(METADATA));
@@ -105,6 +107,8 @@ pub(super) fn check_identity(kind: SnapshotKind, object: Value<'_>) -> Result<()
 type ShapeError = (tollgate_document::field::FieldPath, String);
 
 impl FieldShape {
+    /// Checks that a value has this shape; null and absent always have it. The error is the path and what is wrong
+    /// there.
     fn check(&self, at: &Path<'_>, value: Value<'_>) -> Result<(), ShapeError> {
         let (expected, article) = self.expected();
         if value.is_null() {
@@ -134,6 +138,7 @@ impl FieldShape {
         }
     }
 
+    /// Returns the JSON type of this shape, and its name with an article.
     fn expected(&self) -> (Json, &'static str) {
         match self {
             Str => (Json::String, "a string"),

@@ -5,13 +5,13 @@ use super::interner::InternedStr;
 use super::kinds::SnapshotKind;
 use super::snapshot::Snapshot;
 
-/// An object that does not fit.
+/// An object that was removed from a snapshot because the snapshot takes too much memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeftOutObject {
     pub kind: SnapshotKind,
     pub namespace: Box<str>,
     pub name: Box<str>,
-    /// What it took.
+    /// Bytes of memory that it took.
     pub bytes: usize,
 }
 
@@ -24,12 +24,12 @@ impl std::fmt::Display for LeftOutObject {
 }
 
 impl Snapshot {
-    /// The object is stored.
+    /// True if the object is stored.
     pub fn has(&self, kind: SnapshotKind, namespace: &str, name: &str) -> bool {
         self.bytes_of(kind, namespace, name) > 0
     }
 
-    /// Every object with its kind, what it counts for, its namespace and its name.
+    /// Returns every object with its kind, the bytes that it counts for, its namespace and its name.
     fn sizes(&self) -> Vec<(SnapshotKind, usize, (InternedStr, InternedStr))> {
         let mut sizes = Vec::new();
         for kind in SnapshotKind::ALL {
@@ -41,6 +41,7 @@ impl Snapshot {
         sizes
     }
 
+    /// Returns the bytes that an object counts for; 0 if it is not stored.
     fn bytes_of(&self, kind: SnapshotKind, namespace: &str, name: &str) -> usize {
         let found = match kind {
             SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
@@ -52,7 +53,7 @@ impl Snapshot {
                 let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get(slot));
                 entry.and_then(Option::as_ref).map(|pod| pod.bytes)
             }
-            SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule(rule)),
+            SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule_bytes(rule)),
             SnapshotKind::Budget => {
                 self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
             }
@@ -61,13 +62,13 @@ impl Snapshot {
         found.unwrap_or_default()
     }
 
-    /// About how much memory it takes.
+    /// Returns about how many bytes of memory the snapshot takes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// If it takes more than `limit` bytes, removes the largest objects until it takes clearly less, those last that only
-    /// drivers and administrators write. Returns what was removed.
+    /// Does nothing if the snapshot takes at most `limit` bytes. Otherwise removes the largest objects until it takes
+    /// clearly less, and returns them; slices and rules, which only drivers and administrators write, are removed last.
     pub fn shed(&mut self, limit: usize) -> Vec<LeftOutObject> {
         let mut removed = Vec::new();
         if self.bytes <= limit {

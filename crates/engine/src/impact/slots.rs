@@ -15,7 +15,7 @@ use super::interner::InternedStr;
 pub(super) struct Slot(u32);
 
 impl Slot {
-    /// For arrays parallel to the records.
+    /// Returns the slot as an index, for arrays parallel to the records.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -40,7 +40,7 @@ struct SlotEntry<T> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct PairKey(InternedStr, InternedStr);
 
-/// A borrowed form of the key, for lookups without allocation.
+/// A key as two borrowed texts, for lookups without allocation.
 trait AsPair {
     fn parts(&self) -> (&str, &str);
 }
@@ -90,12 +90,12 @@ impl<T> Default for SlotMap<T> {
 }
 
 impl<T: Default> SlotMap<T> {
-    /// One past the largest slot.
+    /// Returns one more than the largest slot, free slots included.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The record in a slot.
+    /// Returns the record in a slot; the default record if the slot is free.
     pub(super) fn get(&self, slot: Slot) -> Option<&T> {
         self.entries.get(slot.index()).map(|entry| &entry.value)
     }
@@ -104,17 +104,17 @@ impl<T: Default> SlotMap<T> {
         self.entries.get_mut(slot.index()).map(|entry| &mut entry.value)
     }
 
-    /// Namespace and name of a slot in use.
+    /// Returns namespace and name of the record in a slot; `None` if the slot is free.
     pub(super) fn key(&self, slot: Slot) -> Option<(&InternedStr, &InternedStr)> {
         self.entries.get(slot.index())?.key.as_ref().map(|PairKey(namespace, name)| (namespace, name))
     }
 
-    /// The slot of a name.
+    /// Returns the slot of a namespace and name; `None` if there is none.
     pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Slot> {
         self.by_name.get(&(namespace, name) as &dyn AsPair).copied()
     }
 
-    /// The slot of a name, with an empty record if it is new.
+    /// Returns the slot of a namespace and name; if there is none, a new one with an empty record.
     #[expect(clippy::cast_possible_truncation, reason = "four billion objects are in no cluster")]
     pub(super) fn find_or_insert(&mut self, namespace: &InternedStr, name: &str) -> Slot {
         if let Some(slot) = self.find(namespace, name) {
@@ -130,7 +130,7 @@ impl<T: Default> SlotMap<T> {
         slot
     }
 
-    /// Removes a record and its name; the slot is free.
+    /// Removes a record and its name, so that the slot is free. Does nothing if it is free already.
     pub(super) fn remove(&mut self, slot: Slot) {
         let Some(entry) = self.entries.get_mut(slot.index()) else { return };
         let Some(key) = entry.key.take() else { return };
@@ -139,7 +139,7 @@ impl<T: Default> SlotMap<T> {
         self.free.push(slot);
     }
 
-    /// Every record in use: namespace, name, slot, record.
+    /// Returns every record in use: namespace, name, slot, record.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&InternedStr, &InternedStr, Slot, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
             let PairKey(namespace, name) = entry.key.as_ref()?;

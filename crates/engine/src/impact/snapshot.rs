@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 
 use super::cost;
 use super::interner::{InternedStr, StringInterner};
-use super::kinds::{SnapshotKind, is_unknown_resource_version, version_of};
+use super::kinds::{SnapshotKind, is_unknown_resource_version, resource_version_of};
 use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
 use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
@@ -45,12 +45,12 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// The slices of the newest generation; older ones are out of date and ignored, complete or not.
+    /// Returns the slices of the newest generation; older ones are ignored, even if it is incomplete.
     pub(super) fn current_slices(&self) -> impl Iterator<Item = &Slice> {
         self.slices.iter().map(|slice| &**slice).filter(|slice| slice.generation == self.newest)
     }
 
-    /// The allocated devices and their claims.
+    /// Returns the allocated devices, with one slot of a claim for each allocation result.
     pub(super) fn allocated(&self) -> &BTreeMap<InternedStr, Vec<Slot>> {
         &self.allocated
     }
@@ -79,7 +79,7 @@ pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,
-    /// What all objects take, as `cost` estimates it.
+    /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
     drivers: BTreeMap<InternedStr, Pools>,
@@ -116,13 +116,13 @@ impl Snapshot {
         Snapshot::default()
     }
 
-    /// Stores an object, replacing the previous one. `None` if a snapshot does not store its kind.
+    /// Stores an object, replacing the previous one, and returns its kind; `None` if that kind is not stored.
     pub fn apply(&mut self, object: Value<'_>) -> Result<Option<SnapshotKind>, UnreadableObject> {
         let (api_version, kind) = (object.field(API_VERSION), object.field(KIND));
         self.apply_as(api_version.str(), kind.str(), object)
     }
 
-    /// Stores an object with the given type: items of a list do not repeat theirs.
+    /// Stores an object whose type the caller gives, because items of a list do not repeat theirs.
     pub fn apply_as(
         &mut self,
         api_version: &str,
@@ -137,9 +137,9 @@ impl Snapshot {
                 Ok(None)
             };
         };
-        shape::check(kind, object)?;
-        let version = version_of(api_version).unwrap_or(Version::V1);
-        let before = self.names.added();
+        shape::check_fields(kind, object)?;
+        let version = resource_version_of(api_version).unwrap_or(Version::V1);
+        let before = self.names.added_bytes();
         match kind {
             SnapshotKind::Slice => {
                 shape::check_identity(kind, object)?;
@@ -149,15 +149,15 @@ impl Snapshot {
                 read::check_schema(ApiKind::ResourceClaim, version, object)?;
                 shape::check_identity(kind, object)?;
                 let claim = view::Claim::of(object);
-                let mut record = read::claim(claim, version, &mut self.names);
+                let mut record = read::claim_record(claim, version, &mut self.names);
                 let (namespace, name) = (claim.metadata().namespace(), claim.metadata().name());
-                record.bytes = cost::claim(&record, name.len(), self.names.added() - before);
+                record.bytes = cost::claim_bytes(&record, name.len(), self.names.added_bytes() - before);
                 self.put_claim(namespace, name, record);
             }
             SnapshotKind::Pod => {
                 let pod = view::Pod::of(object);
                 // Most pods use no claim: they are not stored.
-                if read::references(pod).next().is_some() {
+                if read::claim_references(pod).next().is_some() {
                     shape::check_identity(kind, object)?;
                     self.put_pod(pod);
                 } else {
@@ -167,17 +167,17 @@ impl Snapshot {
             SnapshotKind::Rule => {
                 read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
                 shape::check_identity(kind, object)?;
-                let rule = read::rule(view::TaintRule::of(object), &mut self.names);
+                let rule = read::rule_record(view::TaintRule::of(object), &mut self.names);
                 self.remove(kind, "", &rule.name);
-                self.bytes += cost::rule(&rule);
+                self.bytes += cost::rule_bytes(&rule);
                 self.rules.insert(InternedStr::clone(&rule.name), Arc::new(rule));
             }
             SnapshotKind::Budget => {
                 shape::check_identity(kind, object)?;
                 let budget = view::Budget::of(object);
                 let namespace = self.names.intern(budget.metadata().namespace());
-                let mut record = read::budget(budget, &mut self.names);
-                record.bytes = cost::budget(&record, self.names.added() - before);
+                let mut record = read::budget_record(budget, &mut self.names);
+                record.bytes = cost::budget_bytes(&record, self.names.added_bytes() - before);
                 self.remove(kind, &namespace, &record.name);
                 self.bytes += record.bytes;
                 self.budgets
@@ -201,13 +201,15 @@ impl Snapshot {
         Ok(Some(kind))
     }
 
-    /// Removes an object; `namespace` is empty for kinds that have none.
+    /// Removes an object, if it is stored; `namespace` is empty for kinds that have none.
     pub fn remove(&mut self, kind: SnapshotKind, namespace: &str, name: &str) {
         match kind {
             SnapshotKind::Slice => self.remove_slice(name),
             SnapshotKind::Claim => self.remove_claim(namespace, name),
             SnapshotKind::Pod => self.remove_pod(namespace, name),
-            SnapshotKind::Rule => self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule(&rule)),
+            SnapshotKind::Rule => {
+                self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule_bytes(&rule))
+            }
             SnapshotKind::Budget => {
                 if let Some(budgets) = self.budgets.get_mut(namespace) {
                     self.bytes -= budgets.remove(name).map_or(0, |budget| budget.bytes);
@@ -222,7 +224,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes every object of a kind for which `keep` (namespace, name) is false, as after a new list.
+    /// Removes every object of a kind for which `keep(namespace, name)` is false, as after a new list.
     pub fn retain(&mut self, kind: SnapshotKind, mut keep: impl FnMut(&str, &str) -> bool) {
         let gone: Vec<(InternedStr, InternedStr)> =
             self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
@@ -231,7 +233,7 @@ impl Snapshot {
         }
     }
 
-    /// Number of objects of a kind; of pods, those that use claims.
+    /// Returns the number of stored objects of a kind. Pods without claims are not stored.
     pub fn count(&self, kind: SnapshotKind) -> usize {
         match kind {
             SnapshotKind::Slice => self.slices.len(),
@@ -245,18 +247,17 @@ impl Snapshot {
         }
     }
 
-    /// Number of devices that current slices list.
-    pub fn devices(&self) -> usize {
+    /// Returns the number of devices that current slices list.
+    pub fn device_count(&self) -> usize {
         let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
         pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
     }
 
-    /// The labels of a namespace; `None` if there is no such namespace.
+    /// Returns the labels of a namespace; `None` if no such namespace is stored.
     pub fn labels(&self, namespace: &str) -> Option<Value<'_>> {
         self.namespaces.get(namespace).map(|labels| labels.root())
     }
 
-    /// The stored rule of that name.
     pub fn rule(&self, name: &str) -> Option<&Rule> {
         self.rules.get(name).map(|rule| &**rule)
     }
@@ -289,11 +290,13 @@ impl Snapshot {
         &self.pods
     }
 
+    /// Returns the PodDisruptionBudgets in a namespace.
     pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
         let budgets = self.budgets.get(namespace);
         budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
     }
 
+    /// Returns namespace and name of every object of a kind; the namespace is empty for kinds that have none.
     pub(super) fn keys(&self, kind: SnapshotKind) -> Vec<(InternedStr, InternedStr)> {
         let none = InternedStr::from("");
         let alone = |name: &InternedStr| (InternedStr::clone(&none), InternedStr::clone(name));
@@ -325,7 +328,7 @@ impl Snapshot {
         }
     }
 
-    /// Stores a slice, with what patches do to its devices; `now` is the time of taints that have none yet.
+    /// Stores a slice, with the taints that patches give its devices; taints without a time get `now`.
     pub(super) fn apply_slice(
         &mut self,
         object: Value<'_>,
@@ -334,14 +337,15 @@ impl Snapshot {
         patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
         read::check_schema(ApiKind::ResourceSlice, version, object)?;
-        let before = self.names.added();
-        let mut slice = read::slice(view::Slice::of(object), version, now, &mut self.names);
+        let before = self.names.added_bytes();
+        let mut slice = read::slice_record(view::Slice::of(object), version, now, &mut self.names);
         read::apply_patches(&mut slice, patched, now, &mut self.names);
-        slice.bytes = cost::slice(&slice, self.names.added() - before);
+        slice.bytes = cost::slice_bytes(&slice, self.names.added_bytes() - before);
         self.put_slice(slice);
         Ok(())
     }
 
+    /// Stores the record of a slice, replacing the previous one, and updates the indexes.
     fn put_slice(&mut self, slice: Slice) {
         self.remove_slice(&slice.name);
         self.bytes += slice.bytes;
@@ -355,6 +359,7 @@ impl Snapshot {
         self.slices.insert(InternedStr::clone(&slice.name), slice);
     }
 
+    /// Removes a slice, if it is stored, from the records and the indexes.
     fn remove_slice(&mut self, name: &str) {
         let Some(slice) = self.slices.remove(name) else { return };
         self.bytes -= slice.bytes;
@@ -364,7 +369,7 @@ impl Snapshot {
         });
     }
 
-    /// The slot of a pool, which is created if it is new.
+    /// Returns the slot of a pool, which is created if it is new.
     fn pool_slot(&mut self, driver: &InternedStr, pool: &InternedStr) -> Slot {
         if let Some(slot) = self.pools.find(driver, pool) {
             return slot;
@@ -374,7 +379,7 @@ impl Snapshot {
         slot
     }
 
-    /// Changes a pool and removes it if it is empty then.
+    /// Changes a pool, if it exists, and removes it if it is empty afterwards.
     fn update_pool(&mut self, driver: &InternedStr, name: &InternedStr, change: impl FnOnce(&mut Pool)) {
         let Some(slot) = self.pools.find(driver, name) else { return };
         let Some(pool) = self.pools.get_mut(slot) else { return };
@@ -391,10 +396,11 @@ impl Snapshot {
         }
     }
 
+    /// Stores the record of a claim, replacing the previous one, and updates the indexes of devices.
     fn put_claim(&mut self, namespace: &str, name: &str, mut claim: Claim) {
         let namespace = self.names.intern(namespace);
         let slot = self.claims.find_or_insert(&namespace, name);
-        self.take_allocation(slot);
+        self.remove_claim_record(slot);
         for result in claim.results.iter_mut().flatten() {
             result.pool_slot = self.pool_slot(&result.driver, &result.pool);
             if let Some(pool) = self.pools.get_mut(result.pool_slot) {
@@ -407,14 +413,15 @@ impl Snapshot {
         }
     }
 
+    /// Removes a claim, if it is stored; its name stays as long as pods use it.
     fn remove_claim(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.claims.find(namespace, name) else { return };
-        self.take_allocation(slot);
+        self.remove_claim_record(slot);
         self.drop_unused_claim(slot);
     }
 
-    /// Removes the record of a claim, and the claim from the indexes of devices.
-    fn take_allocation(&mut self, slot: Slot) {
+    /// Removes the record of a claim, and the claim from the indexes of devices. Its name and its pods stay.
+    fn remove_claim_record(&mut self, slot: Slot) {
         let Some(claim) = self.claims.get_mut(slot).and_then(|entry| entry.record.take()) else { return };
         self.bytes -= claim.bytes;
         for result in claim.results.iter().flatten() {
@@ -429,6 +436,7 @@ impl Snapshot {
         }
     }
 
+    /// Removes the entry of a claim that is not stored and that no pod uses.
     fn drop_unused_claim(&mut self, slot: Slot) {
         let unused =
             self.claims.get(slot).is_some_and(|entry| entry.record.is_none() && entry.pods.is_empty());
@@ -437,12 +445,13 @@ impl Snapshot {
         }
     }
 
+    /// Stores a pod and links it to its claims.
     fn put_pod(&mut self, pod: view::Pod<'_>) {
-        let added = self.names.added();
+        let added = self.names.added_bytes();
         let namespace = self.names.intern(pod.metadata().namespace());
         let slot = self.pods.find_or_insert(&namespace, pod.metadata().name());
         let before = self.pods.get_mut(slot).and_then(Option::take);
-        let claims: Vec<ClaimReference> = read::references(pod)
+        let claims: Vec<ClaimReference> = read::claim_references(pod)
             .map(|(claim, source)| {
                 let claim = self.claims.find_or_insert(&namespace, claim);
                 if let Some(entry) = self.claims.get_mut(claim)
@@ -456,11 +465,12 @@ impl Snapshot {
         // Claims that it no longer uses.
         let dropped = before.iter().flat_map(|before| before.claims.iter());
         for reference in dropped.filter(|old| !claims.iter().any(|new| new.slot == old.slot)) {
-            self.unlink(slot, reference.slot);
+            self.unlink_pod(slot, reference.slot);
         }
         let Some((_, name)) = self.pods.key(slot) else { return };
-        let mut record = read::pod(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
-        record.bytes = cost::pod(&record, self.names.added() - added);
+        let mut record =
+            read::pod_record(pod, namespace, InternedStr::clone(name), claims.into(), &mut self.names);
+        record.bytes = cost::pod_bytes(&record, self.names.added_bytes() - added);
         self.bytes -= before.map_or(0, |before| before.bytes);
         if let Some(entry) = self.pods.get_mut(slot) {
             self.bytes += record.bytes;
@@ -468,18 +478,19 @@ impl Snapshot {
         }
     }
 
+    /// Removes a pod, if it is stored, and its links to claims.
     fn remove_pod(&mut self, namespace: &str, name: &str) {
         let Some(slot) = self.pods.find(namespace, name) else { return };
         let pod = self.pods.get_mut(slot).and_then(Option::take);
         self.bytes -= pod.as_ref().map_or(0, |pod| pod.bytes);
         for reference in pod.iter().flat_map(|pod| pod.claims.iter()) {
-            self.unlink(slot, reference.slot);
+            self.unlink_pod(slot, reference.slot);
         }
         self.pods.remove(slot);
     }
 
     /// Removes a pod from the users of a claim.
-    fn unlink(&mut self, pod: Slot, claim: Slot) {
+    fn unlink_pod(&mut self, pod: Slot, claim: Slot) {
         if let Some(entry) = self.claims.get_mut(claim) {
             entry.pods.retain(|other| *other != pod);
         }

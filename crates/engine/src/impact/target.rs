@@ -13,7 +13,7 @@ use super::snapshot::{Pool, Snapshot};
 use super::unmatched;
 use tollgate_api::conform::suggest::nearest;
 
-/// What a user names.
+/// What a user names on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceTarget {
     /// Devices by driver, pool and name.
@@ -22,7 +22,7 @@ pub enum DeviceTarget {
     Node(String),
 }
 
-/// Criteria of a selector; `None` is any.
+/// The names in a device selector; `None` matches any name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeviceNames {
     pub driver: Option<String>,
@@ -33,19 +33,19 @@ pub struct DeviceNames {
 /// What a target stands for in the state of a cluster.
 #[derive(Debug, Default)]
 pub struct ResolvedTarget {
-    /// One for each rule that is needed.
+    /// One selector for each rule that is needed.
     pub devices: Vec<DeviceNames>,
     /// What could belong to the target and is left out.
     pub notes: Vec<String>,
 }
 
 impl DeviceNames {
-    /// No criterion at all.
+    /// True if no name is set, so that all devices are selected.
     pub fn is_everything(&self) -> bool {
         *self == DeviceNames::default()
     }
 
-    /// The criteria that are set, by the name of their field.
+    /// Returns the names that are set, each with the name of its field.
     pub fn criteria(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("driver", &self.driver), ("pool", &self.pool), ("device", &self.device)];
         all.into_iter().filter_map(|(field, value)| value.as_deref().map(|value| (field, value)))
@@ -53,8 +53,8 @@ impl DeviceNames {
 }
 
 impl DeviceTarget {
-    /// Reads `DRIVER[/POOL[/DEVICE]]` or `node/NAME`. The name of a pool may have slashes: with more than three parts, all
-    /// between the first and the last are the pool.
+    /// Parses `DRIVER[/POOL[/DEVICE]]` or `node/NAME`, where `*` stands for any name. The name of a pool may have
+    /// slashes: with more than three parts, all between the first and the last are the pool.
     pub fn parse(text: &str) -> Result<DeviceTarget, String> {
         let parts: Vec<&str> = text.split('/').collect();
         if parts.iter().any(|part| part.is_empty()) {
@@ -84,7 +84,8 @@ impl DeviceTarget {
         }))
     }
 
-    /// The devices in the state of a cluster; an error names the nearest name, if there is none of the given one.
+    /// Returns the devices of the target in the state of a cluster. If there are none, the error suggests the nearest
+    /// name.
     pub fn resolve(&self, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
         match self {
             DeviceTarget::Devices(names) => resolve_names(names, snapshot),
@@ -93,6 +94,7 @@ impl DeviceTarget {
     }
 }
 
+/// Returns the names as they are if they select at least one device; otherwise an error.
 fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let shared = |name: &Option<String>| name.as_deref().map(Into::into);
     let selector = Selector {
@@ -120,7 +122,7 @@ fn resolve_names(names: &DeviceNames, snapshot: &Snapshot) -> Result<ResolvedTar
     }
 }
 
-/// Every node that a slice names.
+/// Returns every node that a current slice names.
 fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     let mut nodes = BTreeSet::new();
     for (_, _, pool) in pools(snapshot) {
@@ -135,7 +137,7 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     nodes
 }
 
-/// The pools, with the names of their drivers and their own.
+/// Returns the pools as (driver, pool name, pool).
 fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
     snapshot.drivers().iter().flat_map(move |(driver, pools)| {
         let known = pools.iter().filter_map(move |(name, slot)| Some((name, snapshot.pool(*slot)?)));
@@ -143,6 +145,8 @@ fn pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
     })
 }
 
+/// Returns one selector for each pool or device that is only on that node, with notes about shared devices and devices
+/// whose node is not known; an error if there are none.
 fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let mut resolved = ResolvedTarget::default();
     for (driver, name, pool) in pools(snapshot) {

@@ -15,12 +15,12 @@ pub(super) enum Uid {
 
 impl From<&str> for Uid {
     fn from(text: &str) -> Uid {
-        parse(text).map_or_else(|| Uid::Text(text.into()), |number| Uid::Uuid(number.to_ne_bytes()))
+        parse_uuid(text).map_or_else(|| Uid::Text(text.into()), |number| Uid::Uuid(number.to_ne_bytes()))
     }
 }
 
-/// The digits of a UUID in its usual form as a number.
-fn parse(text: &str) -> Option<u128> {
+/// Returns the digits of a UUID as a number; `None` unless it has 32 lowercase hexadecimal digits and four dashes.
+fn parse_uuid(text: &str) -> Option<u128> {
     let bytes: &[u8; 36] = text.as_bytes().try_into().ok()?;
     let mut number = 0;
     for (position, byte) in bytes.iter().enumerate() {

@@ -7,19 +7,20 @@ use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
 use tollgate_api::conform::suggest::nearest;
 
-/// The reason in one sentence; `None` if every name exists, but not on one device.
+/// Returns in one sentence why the selector selects no devices; `None` if every name exists, but not on one device.
 pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
 }
 
-/// The first name that no ResourceSlice has.
+/// Returns a sentence about the first name in the selector that no ResourceSlice has, with the name that was probably
+/// meant; `None` if all exist.
 pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     let drivers = snapshot.drivers();
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);
     if let Some(driver) = selector.driver.as_deref()
         && !drivers.contains_key(driver)
     {
-        return Some(sentence("driver", driver, "", drivers.keys().map(|name| &**name)));
+        return Some(missing_name_sentence("driver", driver, "", drivers.keys().map(|name| &**name)));
     }
     let pools = drivers.iter().filter(|(name, _)| in_driver(name)).flat_map(|(_, pools)| pools);
     if let Some(pool) = selector.pool.as_deref()
@@ -27,7 +28,7 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
     {
         let of =
             selector.driver.as_deref().map(|driver| format!(" of driver `{driver}`")).unwrap_or_default();
-        return Some(sentence("pool", pool, &of, pools.map(|(name, _)| &**name)));
+        return Some(missing_name_sentence("pool", pool, &of, pools.map(|(name, _)| &**name)));
     }
     let device = selector.device.as_deref()?;
     let pools = pools.filter(|(name, _)| selector.pool.as_deref().is_none_or(|wanted| wanted == &***name));
@@ -37,10 +38,19 @@ pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<S
     names.sort_unstable();
     names.dedup();
     let of = selector.pool.as_deref().map(|pool| format!(" in pool `{pool}`")).unwrap_or_default();
-    names.binary_search(&device).is_err().then(|| sentence("device", device, &of, names.iter().copied()))
+    names
+        .binary_search(&device)
+        .is_err()
+        .then(|| missing_name_sentence("device", device, &of, names.iter().copied()))
 }
 
-fn sentence<'n>(what: &str, name: &str, of: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+/// Returns ``no ResourceSlice has WHAT `NAME` OF``, with the nearest of the known names as a suggestion.
+fn missing_name_sentence<'n>(
+    what: &str,
+    name: &str,
+    of: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+) -> String {
     let unpadded_name = unpadded(name);
     let same_numbers = known.clone().find(|known| unpadded(known) == unpadded_name);
     let meant = same_numbers
@@ -50,7 +60,7 @@ fn sentence<'n>(what: &str, name: &str, of: &str, known: impl Iterator<Item = &'
     format!("no ResourceSlice has {what} `{name}`{of}{meant}")
 }
 
-/// The name without zeros in front of its numbers: pools are often called after numbered nodes.
+/// Returns the name without zeros in front of its numbers: pools are often called after numbered nodes.
 fn unpadded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();

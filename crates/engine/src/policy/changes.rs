@@ -9,9 +9,9 @@ use super::{Policy, PolicySet};
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_formats::gofmt;
 
-/// Values longer than this are cut.
+/// Most characters of a value that are shown.
 const MAX_SHOWN: usize = 200;
-/// Deeper values are compared as a whole.
+/// Values nested deeper than this are compared as a whole.
 const MAX_DEPTH: usize = 64;
 
 /// A policy that changes.
@@ -24,7 +24,7 @@ pub struct PolicyChange {
 }
 
 impl PolicySet {
-    /// The policies that `new` adds, removes or changes, by kind and name.
+    /// Returns the policies that `new` adds, removes or changes compared with this set, by kind and name.
     pub fn changes(&self, new: &PolicySet) -> Vec<PolicyChange> {
         let title = |policy: &Policy| format!("{} {}", policy.spec.kind().name(), policy.name);
         let find =
@@ -49,11 +49,12 @@ impl PolicySet {
     }
 }
 
+/// Returns one line for each field and each schema file that differs between two versions of a policy.
 fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     let mut lines = Vec::new();
     // Both were serialized by `Value::to_json`, so they parse.
     if let (Ok(old), Ok(new)) = (doc::parse(&before.json), doc::parse(&after.json)) {
-        compare("", old.root(), new.root(), 0, &mut lines);
+        compare_fields("", old.root(), new.root(), 0, &mut lines);
     }
     for (field, text) in &after.schema_files {
         let was = before.schema_files.iter().find(|(other, _)| other == field);
@@ -64,7 +65,8 @@ fn changed_lines(before: &Policy, after: &Policy) -> Vec<String> {
     lines
 }
 
-fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut Vec<String>) {
+/// Adds a line for each field below `at` that differs.
+fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut Vec<String>) {
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     match (old.kind(), new.kind()) {
@@ -72,12 +74,12 @@ fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut V
             let members = old.members().chain(new.members());
             let names: BTreeSet<&str> = members.map(|(key, _)| key.text()).collect();
             for name in names {
-                compare(&below(name), old.get(name), new.get(name), depth + 1, lines);
+                compare_fields(&below(name), old.get(name), new.get(name), depth + 1, lines);
             }
         }
         (ValueKind::Array, ValueKind::Array) if depth < MAX_DEPTH && !(is_flat(old) && is_flat(new)) => {
             for index in 0..old.len().max(new.len()) {
-                compare(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, lines);
+                compare_fields(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, lines);
             }
         }
         _ => {
@@ -90,6 +92,7 @@ fn compare(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, lines: &mut V
     }
 }
 
+/// Returns a value as JSON, cut to [`MAX_SHOWN`] characters; `absent` if it does not exist.
 fn shorten_value(value: Value<'_>) -> String {
     if !value.exists() {
         return "absent".to_owned();
@@ -97,7 +100,8 @@ fn shorten_value(value: Value<'_>) -> String {
     gofmt::shorten(&value.to_json(), MAX_SHOWN).into_owned()
 }
 
-/// Whether the change of a field alone makes the policy stricter or weaker, where that is certain.
+/// Returns whether the change of this field alone makes the policy `stricter` or `weaker`; `None` if that is not
+/// certain.
 fn strictness(at: &str, old: Value<'_>, new: Value<'_>) -> Option<&'static str> {
     let word = |stricter: bool| if stricter { "stricter" } else { "weaker" };
     let rank = |value: Value<'_>, absent: u8| match value.str() {

@@ -19,7 +19,7 @@ use tollgate_formats::gotime::Timestamp;
 pub struct TolerationDifference {
     /// The action of the policies.
     pub action: Level,
-    /// True if more may be tolerated than before.
+    /// True if the tolerations are allowed only by the new set, false if only by the old one.
     pub gained: bool,
     /// Which tolerations.
     pub tolerations: String,
@@ -36,27 +36,29 @@ pub struct ComparedNamespace<'n> {
     pub selector: Option<&'n str>,
 }
 
-/// The entries that apply to tolerations in a namespace, for one action.
+/// The entries that apply to tolerations in a namespace, of the policies with one action.
 struct EffectiveTolerations<'s> {
+    /// True if a policy has an allow list.
     restricted: bool,
     allow: Vec<(&'s TolerationEntry, String)>,
     deny: Vec<(&'s TolerationEntry, String)>,
 }
 
 impl PolicySet {
-    /// The patterns of namespaces that TolerationPolicies name, also those that they exclude.
+    /// Returns the patterns of namespaces that TolerationPolicies include or exclude.
     pub fn toleration_namespaces(&self) -> impl Iterator<Item = &str> {
         let ours = self.policies.iter().filter(|policy| matches!(policy.spec, PolicySpec::Toleration(_)));
         ours.flat_map(|policy| policy.scope.named_namespaces()).map(Glob::pattern)
     }
 
-    /// The namespace selectors of TolerationPolicies.
+    /// Returns the namespace selectors of TolerationPolicies.
     pub fn toleration_selectors(&self) -> impl Iterator<Item = String> {
         let ours = self.policies.iter().filter(|policy| matches!(policy.spec, PolicySpec::Toleration(_)));
-        ours.filter_map(|policy| policy.scope.selector())
+        ours.filter_map(|policy| policy.scope.selector_text())
     }
 
-    fn effective(
+    /// Returns the entries of the policies with that action that apply to the namespace.
+    fn effective_tolerations(
         &self,
         action: Level,
         namespace: ComparedNamespace<'_>,
@@ -67,7 +69,7 @@ impl PolicySet {
             let PolicySpec::Toleration(spec) = &policy.spec else { continue };
             let is_about = policy.scope.includes_kind(ApiKind::ResourceClaim);
             let name = Some(namespace.name);
-            let applies = match (namespace.selector, policy.scope.selector()) {
+            let applies = match (namespace.selector, policy.scope.selector_text()) {
                 (Some(wanted), Some(selector)) => {
                     selector == wanted && policy.scope.applies_by_name(Operation::Create, name)
                 }
@@ -88,7 +90,7 @@ impl PolicySet {
         effective
     }
 
-    /// What the claims of a namespace may tolerate only under `new`, and only under this set.
+    /// Returns what the claims of a namespace may tolerate only under `new`, or only under this set.
     pub fn differences(
         &self,
         new: &PolicySet,
@@ -97,8 +99,10 @@ impl PolicySet {
     ) -> Vec<TolerationDifference> {
         let mut found = Vec::new();
         for action in [Level::Deny, Level::Warn, Level::Audit] {
-            let (before, after) =
-                (self.effective(action, namespace, now), new.effective(action, namespace, now));
+            let (before, after) = (
+                self.effective_tolerations(action, namespace, now),
+                new.effective_tolerations(action, namespace, now),
+            );
             let mut say = |gained: bool, tolerations: String| {
                 found.push(TolerationDifference { action, gained, tolerations })
             };
@@ -129,7 +133,7 @@ impl PolicySet {
     }
 }
 
-/// True if other entries cover all of an entry.
+/// True if the allow entries of `by` cover everything that this entry allows.
 fn is_covered(grant: &TolerationEntry, by: &EffectiveTolerations<'_>) -> bool {
     let entry = &grant.entry;
     let unnamed = match &entry.keys {

@@ -9,7 +9,7 @@ use tollgate_document::field::Path;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::names;
 
-/// The fields that all entries have.
+/// The fields that entries about tolerations and about taints have in common.
 #[derive(Clone, Debug)]
 pub(super) struct EntryTerms {
     /// `allow[0]`
@@ -21,7 +21,7 @@ pub(super) struct EntryTerms {
 }
 
 impl EntryTerms {
-    /// Reads an entry of a list.
+    /// Reads the entry with that index of a list.
     pub(super) fn read(entry: Value<'_>, list: &str, index: usize) -> EntryTerms {
         let (values, effects) = (entry.get("values"), entry.get("effects"));
         let (reason, expires) = (entry.get("reason"), entry.get("expires"));
@@ -38,28 +38,29 @@ impl EntryTerms {
         }
     }
 
-    /// True if the entry has expired. Without a clock, an entry with `expires` counts as expired.
+    /// True if the entry has expired. Without a clock, every entry with `expires` counts as expired.
     pub(super) fn is_expired(&self, now: Option<Timestamp>) -> bool {
         self.expired_at(now).is_some()
     }
 
-    /// When it expired, if it has.
+    /// Returns when the entry expired; `None` if it has not. Without a clock, every entry with `expires` counts as
+    /// expired.
     pub(super) fn expired_at(&self, now: Option<Timestamp>) -> Option<Timestamp> {
         self.expires.filter(|expires| now.is_none_or(|now| *expires <= now))
     }
 
-    /// True if they include a taint with that value and effect.
+    /// True if the entry includes taints with that value and effect.
     pub(super) fn contain(&self, value: &str, effect: &str) -> bool {
         self.effects.contains(Effects::named(effect))
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }
 
-    /// ` (reason)`, if there is one.
+    /// Returns ` (reason)`; empty if there is no reason.
     pub(super) fn reason_suffix(&self) -> String {
         self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     }
 
-    /// `, values: [a, b], effects: [NoSchedule]`, for what is limited.
+    /// Returns `, values: [a, b], effects: [NoSchedule]`, without what is not limited.
     pub(super) fn describe(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
@@ -77,7 +78,7 @@ impl EntryTerms {
     }
 }
 
-/// A YAML scalar, quoted only where necessary.
+/// Returns the text as a YAML scalar, quoted only if necessary.
 pub(super) fn yaml_scalar(text: &str) -> String {
     let plain =
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
@@ -96,7 +97,7 @@ pub(super) struct TolerationEntry {
 }
 
 impl TolerationEntry {
-    /// Reads a list of entries.
+    /// Reads a list of entries, and reports keys that are not patterns or can match nothing.
     pub(super) fn read_all(
         list: Value<'_>,
         name: &'static str,
@@ -126,7 +127,7 @@ impl TolerationEntry {
         grants
     }
 
-    /// `{key: a/b, values: [c], maxTolerationSeconds: 600}`
+    /// Returns `{key: a/b, values: [c], maxTolerationSeconds: 600}`.
     pub(super) fn describe(&self) -> String {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
         let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.describe());
@@ -134,7 +135,7 @@ impl TolerationEntry {
     }
 }
 
-/// True if an API server accepts keys that the pattern contains. An entry for any others would do nothing, unnoticed.
+/// True if the pattern contains keys that an API server accepts. An entry for other keys would do nothing, unnoticed.
 fn can_match(keys: &KeyPattern) -> bool {
     match keys {
         KeyPattern::Any => true,
@@ -143,7 +144,7 @@ fn can_match(keys: &KeyPattern) -> bool {
     }
 }
 
-/// An entry about taints: keys are globs, and `${driver}` stands for the driver.
+/// An entry about taints, whose key is a glob in which `${driver}` stands for the driver.
 #[derive(Clone, Debug)]
 pub(super) struct TaintEntry {
     pub(super) key: Box<str>,
@@ -162,13 +163,13 @@ impl TaintEntry {
             .collect()
     }
 
-    /// `{key: "a/*", effects: [None]}`
+    /// Returns `{key: "a/*", effects: [None]}`.
     pub(super) fn describe(&self) -> String {
         format!("{{key: {}{}}}", yaml_scalar(&self.key), self.terms.describe())
     }
 }
 
-/// A glob in which the driver replaces `${driver}`. A driver is a DNS name, so it contains no wildcard.
+/// Replaces `${driver}` in a glob by the driver, which is a DNS name and so contains no wildcard.
 pub(super) fn with_driver<'p>(pattern: &'p str, driver: &str) -> Cow<'p, str> {
     if pattern.contains(DRIVER_PLACEHOLDER) {
         Cow::Owned(pattern.replace(DRIVER_PLACEHOLDER, driver))

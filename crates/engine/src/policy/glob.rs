@@ -1,26 +1,26 @@
 //! Globs: `*` is any run of characters, `?` any single one, everything else is itself.
 //!
-//! Invariant: matching takes at most pattern + text steps, and pattern × text if the pattern has a `?` ([`cost`]). It
-//! allocates nothing.
+//! Invariant: matching takes at most pattern + text steps, and pattern × text if the pattern has a `?`
+//! ([`cost_per_byte`]). It allocates nothing.
 
 use memchr::memmem;
 
-/// A pattern.
+/// A glob pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Glob(Box<str>);
 
 impl Glob {
-    /// A pattern; every string is a valid one.
+    /// Creates a glob; every string is a valid pattern.
     pub(super) fn new(pattern: &str) -> Glob {
         Glob(pattern.into())
     }
 
-    /// The pattern as written.
+    /// Returns the pattern as written.
     pub(super) fn pattern(&self) -> &str {
         &self.0
     }
 
-    /// True if the whole text is matched.
+    /// True if the pattern matches all of `text`.
     pub(super) fn matches(&self, text: &str) -> bool {
         matches(&self.0, text)
     }
@@ -30,20 +30,20 @@ impl Glob {
 pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
-    let Some(last) = parts.next_back() else { return after(first, text) == Some("") };
+    let Some(last) = parts.next_back() else { return strip_part(first, text) == Some("") };
     // What a star stands for is free, so the first place where the next part fits leaves the most for the others.
     let before_last =
-        after(first, text).and_then(|rest| parts.try_fold(rest, |rest, part| after_first(part, rest)));
+        strip_part(first, text).and_then(|rest| parts.try_fold(rest, |rest, part| skip_past(part, rest)));
     before_last.is_some_and(|rest| ends_with(rest, last))
 }
 
-/// The steps that a pattern takes for each byte of a text, at most.
-pub(super) fn cost(pattern: &str) -> usize {
+/// Returns the most steps that matching takes for each byte of a text.
+pub(super) fn cost_per_byte(pattern: &str) -> usize {
     if pattern.contains('?') { pattern.len() } else { 1 }
 }
 
-/// What follows `part`, which has no star, at the start of the text.
-fn after<'t>(part: &str, text: &'t str) -> Option<&'t str> {
+/// Returns what follows `part`, which has no star, at the start of the text; `None` if the text does not start with it.
+fn strip_part<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     if !part.contains('?') {
         return text.strip_prefix(part);
     }
@@ -52,16 +52,17 @@ fn after<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     fits.then_some(left.as_str())
 }
 
-/// What follows the first place where `part` fits.
-fn after_first<'t>(part: &str, text: &'t str) -> Option<&'t str> {
+/// Returns what follows the first occurrence of `part`, which has no star; `None` if there is none.
+fn skip_past<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     if !part.contains('?') {
         // Much faster than the standard library's search, and linear for every text as well.
         let at = memmem::find(text.as_bytes(), part.as_bytes())?;
         return text.get(at + part.len()..);
     }
-    text.char_indices().find_map(|(at, _)| after(part, text.get(at..)?))
+    text.char_indices().find_map(|(at, _)| strip_part(part, text.get(at..)?))
 }
 
+/// True if the text ends with `part`, which has no star.
 fn ends_with(text: &str, part: &str) -> bool {
     if !part.contains('?') {
         return text.ends_with(part);

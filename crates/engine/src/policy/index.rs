@@ -7,19 +7,19 @@ use std::collections::HashMap;
 
 use super::Policy;
 
-/// The index of a set.
+/// The policies of a set by the namespaces that they can match.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceIndex {
     /// Policies for every namespace, or with patterns that begin with a wildcard.
     everywhere: Vec<u32>,
-    /// By the part of a pattern before its first wildcard.
+    /// Policies by the part of a pattern before its first wildcard.
     by_start: HashMap<Box<str>, Vec<u32>>,
     /// The lengths of those parts, each once.
     lengths: Vec<usize>,
 }
 
 impl NamespaceIndex {
-    /// The index of these policies.
+    /// Builds the index of these policies.
     pub(super) fn of(policies: &[Policy]) -> NamespaceIndex {
         let mut index = NamespaceIndex::default();
         for (number, policy) in (0u32..).zip(policies) {
@@ -42,7 +42,7 @@ impl NamespaceIndex {
         index
     }
 
-    /// The indexes of the policies that can match the namespace, in order.
+    /// Returns the indexes of the policies that can match the namespace, in order; some of them may not match it.
     pub(super) fn candidates(&self, namespace: &str) -> Vec<u32> {
         let mut found = self.everywhere.clone();
         for length in &self.lengths {

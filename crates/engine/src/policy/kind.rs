@@ -35,17 +35,17 @@ kinds! {
 }
 
 impl PolicyKind {
-    /// The kind that policy files call by that name.
+    /// Returns the kind with that name in policy files, such as `TolerationPolicy`.
     pub fn parse(name: &str) -> Option<PolicyKind> {
         PolicyKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// `TolerationPolicy`
+    /// Returns the name of the kind in policy files, such as `TolerationPolicy`.
     pub fn name(self) -> &'static str {
         self.schema().name
     }
 
-    /// The fields of its documents.
+    /// Returns the fields of its documents.
     pub fn schema(self) -> &'static Struct {
         match self {
             PolicyKind::Toleration => &fields::toleration::POLICY,
@@ -55,7 +55,7 @@ impl PolicyKind {
         }
     }
 
-    /// Kinds of objects that its policies apply to; `match.resources` narrows them.
+    /// Returns the kinds of objects that its policies can apply to; `match.resources` narrows them.
     pub(super) fn resources(self) -> &'static [ApiKind] {
         match self {
             PolicyKind::Toleration => fields::toleration::RESOURCES,
@@ -65,8 +65,8 @@ impl PolicyKind {
         }
     }
 
-    /// Reads `spec`, whose types are already checked.
-    pub(super) fn read(
+    /// Compiles `spec`, whose types are already checked, and reports other faults.
+    pub(super) fn read_spec(
         self,
         spec: Value<'_>,
         at: &Path<'_>,
@@ -113,7 +113,7 @@ impl PolicySpec {
         }
     }
 
-    /// True if it only allows and denies tolerations.
+    /// True if it only allows and denies tolerations, and adds none.
     pub(super) fn limits_tolerations_only(&self) -> bool {
         match self {
             PolicySpec::Toleration(spec) => !spec.has_defaults(),
@@ -129,7 +129,8 @@ impl PolicySpec {
         }
     }
 
-    /// True if it checks opaque parameters: objects with nothing else to check must be sent to the webhook too.
+    /// True if it checks opaque parameters, so that objects with nothing else to check must be sent to the webhook,
+    /// too.
     pub(super) fn checks_parameters(&self) -> bool {
         match self {
             PolicySpec::Parameter(_) => true,
@@ -139,7 +140,7 @@ impl PolicySpec {
 }
 
 /// Checks a request against the policies that match, kind by kind.
-pub(super) fn check(
+pub(super) fn check_all(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,

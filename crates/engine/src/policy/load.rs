@@ -53,7 +53,7 @@ impl std::fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// Reads a file that a policy names: its contents, or why it cannot be read.
+/// A function that reads a file that a policy names, and returns its contents or why it cannot be read.
 pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
 impl PolicySet {
@@ -74,7 +74,7 @@ impl PolicySet {
                 digest: &digest,
                 read_files: &read_files,
             };
-            loader.file(file, &schemas);
+            loader.load_file(file, &schemas);
         }
         let named = named.into_inner();
         let Loader { policies, mut errors, mut warnings, non_policies } = loader;
@@ -94,8 +94,8 @@ impl PolicySet {
     }
 }
 
-/// The errors of the policies in a file, with the index of the document. Documents that do not parse or are not policies
-/// are skipped.
+/// Returns the errors of the policies in a file, each with the index of its document. Documents that cannot be parsed
+/// or are not policies are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = Loader::default();
     let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
@@ -110,18 +110,19 @@ pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, Polic
     let lines = Lines::of(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
-        loader.document(file, &document, &lines, &schemas);
+        loader.load_document(file, &document, &lines, &schemas);
         errors.extend(loader.errors.drain(..).map(|error| (document.index, error)));
     }
     errors.sort();
     errors
 }
 
-/// The file contains tests of policies.
+/// True if the name is that of a file with tests of policies, `*.test.yaml`.
 pub fn is_test(name: &str) -> bool {
     [".test.yaml", ".test.yml"].iter().any(|ending| name.ends_with(ending))
 }
 
+/// Collects policies and errors while files are compiled.
 #[derive(Default)]
 struct Loader {
     policies: Vec<Policy>,
@@ -132,11 +133,12 @@ struct Loader {
 }
 
 impl Loader {
-    fn file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
+    /// Compiles the policies of a file.
+    fn load_file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
         let lines = Lines::of(&file.text);
         for document in documents(&file.text) {
             match document {
-                Ok(document) => self.document(file, &document, &lines, schemas),
+                Ok(document) => self.load_document(file, &document, &lines, schemas),
                 Err(fault) => {
                     let (line, column) = lines.position(fault.at);
                     let message = fault.message;
@@ -146,7 +148,8 @@ impl Loader {
         }
     }
 
-    fn document(
+    /// Compiles one document of a file, and adds its policy or its errors.
+    fn load_document(
         &mut self,
         file: &PolicyFile,
         document: &Document<'_>,
@@ -168,7 +171,7 @@ impl Loader {
             PolicyError { file: file.name.clone(), line, column, message }
         };
         let mut faults = PolicyFaults::default();
-        let kind = match kind_of(root) {
+        let kind = match policy_kind_of(root) {
             Ok(kind) => kind,
             Err((field, message)) => {
                 faults.report(&Path::ROOT.field(field), message);
@@ -181,13 +184,13 @@ impl Loader {
         faults.check(root, &Ty::Struct(kind.schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
-            if let Some(other) = self.same_name(kind, name) {
+            if let Some(other) = self.find_source(kind, name) {
                 let message = format!("{} {name} is already defined at {other}", kind.name());
                 let metadata = Path::ROOT.field("metadata");
                 faults.report(&metadata.field("name"), message);
             }
             let source = format!("{}:{}", file.name, document.line(lines)).into();
-            let policy = read(kind, root, source, schemas, &mut faults);
+            let policy = read_policy(kind, root, source, schemas, &mut faults);
             self.policies.push(policy);
         } else {
             Expressions::read(root.get("spec"), &Path::ROOT.field("spec"), kind.resources(), &mut faults);
@@ -197,13 +200,15 @@ impl Loader {
         self.warnings.extend(warnings.into_iter().map(error));
     }
 
-    fn same_name(&self, kind: PolicyKind, name: &str) -> Option<&str> {
+    /// Returns the `file:line` of a policy of that kind and name that was compiled before.
+    fn find_source(&self, kind: PolicyKind, name: &str) -> Option<&str> {
         let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
         self.policies.iter().find(is_same).map(|policy| &*policy.source)
     }
 }
 
-/// The errors of a document of the given type, with their positions. `lines` are those of the whole file.
+/// Returns the errors of a document that should have the given type, with their positions. `lines` are those of the
+/// whole file.
 pub fn document_errors(
     file: &str,
     document: &Document<'_>,
@@ -222,8 +227,8 @@ pub fn document_errors(
     faults.0.into_iter().map(error).collect()
 }
 
-/// The kind of a policy document, or the field that is wrong and why.
-fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
+/// Returns the kind of a policy document; otherwise the field that is wrong and why.
+fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     if root.kind() != ValueKind::Object {
         return Err(("", "a policy must be an object with apiVersion, kind, metadata and spec".to_owned()));
     }
@@ -237,7 +242,8 @@ fn kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)> {
     })
 }
 
-fn read(
+/// Compiles a policy document, whose types are already checked, and reports other faults.
+fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
     source: Box<str>,
@@ -247,7 +253,7 @@ fn read(
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
-    check_namespaces(spec.get("match"), &at, faults);
+    check_namespace_patterns(spec.get("match"), &at, faults);
     let fails_closed = spec.get("onUnavailable").str() == "Deny";
     if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
@@ -264,18 +270,18 @@ fn read(
             _ => Level::Deny,
         },
         fails_closed,
-        contact: text_of(spec.get("contact")),
-        docs: text_of(spec.get("docs")),
+        contact: optional_text(spec.get("contact")),
+        docs: optional_text(spec.get("docs")),
         expressions: Expressions::read(spec, &at, scope.kinds(), faults),
         scope,
-        spec: kind.read(spec, &at, schemas, faults),
+        spec: kind.read_spec(spec, &at, schemas, faults),
         json: root.to_json().into(),
         schema_files: schemas.read_files.take(),
     }
 }
 
-/// Patterns that no name of a namespace matches: the policy would do nothing, unnoticed.
-fn check_namespaces(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
+/// Reports patterns that no name of a namespace can match, because the policy would do nothing, unnoticed.
+fn check_namespace_patterns(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let scope_at = at.field("match");
     for field in ["namespaces", "excludeNamespaces"] {
         let list_at = scope_at.field(field);
@@ -293,10 +299,12 @@ fn check_namespaces(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) 
     }
 }
 
-fn text_of(value: Value<'_>) -> Option<Box<str>> {
+/// Returns the text of a value; `None` if it does not exist.
+fn optional_text(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 
+/// Reports expressions of `namespaceSelector` whose values do not fit the operator.
 fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let match_at = at.field("match");
     let selector_at = match_at.field("namespaceSelector");
@@ -313,8 +321,8 @@ fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults)
     }
 }
 
-/// Line and column of a byte of an expression. The file may wrap and indent the expression, but has the same visible
-/// characters in the same order, unless some are escaped: then it is the start of the expression.
+/// Returns line and column of a byte of an expression. The file may wrap and indent the expression, but has the same
+/// visible characters in the same order, unless some are escaped: then it is the start of the expression.
 fn expression_position(
     text: &str,
     lines: &Lines<'_>,
@@ -342,7 +350,7 @@ fn expression_position(
     lines.position(bytes.start + at)
 }
 
-/// Where schemas come from.
+/// Where the JSON Schemas of policies come from: the policy itself, or a file that it names.
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
@@ -354,8 +362,14 @@ pub(super) struct SchemaSource<'l> {
 }
 
 impl SchemaSource<'_> {
-    /// The schema of an item with `schema` or `schemaFile`.
-    pub(super) fn read(&self, item: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
+    /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
+    /// used, which is reported.
+    pub(super) fn read_schema(
+        &self,
+        item: Value<'_>,
+        at: &Path<'_>,
+        faults: &mut PolicyFaults,
+    ) -> Option<Schema> {
         let (inline, file) = (item.get("schema"), item.get("schemaFile"));
         match (inline.exists(), file.exists()) {
             (true, true) => {
@@ -366,7 +380,7 @@ impl SchemaSource<'_> {
             (false, true) => {
                 let file_at = at.field("schemaFile");
                 let path = relative_to(self.file, file.str());
-                match self.text(&path) {
+                match self.schema_text(&path) {
                     Ok(text) => {
                         let schema = self.compile(&text, &file_at, faults);
                         let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
@@ -383,7 +397,8 @@ impl SchemaSource<'_> {
         }
     }
 
-    fn text(&self, path: &str) -> Result<String, String> {
+    /// Returns the text of a schema file as JSON, or why it cannot be read; the file may be JSON or YAML.
+    fn schema_text(&self, path: &str) -> Result<String, String> {
         let normal = normalized(path);
         let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
         self.named.borrow_mut().insert(normal);
@@ -406,6 +421,7 @@ impl SchemaSource<'_> {
         }
     }
 
+    /// Compiles a JSON Schema; reports it and returns `None` if that fails.
     #[expect(clippy::unused_self, reason = "reads as one of the ways to get a schema")]
     fn compile(&self, json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
         match Schema::compile(json) {
@@ -418,7 +434,7 @@ impl SchemaSource<'_> {
     }
 }
 
-/// A path relative to the file that contains it.
+/// Resolves a path relative to the folder of `file`; an absolute path is returned unchanged.
 fn relative_to(file: &str, path: &str) -> String {
     match file.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
@@ -426,7 +442,8 @@ fn relative_to(file: &str, path: &str) -> String {
     }
 }
 
-/// A path without `.` and `..`, as far as the names alone tell: one file may be named in several ways.
+/// Returns the path without `.` and `..`, as far as the names alone tell, because one file may be named in several
+/// ways.
 pub fn normalized(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in path.split('/').enumerate() {

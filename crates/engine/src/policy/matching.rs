@@ -10,15 +10,15 @@ use crate::admission::{Labels, Operation};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 
-/// Bytes of a driver's name. API servers accept 63; the time to match a much longer one is not spent.
+/// Most bytes of a driver's name that is compared with globs; API servers accept 63.
 pub(super) const MAX_DRIVER: usize = 253;
-/// Groups of a user that are compared with exemptions.
+/// Most groups of a user that are compared with exemptions.
 const MAX_GROUPS: usize = 4_096;
 
-/// The label that every namespace has: its own name.
+/// The label of every namespace that has its name as value.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whether a policy applies.
+/// Whether a policy applies to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeMatch {
     Yes,
@@ -27,7 +27,7 @@ pub(super) enum ScopeMatch {
     Unknown,
 }
 
-/// `spec.match`.
+/// The compiled `spec.match`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     namespaces: Option<Vec<Glob>>,
@@ -65,10 +65,10 @@ impl Scope {
         let is_named = |kind: &ApiKind| given.items().any(|name| name.str() == kind.name());
         let operations = value.get("operations");
         Scope {
-            namespaces: globs(value.get("namespaces")),
-            excluded: globs(value.get("excludeNamespaces")).unwrap_or_default(),
-            selector: requirements(value.get("namespaceSelector")),
-            drivers: globs(value.get("drivers")),
+            namespaces: read_globs(value.get("namespaces")),
+            excluded: read_globs(value.get("excludeNamespaces")).unwrap_or_default(),
+            selector: read_requirements(value.get("namespaceSelector")),
+            drivers: read_globs(value.get("drivers")),
             operations: operations.exists().then(|| {
                 let named = |name: &str| operations.items().any(|item| ["*", name].contains(&item.str()));
                 let all = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
@@ -78,12 +78,13 @@ impl Scope {
         }
     }
 
-    /// True if it applies to objects of that kind.
+    /// True if the policy applies to objects of that kind.
     pub(super) fn includes_kind(&self, kind: ApiKind) -> bool {
         self.kinds.contains(&kind)
     }
 
-    /// Whether it applies to an operation in that namespace; `None` for cluster-scoped objects.
+    /// Returns whether the policy applies to an operation in a namespace; `namespace` is `None` for cluster-scoped
+    /// objects.
     pub(super) fn applies(
         &self,
         operation: Operation,
@@ -96,7 +97,7 @@ impl Scope {
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
-            match requirement.holds(namespace, labels) {
+            match requirement.matches(namespace, labels) {
                 ScopeMatch::Yes => {}
                 ScopeMatch::No => return ScopeMatch::No,
                 ScopeMatch::Unknown => answer = ScopeMatch::Unknown,
@@ -105,7 +106,7 @@ impl Scope {
         answer
     }
 
-    /// True if operation and name of the namespace match, whatever `namespaceSelector` says.
+    /// True if the operation and the name of the namespace match, whatever `namespaceSelector` says.
     pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
         let is_named = |namespace: &str| {
             any_matches(self.namespaces.as_deref(), namespace)
@@ -115,48 +116,51 @@ impl Scope {
             && namespace.is_none_or(is_named)
     }
 
-    /// `team=ml,tier in (a,b),!batch`: the `namespaceSelector` as kubectl writes it, if there is one.
-    pub(super) fn selector(&self) -> Option<String> {
-        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::describe).collect();
+    /// Returns the `namespaceSelector` as kubectl writes it, `team=ml,tier in (a,b),!batch`; `None` if there is none.
+    pub(super) fn selector_text(&self) -> Option<String> {
+        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::text).collect();
         (!texts.is_empty()).then(|| texts.join(","))
     }
 
-    /// True if it applies to that driver; an empty driver, or one that no server accepts, stands for all of them.
+    /// True if the policy applies to that driver. An empty driver, or one that no server accepts, stands for all
+    /// drivers.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
         driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
     }
 
-    /// True if it only applies to certain drivers.
+    /// True if the policy only applies to certain drivers.
     pub(super) fn limits_drivers(&self) -> bool {
         self.drivers.is_some()
     }
 
-    /// True if it needs labels other than the name label.
+    /// True if the selector depends on labels other than the name label.
     pub(super) fn needs_labels(&self) -> bool {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
     }
 
-    /// The patterns of namespaces that are included or excluded.
+    /// Returns the patterns of all namespaces that are included or excluded.
     pub(super) fn named_namespaces(&self) -> impl Iterator<Item = &Glob> {
         self.namespaces.iter().flatten().chain(&self.excluded)
     }
 
-    /// The namespaces as written, for people.
+    /// Returns the patterns of included namespaces; `None` if all are included.
     pub(super) fn namespaces(&self) -> Option<&[Glob]> {
         self.namespaces.as_deref()
     }
 }
 
-/// A missing list matches everything.
+/// True if one of the globs matches the text, or if there is no list.
 fn any_matches(globs: Option<&[Glob]>, text: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(text)))
 }
 
-pub(super) fn globs(list: Value<'_>) -> Option<Vec<Glob>> {
+/// Reads a list of globs; `None` if it does not exist.
+pub(super) fn read_globs(list: Value<'_>) -> Option<Vec<Glob>> {
     list.exists().then(|| list.items().map(|item| Glob::new(item.str())).collect())
 }
 
-fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
+/// Reads `matchLabels` and `matchExpressions` of a label selector as requirements.
+fn read_requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
     let labels = selector.get("matchLabels").members().map(|(key, value)| LabelRequirement {
         key: key.text().into(),
         operator: LabelOperator::In,
@@ -176,7 +180,8 @@ fn requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
 }
 
 impl LabelRequirement {
-    fn describe(&self) -> String {
+    /// Returns the requirement as kubectl writes it, such as `tier in (a,b)`.
+    fn text(&self) -> String {
         let (key, values) = (&self.key, self.values.join(","));
         match self.operator {
             LabelOperator::In if self.values.len() == 1 => format!("{key}={values}"),
@@ -188,8 +193,9 @@ impl LabelRequirement {
         }
     }
 
+    /// Returns whether a namespace with these labels meets the requirement.
     // upstream v1.36 labels.Requirement.Matches
-    fn holds(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
+    fn matches(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
         let value = match labels {
             _ if &*self.key == NAME_LABEL => Some(namespace),
             Labels::Unknown => return ScopeMatch::Unknown,
@@ -206,7 +212,7 @@ impl LabelRequirement {
     }
 }
 
-/// `spec.exempt`.
+/// The compiled `spec.exempt`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exemptions {
     users: Vec<Glob>,
@@ -218,13 +224,13 @@ impl Exemptions {
     /// Reads `spec.exempt`.
     pub(super) fn read(value: Value<'_>) -> Exemptions {
         Exemptions {
-            users: globs(value.get("users")).unwrap_or_default(),
-            groups: globs(value.get("groups")).unwrap_or_default(),
-            service_accounts: globs(value.get("serviceAccounts")).unwrap_or_default(),
+            users: read_globs(value.get("users")).unwrap_or_default(),
+            groups: read_globs(value.get("groups")).unwrap_or_default(),
+            service_accounts: read_globs(value.get("serviceAccounts")).unwrap_or_default(),
         }
     }
 
-    /// True if the user of a request (`userInfo`) is not bound. Without a user name, nobody is exempt.
+    /// True if the user of a request (`userInfo`) is exempt from the policy; false without a user name.
     pub(super) fn cover(&self, user: Value<'_>) -> bool {
         let name = user.get("username").str();
         if name.is_empty() {
@@ -241,7 +247,7 @@ impl Exemptions {
     }
 }
 
-/// `namespace/name` of a service account's user name.
+/// Returns `namespace/name` of the service account with that user name; `None` for other users.
 fn service_account(user: &str) -> Option<String> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     Some(format!("{namespace}/{name}"))
@@ -298,7 +304,7 @@ mod tests {
         let every = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"},"matchExpressions":[
             {"key":"tier","operator":"In","values":["a","b"]},{"key":"batch","operator":"DoesNotExist"},
             {"key":"zone","operator":"NotIn","values":["z"]}]}}"#;
-        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector();
+        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector_text();
         assert_eq!(every.as_deref(), Some("team=ml,tier in (a,b),!batch,zone!=z"));
         let elsewhere = r#"{"namespaces":["b"],"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
         assert_eq!(applies(elsewhere, Some("a"), None), ScopeMatch::No, "decided without labels");

@@ -11,7 +11,7 @@ use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
 use tollgate_document::doc::{Change, New, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// The tolerations that one list lacks.
+/// The tolerations that one list of an update lacks, compared with the stored list.
 #[derive(Clone, Debug)]
 pub struct MissingTolerations {
     /// The edits that add them.
@@ -23,7 +23,7 @@ pub struct MissingTolerations {
 }
 
 impl MissingTolerations {
-    /// True if an edit is inside of a list that is replaced as a whole.
+    /// True if the edit is inside of a list that these edits replace as a whole.
     pub fn replaces(&self, edit: &Edit) -> bool {
         let starts = |list: &FieldPath| {
             let mut steps = edit.at.user_steps();
@@ -33,7 +33,8 @@ impl MissingTolerations {
     }
 }
 
-/// What the claim or template lacks; `None` if no list lacks anything, or if one is not a subsequence of the stored list.
+/// Returns what the lists of a claim or template lack; `None` if no list lacks anything, or if one is not a subsequence
+/// of the stored list.
 pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<MissingTolerations>> {
     let mut stored: Vec<RequestBody<'_>> = Vec::new();
     site::visit_requests(old, &mut |_, request| stored.push(request));
@@ -56,6 +57,7 @@ pub fn missing_tolerations(new: Object<'_>, old: Object<'_>) -> Option<Vec<Missi
 /// The list is not a subsequence of the stored one.
 struct NotASubset;
 
+/// Returns what the tolerations of a request lack compared with the stored ones; `None` if nothing.
 fn missing_in(
     at: &Path<'_>,
     request: RequestBody<'_>,
@@ -66,7 +68,7 @@ fn missing_in(
     let mut missing: Vec<Toleration<'_>> = Vec::new();
     let mut is_prefix = true;
     for old in stored.iter() {
-        if given.next_if(|new| is_same(*new, old)).is_some() {
+        if given.next_if(|new| is_same_toleration(*new, old)).is_some() {
             is_prefix &= missing.is_empty();
         } else {
             missing.push(old);
@@ -96,24 +98,26 @@ fn missing_in(
     Ok(Some(MissingTolerations { edits: vec![edit], count, rewritten_list: Some(list_at.owned()) }))
 }
 
-/// The operator after defaulting.
-fn operator(toleration: Toleration<'_>) -> &str {
+/// Returns the operator of a toleration; `Equal`, the default, if it is not set.
+fn operator_or_equal(toleration: Toleration<'_>) -> &str {
     match toleration.operator() {
         "" => "Equal",
         given => given,
     }
 }
 
-fn is_same(new: Toleration<'_>, old: Toleration<'_>) -> bool {
-    operator(new) == operator(old)
+/// True if both tolerations have the same fields after defaulting.
+fn is_same_toleration(new: Toleration<'_>, old: Toleration<'_>) -> bool {
+    operator_or_equal(new) == operator_or_equal(old)
         && (new.key(), new.value(), new.effect()) == (old.key(), old.value(), old.effect())
         && new.toleration_seconds() == old.toleration_seconds()
 }
 
+/// Returns the toleration as a new JSON object.
 fn to_new(toleration: Toleration<'_>) -> New {
     let texts = [
         ("key", toleration.key()),
-        ("operator", operator(toleration)),
+        ("operator", operator_or_equal(toleration)),
         ("value", toleration.value()),
         ("effect", toleration.effect()),
     ];

@@ -14,10 +14,10 @@ use crate::site::{self, DriverParameters};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Parameters of an object that are checked: an API server accepts 32. An object with more is denied.
+/// Most parameters of an object that are checked: an API server accepts 32. An object with more is denied.
 const MAX_COMPARED: usize = 256;
 
-/// What a ParameterPolicy says.
+/// The compiled `spec` of a ParameterPolicy, without what all kinds share.
 #[derive(Debug)]
 pub(super) struct ParameterPolicy {
     schemas: Vec<ParameterSchema>,
@@ -34,7 +34,7 @@ struct ParameterSchema {
 }
 
 impl ParameterPolicy {
-    /// Reads `spec`.
+    /// Compiles `spec`, and reports faults.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -52,7 +52,7 @@ impl ParameterPolicy {
             let schema = ParameterSchema {
                 api_version: item.get("apiVersion").str().into(),
                 kind: item.get("kind").str().into(),
-                schema: source.read(item, &list_at.index(index), faults),
+                schema: source.read_schema(item, &list_at.index(index), faults),
             };
             let is_same = |other: &ParameterSchema| {
                 other.api_version == schema.api_version && other.kind == schema.kind
@@ -73,6 +73,7 @@ impl ParameterPolicy {
         ParameterPolicy { schemas, unknown }
     }
 
+    /// Checks parameters against the schema for their type; reports parameters of an unknown type.
     fn check(
         &self,
         matched: MatchedPolicy<'_>,
@@ -96,13 +97,14 @@ impl ParameterPolicy {
                     report.check_type_keys(matched.policy, POLICY_PARAMETERS, parameters, at);
                 }
                 if let Some(level) = unknown {
-                    self.refuse_unknown(matched, given, level, at, report);
+                    self.report_unknown(matched, given, level, at, report);
                 }
             }
         }
     }
 
-    fn refuse_unknown(
+    /// Reports parameters for whose type the policy has no schema.
+    fn report_unknown(
         &self,
         matched: MatchedPolicy<'_>,
         given: &TypedParameters<'_>,
@@ -143,6 +145,7 @@ struct TypedParameters<'d> {
 }
 
 impl<'d> TypedParameters<'d> {
+    /// Looks up every apiVersion and kind that a decoder could read from the parameters.
     fn of(given: DriverParameters<'d>) -> TypedParameters<'d> {
         let value = given.value;
         TypedParameters {
@@ -155,18 +158,18 @@ impl<'d> TypedParameters<'d> {
         }
     }
 
-    /// True if some decoder could read them as that type.
+    /// True if some decoder could read the parameters as that type.
     fn could_be(&self, known: &ParameterSchema) -> bool {
         self.versions.contains(&*known.api_version) && self.kinds.contains(&*known.kind)
     }
 }
 
-/// `gpu.example.com/v1 GpuConfig`
+/// Returns `gpu.example.com/v1 GpuConfig`.
 fn type_name(api_version: &str, kind: &str) -> String {
     format!("{api_version} {kind}").trim().to_owned()
 }
 
-/// Checks the parameters of an object.
+/// Checks the parameters of an object against the ParameterPolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,

@@ -6,7 +6,7 @@
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;
 
-/// Which policies are asked.
+/// Which policies of a set are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Among {
     Every,
@@ -15,12 +15,13 @@ pub enum Among {
 }
 
 impl PolicySet {
+    /// Returns all policies, or only those with `onUnavailable: Deny`.
     fn among(&self, among: Among) -> impl Iterator<Item = &super::Policy> {
         self.policies.iter().filter(move |policy| among == Among::Every || policy.fails_closed)
     }
 
-    /// True if some policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions` that
-    /// cannot be evaluated, or because the labels of its namespace cannot be looked up.
+    /// True if a policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions`
+    /// that cannot be evaluated, or because the labels of its namespace cannot be looked up.
     pub fn judges_every(&self, kind: ApiKind, among: Among) -> bool {
         let looks_at_all = |policy: &super::Policy| {
             let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();
@@ -29,23 +30,23 @@ impl PolicySet {
         self.among(among).any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
     }
 
-    /// True if some policy checks the parameters in objects of that kind.
+    /// True if a policy checks the parameters in objects of that kind.
     pub fn checks_parameters(&self, kind: ApiKind, among: Among) -> bool {
         let is_about = |policy: &&super::Policy| policy.scope.includes_kind(kind);
         self.among(among).filter(is_about).any(|policy| policy.spec.checks_parameters())
     }
 
-    /// True if some policy limits the impact of rules: the state of the cluster is needed.
+    /// True if a policy limits the impact of rules, which requires the state of the cluster.
     pub fn limits_impact(&self) -> bool {
         self.policies.iter().any(|policy| policy.spec.limits_impact())
     }
 
-    /// True if some policy applies to objects of that kind.
+    /// True if a policy applies to objects of that kind.
     pub fn is_about(&self, kind: ApiKind, among: Among) -> bool {
         self.among(among).any(|policy| policy.scope.includes_kind(kind))
     }
 
-    /// True if some policy adds default tolerations.
+    /// True if a policy adds default tolerations.
     pub fn has_defaults(&self, among: Among) -> bool {
         self.among(among).any(super::Policy::adds_defaults)
     }

@@ -15,21 +15,22 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 
-/// Policies that are named as denying one toleration or taint.
+/// Most policies that are named as denying one toleration or taint.
 pub(super) const MAX_DENIALS: usize = 16;
-/// Violations of one object that name the closest entry and what would be allowed. More of them help nobody, and each
-/// takes a search through all entries.
+/// Most violations of one object that name the closest entry and what would be allowed: each takes a search through all
+/// entries.
 const MAX_EXPLAINED: usize = 100;
 
-/// Steps of a JSON Schema that one violation counts for: it is described, and compared with those of the stored object.
+/// Steps of a JSON Schema that one violation counts for, because it is described and compared with those of the stored
+/// object.
 const STEPS_PER_VIOLATION: u64 = 64;
 
 /// The violations of a request.
 #[derive(Clone, Default, Debug)]
 pub struct Violations {
-    /// Those that are kept.
+    /// The violations that are kept.
     pub list: Vec<Violation>,
-    /// The number of omitted ones, by level.
+    /// The number of violations that are not kept, by level.
     pub left_out: BTreeMap<Level, usize>,
 }
 
@@ -48,6 +49,7 @@ pub(super) struct ViolationReport<'r> {
 }
 
 impl<'r> ViolationReport<'r> {
+    /// Creates an empty report that keeps violations of the selected rules within a budget.
     pub(super) fn within(budget: FindingBudget, rules: &'r RuleSet) -> ViolationReport<'r> {
         ViolationReport {
             violations: Vec::new(),
@@ -60,12 +62,13 @@ impl<'r> ViolationReport<'r> {
         }
     }
 
-    /// True if the next violation is worth an explanation.
+    /// True if the next violation is to name the closest entry and what would be allowed.
     pub(super) fn explains(&self) -> bool {
         self.violations.len() < MAX_EXPLAINED && !self.budget.is_full()
     }
 
-    /// Reports that an object has more of something than is checked. Only an identical spec is excused.
+    /// Reports that an object has more of something than policies check. On an update, only an identical spec excuses
+    /// it.
     pub(super) fn report_excess(
         &mut self,
         policy: &Policy,
@@ -80,7 +83,7 @@ impl<'r> ViolationReport<'r> {
         self.report(policy, rule, &at).forbidden(detail).warns(policy, &short, None);
     }
 
-    /// Checks JSON: its keys, and everything else if there is a schema.
+    /// Checks the keys of a JSON value and, if there is a schema, the value against it.
     pub(super) fn check_json(
         &mut self,
         policy: &Policy,
@@ -103,7 +106,7 @@ impl<'r> ViolationReport<'r> {
         self.schema_budget = budget;
     }
 
-    /// Checks the keys of a value that expressions look into.
+    /// Checks that a value has no keys that are easily confused with the names that expressions look for.
     pub(super) fn check_sought_keys(
         &mut self,
         policy: &Policy,
@@ -122,7 +125,7 @@ impl<'r> ViolationReport<'r> {
         self.schema_budget = budget;
     }
 
-    /// Checks the keys that determine the type of a value.
+    /// Checks that the keys that determine the type of a value, `apiVersion` and `kind`, are unambiguous.
     pub(super) fn check_type_keys(&mut self, policy: &Policy, rule: RuleId, value: Value<'_>, at: &Path<'_>) {
         let budget = std::mem::take(&mut self.schema_budget);
         json_schema::check_type_keys(value, at, &budget, &mut |at, fault| {
@@ -131,6 +134,7 @@ impl<'r> ViolationReport<'r> {
         self.schema_budget = budget;
     }
 
+    /// Reports one violation of a JSON Schema or of the rules for keys.
     pub(super) fn report_schema_violation(
         &mut self,
         policy: &Policy,
@@ -149,7 +153,7 @@ impl<'r> ViolationReport<'r> {
         reported.with(|finding| finding.on_key = on_key).warns(policy, &text, None);
     }
 
-    /// Starts to report a violation, at the policy's own level.
+    /// Starts to report a violation at the level of the policy; the next call in the chain says what is wrong.
     pub(super) fn report<'s>(
         &'s mut self,
         policy: &'s Policy,
@@ -160,7 +164,7 @@ impl<'r> ViolationReport<'r> {
     }
 }
 
-/// The violations of a policy.
+/// Receives the violations of one policy.
 pub(super) struct ViolationSink<'s, 'r> {
     report: &'s mut ViolationReport<'r>,
     policy: &'s Policy,
@@ -168,7 +172,7 @@ pub(super) struct ViolationSink<'s, 'r> {
 }
 
 impl Report<'_, ViolationSink<'_, '_>> {
-    /// Lowers the level of the violation: `unknown: Warn` of a policy that denies.
+    /// Lowers the level of the violation to `level`, as for `unknown: Warn` of a policy that denies. Never raises it.
     pub(super) fn at_most(mut self, level: Level) -> Self {
         self.sink.level = self.sink.level.min(level);
         self
@@ -219,8 +223,8 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
 }
 
 impl<'r> Reported<'r> {
-    /// Adds the violation in fewer words, for a warning of the webhook. A second warning says whom to ask, and the reason
-    /// of the policy's entry if there is one.
+    /// Adds a shorter form of the violation for a warning of the webhook, and a second warning that names whom to ask
+    /// and the reason of the policy's entry, as far as they are set.
     pub(super) fn warns(
         self,
         policy: &Policy,

@@ -21,7 +21,7 @@ pub enum Ty {
     NonEmptyStr,
     /// Any string, including the empty one.
     Str,
-    /// A string, or a number that stands for the text it is written as.
+    /// A string, or a number, which is read as the text that it is written as.
     Word,
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -53,7 +53,7 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// Values of this kind can be of this type.
+    /// True if a value of this JSON type can be of this type.
     fn takes(&self, kind: ValueKind) -> bool {
         match self {
             Ty::Any => true,
@@ -82,18 +82,18 @@ pub struct Field {
     pub name: &'static str,
     /// Its type.
     pub ty: Ty,
-    /// It must be there.
+    /// True if the field must be there.
     pub required: bool,
     /// Its description in the JSON Schema.
     pub doc: &'static str,
 }
 
-/// A field that may be left out.
+/// Creates a field that may be left out.
 pub const fn field(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: false, doc }
 }
 
-/// A field that must be there.
+/// Creates a field that must be there.
 pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: true, doc }
 }
@@ -101,15 +101,15 @@ pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
 /// Something wrong with a policy document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PolicyFault {
-    /// Where.
+    /// The field that is wrong.
     pub(super) at: FieldPath,
-    /// It is in the field's key, not its value.
+    /// True if the key of the field is wrong, not its value.
     pub(super) on_key: bool,
     /// The string value, and the byte of it at which it is, for expressions.
     pub(super) in_text: Option<(Box<str>, usize)>,
     /// The policy can be used all the same.
     pub(super) is_warning: bool,
-    /// What.
+    /// What is wrong.
     pub(super) message: String,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct PolicyFault {
 pub(super) struct PolicyFaults(pub(super) Vec<PolicyFault>);
 
 impl PolicyFaults {
-    /// Something is wrong with the value there.
+    /// Adds a fault of the value at that path.
     pub(super) fn report(&mut self, at: &Path<'_>, message: impl Into<String>) {
         self.push(at, message.into(), |_| {});
     }
@@ -136,6 +136,7 @@ impl PolicyFaults {
         });
     }
 
+    /// Adds a fault of the key at that path.
     fn report_on_key(&mut self, at: &Path<'_>, message: String) {
         self.push(at, message, |fault| fault.on_key = true);
     }
@@ -147,7 +148,7 @@ impl PolicyFaults {
         self.0.push(fault);
     }
 
-    /// Checks a value against a type.
+    /// Checks a value against a type, and adds a fault for each difference.
     pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
         match (ty, value.kind()) {
             (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
@@ -205,6 +206,7 @@ impl PolicyFaults {
         }
     }
 
+    /// Checks a map whose keys must be among `keys`; `usual_hint` is the hint for a key that resembles none of them.
     fn check_map(&mut self, value: Value<'_>, keys: &[&str], usual_hint: &str, values: &Ty, at: &Path<'_>) {
         let mut known = HashSet::new();
         for (key, member) in value.members() {
@@ -224,12 +226,13 @@ impl PolicyFaults {
         }
     }
 
+    /// Checks an object with fixed fields: unknown, duplicate and missing fields, and the value of each.
     fn check_struct(&mut self, value: Value<'_>, ty: &Struct, at: &Path<'_>) {
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.text();
             let member_at = at.field(name);
             let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
-                self.report_on_key(&member_at, format!("unknown field; {}", hint(ty, name)));
+                self.report_on_key(&member_at, format!("unknown field; {}", unknown_field_hint(ty, name)));
                 continue;
             };
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
@@ -245,8 +248,8 @@ impl PolicyFaults {
     }
 }
 
-/// `did you mean …?`, or the fields there are.
-fn hint(ty: &Struct, name: &str) -> String {
+/// Returns ``did you mean `X`?`` for an unknown field; the list of known fields if none is near.
+fn unknown_field_hint(ty: &Struct, name: &str) -> String {
     let names = ty.fields.iter().map(|field| field.name);
     match near(names.clone(), name) {
         Some(known) => format!("did you mean `{known}`?"),
@@ -254,7 +257,7 @@ fn hint(ty: &Struct, name: &str) -> String {
     }
 }
 
-/// The name that was probably meant.
+/// Returns the name that was probably meant by `name`, whatever its case; `None` if none is near enough.
 pub fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n str> {
     names
         .map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known))
@@ -263,6 +266,7 @@ pub fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n 
         .map(|(_, known)| known)
 }
 
+/// Returns the name of a type for messages, with an article, such as `a string`.
 fn type_name(ty: &Ty) -> Cow<'static, str> {
     let name = match ty {
         Ty::AnyOf(types) => {
@@ -280,6 +284,7 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
     Cow::Borrowed(name)
 }
 
+/// Returns the name of a JSON type with an article, such as `a list`.
 fn with_article(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Null => "null",

@@ -25,25 +25,26 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-/// Taints of an object that are compared with entries: as many as 128 devices with 16 taints each have, or 64 with 32. No
-/// API server accepts more in a slice. An object with more is denied.
+/// Most taints of an object that are compared with entries: as many as 128 devices with 16 taints each, or 64 with 32.
+/// No API server accepts more in a slice. An object with more is denied.
 const MAX_COMPARED: usize = 128 * 16;
-/// Steps to match the keys of an object with patterns: some tenths of a second. Only very many patterns with `?` and keys
-/// that are as long as possible take more. Such an object is denied.
+/// Most steps to match the keys of an object with patterns: some tenths of a second. Only very many patterns with `?`
+/// and very long keys take more; such an object is denied.
 const MAX_STEPS: usize = 1 << 30;
-/// Bytes of a key that an API server accepts: a DNS name, a slash and a name. The time to match a longer one is not spent.
+/// Most bytes of a key that is matched; API servers accept no longer one.
 const MAX_KEY: usize = 253 + 1 + 63;
 
-/// What a TaintPolicy says.
+/// The compiled `spec` of a TaintPolicy, without what all kinds share.
 #[derive(Debug)]
 pub(super) struct TaintPolicy {
+    /// The allow list; `None` allows all taints.
     allow: Option<Vec<TaintEntry>>,
     deny: Vec<TaintEntry>,
     data: Vec<DataRequirement>,
     max_evictions: Option<i64>,
 }
 
-/// The requirements for the data of some keys.
+/// The requirements for the data of taints whose key matches a glob.
 #[derive(Debug)]
 struct DataRequirement {
     key: Box<str>,
@@ -52,7 +53,7 @@ struct DataRequirement {
 }
 
 impl TaintPolicy {
-    /// Reads `spec`.
+    /// Compiles `spec`, and reports faults.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -66,7 +67,7 @@ impl TaintPolicy {
             data.push(DataRequirement {
                 key: item.get("key").str().into(),
                 required: item.get("required").bool().unwrap_or_default(),
-                schema: schemas.read(item, &data_at.index(index), faults),
+                schema: schemas.read_schema(item, &data_at.index(index), faults),
             });
         }
         TaintPolicy {
@@ -78,7 +79,7 @@ impl TaintPolicy {
     }
 }
 
-/// Checks the taints of an object.
+/// Checks the taints of an object against the TaintPolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
@@ -89,7 +90,7 @@ pub(super) fn check(
     }
     let group = |level| EntryGroup::of(policies, level, admission);
     let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
-    let cost: usize = groups.iter().map(EntryGroup::cost).sum();
+    let cost: usize = groups.iter().map(EntryGroup::cost_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
     walk(admission, &mut |site| {
         let Site::Taint { at, taint } = site else { return };
@@ -107,7 +108,8 @@ pub(super) fn check(
     }
 }
 
-/// The driver of a slice, or of the selector of a rule or patch; empty if there is none that a server would accept.
+/// Returns the driver of a slice, or of the selector of a rule or patch; empty if there is none or no server would
+/// accept it.
 fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     let driver = match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
@@ -118,6 +120,7 @@ fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     if driver.len() > MAX_DRIVER { "" } else { driver }
 }
 
+/// Returns the TaintPolicies among the policies.
 fn taint_policies<'s>(
     policies: &[MatchedPolicy<'s>],
 ) -> impl Iterator<Item = (MatchedPolicy<'s>, &'s TaintPolicy)> + Clone {
@@ -127,7 +130,7 @@ fn taint_policies<'s>(
     })
 }
 
-/// An entry, with the driver in its key.
+/// An entry of a policy, with the driver filled into its key.
 #[derive(Debug)]
 struct Grant<'s> {
     policy: &'s Policy,
@@ -136,25 +139,27 @@ struct Grant<'s> {
 }
 
 impl Grant<'_> {
+    /// True if the entry includes the taint.
     fn matches(&self, taint: Taint<'_>) -> bool {
         self.entry.terms.contain(taint.value(), taint.effect()) && self.matches_key(taint)
     }
 
+    /// True if the entry includes taints with this key.
     fn matches_key(&self, taint: Taint<'_>) -> bool {
         glob::matches(&self.key, taint.key())
     }
 }
 
-/// A policy that binds the user.
+/// A TaintPolicy that binds the user.
 #[derive(Debug)]
 struct BindingPolicy<'s> {
     policy: &'s Policy,
     spec: &'s TaintPolicy,
-    /// The keys of `data`, with the driver in them.
+    /// The keys of `data`, with the driver filled in.
     data_keys: Vec<Cow<'s, str>>,
 }
 
-/// What applies to a request, of the policies with one action.
+/// What applies to a request, of the TaintPolicies with one action.
 #[derive(Debug)]
 struct EntryGroup<'s> {
     /// The first policy that binds the user.
@@ -163,14 +168,14 @@ struct EntryGroup<'s> {
     restricting: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
-    /// By policy.
+    /// Deny entries, grouped by policy.
     denied: Vec<Grant<'s>>,
     binding: Vec<BindingPolicy<'s>>,
     driver: &'s str,
 }
 
 impl<'s> EntryGroup<'s> {
-    /// `None` if no policy with that action binds the user.
+    /// Collects the entries of the policies with that action; `None` if none of them binds the user.
     fn of(
         policies: &[MatchedPolicy<'s>],
         level: Level,
@@ -219,15 +224,16 @@ impl<'s> EntryGroup<'s> {
         })
     }
 
-    /// The steps for each byte of a key.
-    fn cost(&self) -> usize {
+    /// Returns the most steps that matching all entries takes for each byte of a key.
+    fn cost_per_key_byte(&self) -> usize {
         let grants = self.allowed.iter().chain(&self.expired).chain(&self.denied).map(|grant| &grant.key);
         grants
             .chain(self.binding.iter().flat_map(|binding| &binding.data_keys))
-            .map(|key| glob::cost(key))
+            .map(|key| glob::cost_per_byte(key))
             .sum()
     }
 
+    /// Checks one taint against the entries, the limits and the data requirements.
     fn check(
         &self,
         at: &Path<'_>,
@@ -252,11 +258,12 @@ impl<'s> EntryGroup<'s> {
             if report.reported - before >= MAX_DENIALS {
                 return;
             }
-            binding.spec.check_limit(binding.policy, at, taint, report);
+            binding.spec.check_rate(binding.policy, at, taint, report);
             binding.check_data(at, taint, report);
         }
     }
 
+    /// Reports the policies with a deny entry for the taint, at most [`MAX_DENIALS`].
     fn check_denied(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let by_policy = self.denied.chunk_by(|one, next| std::ptr::eq(one.policy, next.policy));
         let denials = by_policy.filter_map(|grants| grants.iter().find(|grant| grant.matches(taint)));
@@ -265,14 +272,19 @@ impl<'s> EntryGroup<'s> {
             let detail = || {
                 let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
                 let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
-                format!("taint {} is denied by {location}{entry} in {}", describe(taint), policy.describe())
+                format!(
+                    "taint {} is denied by {location}{entry} in {}",
+                    describe_taint(taint),
+                    policy.describe()
+                )
             };
-            let short = format_args!("taint {} is not allowed", describe(taint));
+            let short = format_args!("taint {} is not allowed", describe_taint(taint));
             let reason = entry.terms.reason.as_deref();
             report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, reason);
         }
     }
 
+    /// Reports a taint that no allow entry includes; `restricting` is the policy that requires one.
     fn check_allowed(
         &self,
         restricting: &'s Policy,
@@ -291,9 +303,15 @@ impl<'s> EntryGroup<'s> {
         let policy = closest.map_or(restricting, |grant| grant.policy);
         let explains = report.explains();
         let detail = || match closest {
-            _ if !explains => format!("taint {} is not allowed by {}", describe(taint), policy.describe()),
+            _ if !explains => {
+                format!("taint {} is not allowed by {}", describe_taint(taint), policy.describe())
+            }
             None => {
-                format!("taint {} is not allowed: {} allows no taints", describe(taint), policy.describe())
+                format!(
+                    "taint {} is not allowed: {} allows no taints",
+                    describe_taint(taint),
+                    policy.describe()
+                )
             }
             Some(grant) => {
                 let terms = &grant.entry.terms;
@@ -303,21 +321,29 @@ impl<'s> EntryGroup<'s> {
                 let end = terms.expired_at(admission.now.time).filter(|_| lapsed.is_some());
                 let why = match end {
                     Some(end) => format!("{entry} expired at {}", tollgate_formats::gotime::rfc3339(end)),
-                    None => format!("the closest entry, {entry}, {}", self.lacks(grant, taint, admission)),
+                    None => format!(
+                        "the closest entry, {entry}, {}",
+                        self.describe_shortfall(grant, taint, admission)
+                    ),
                 };
-                format!("taint {} is not allowed: {why}", describe(taint))
+                format!("taint {} is not allowed: {why}", describe_taint(taint))
             }
         };
-        let short = format_args!("taint {} is not allowed", describe(taint));
+        let short = format_args!("taint {} is not allowed", describe_taint(taint));
         report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, None);
     }
 
-    /// What an allow entry lacks, as a phrase about the entry.
-    fn lacks(&self, grant: &Grant<'_>, taint: Taint<'_>, admission: &DecodedAttributes<'_>) -> String {
+    /// Returns what an allow entry lacks to include the taint, as a phrase about the entry.
+    fn describe_shortfall(
+        &self,
+        grant: &Grant<'_>,
+        taint: Taint<'_>,
+        admission: &DecodedAttributes<'_>,
+    ) -> String {
         let terms = &grant.entry.terms;
         if !grant.matches_key(taint) {
             match (grant.entry.key.contains(DRIVER_PLACEHOLDER), self.driver) {
-                (true, "") => needs_driver(admission),
+                (true, "") => missing_driver_hint(admission),
                 (true, driver) => format!("does not allow key {} for driver {driver:?}", taint.key()),
                 (false, _) => format!("does not allow key {}", taint.key()),
             }
@@ -329,8 +355,9 @@ impl<'s> EntryGroup<'s> {
     }
 }
 
-/// Why an entry with `${driver}` matches no taint of an object without a driver.
-fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
+/// Returns why an entry with `${driver}` matches no taint of an object that names no driver, as a phrase about the
+/// entry.
+fn missing_driver_hint(admission: &DecodedAttributes<'_>) -> String {
     let (what, field) = match admission.object.body {
         view::Body::Rule(_) => ("rule", "deviceSelector.driver"),
         view::Body::Patch(_) => ("patch", "devices.filter.driver"),
@@ -341,21 +368,16 @@ fn needs_driver(admission: &DecodedAttributes<'_>) -> String {
     )
 }
 
-/// `a/b=c:NoExecute`
-fn describe(taint: Taint<'_>) -> String {
+/// Returns `a/b=c:NoExecute`.
+fn describe_taint(taint: Taint<'_>) -> String {
     let value =
         if taint.value().is_empty() { String::new() } else { format!("={}", yaml_scalar(taint.value())) };
     format!("{}{value}:{}", yaml_scalar(taint.key()), taint.effect())
 }
 
 impl TaintPolicy {
-    fn check_limit(
-        &self,
-        policy: &Policy,
-        at: &Path<'_>,
-        taint: Taint<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+    /// Reports a taint whose `evictionsPerSecond` exceeds the maximum of the policy.
+    fn check_rate(&self, policy: &Policy, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         if let (Some(most), Some(rate)) = (self.max_evictions, taint.evictions_per_second())
             && rate > most
         {
@@ -369,6 +391,7 @@ impl TaintPolicy {
 }
 
 impl BindingPolicy<'_> {
+    /// Checks the data of a taint against the requirements for its key.
     fn check_data(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let data_at = at.field("data");
         let before = report.reported;

@@ -17,17 +17,17 @@ use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// What a TaintRulePolicy says.
+/// The compiled `spec` of a TaintRulePolicy, without what all kinds share.
 #[derive(Debug)]
 pub(super) struct TaintRulePolicy {
-    /// `driver`, `pool`, `device`, `any`.
+    /// The criteria that a selector must set: `driver`, `pool`, `device` or `any`.
     require: Vec<Box<str>>,
     two_steps: bool,
     limits: Option<Limits>,
 }
 
 impl TaintRulePolicy {
-    /// Reads `spec`.
+    /// Compiles `spec`, whose types are already checked.
     pub(super) fn read(spec: Value<'_>) -> TaintRulePolicy {
         TaintRulePolicy {
             require: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
@@ -42,7 +42,7 @@ impl TaintRulePolicy {
     }
 }
 
-/// Checks a rule.
+/// Checks a DeviceTaintRule against the TaintRulePolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
@@ -73,7 +73,7 @@ pub(super) fn check(
     });
 }
 
-/// Appends the impact of the rule, if known, to violations about its selector or effect.
+/// Appends the impact of the rule, if the cluster is known, to violations about its selector or effect.
 pub(super) fn append_counts(
     violations: &mut [Violation],
     admission: &DecodedAttributes<'_>,
@@ -85,7 +85,8 @@ pub(super) fn append_counts(
     };
     let mut counts = None;
     for violation in violations.iter_mut().filter(is_silent) {
-        if let Some(counts) = counts.get_or_insert_with(|| limits::describe(rule, state, admission, context))
+        if let Some(counts) =
+            counts.get_or_insert_with(|| limits::describe_impact(rule, state, admission, context))
         {
             violation.finding.detail = format!("{}; the rule {counts}", violation.finding.detail).into();
         }
@@ -93,6 +94,7 @@ pub(super) fn append_counts(
 }
 
 impl TaintRulePolicy {
+    /// Reports required criteria that the selector does not set.
     fn check_selector(
         &self,
         matched: MatchedPolicy<'_>,
@@ -133,8 +135,8 @@ impl TaintRulePolicy {
     }
 }
 
-/// A rule starts with effect None. It is raised with the same selector, to NoSchedule or NoExecute and from NoSchedule to
-/// NoExecute, each time after the controller has seen the stored rule.
+/// Reports a rule that does not start with effect None, or whose effect is raised together with another selector or
+/// before the controller has reported on the stored rule.
 fn check_two_steps(
     matched: MatchedPolicy<'_>,
     admission: &DecodedAttributes<'_>,
@@ -174,11 +176,13 @@ fn check_two_steps(
         .warns(matched.policy, short, None);
 }
 
+/// Returns the DeviceTaintRule in an object; `None` for other kinds.
 fn rule_of(object: view::Object<'_>) -> Option<view::TaintRule<'_>> {
     if let view::Body::Rule(rule) = object.body { Some(rule) } else { None }
 }
 
-/// Why an effect may not be raised yet; lowering it is always allowed.
+/// Returns why the effect may not be raised yet, as message and short form; `None` if it may. Lowering it is always
+/// allowed.
 fn why_not_raised(
     old: view::TaintRule<'_>,
     effect: &str,
@@ -210,11 +214,13 @@ fn why_not_raised(
     })
 }
 
+/// Returns the selector as JSON; empty if there is none.
 fn selector_json(selection: &DeviceSelection<'_>) -> String {
     use tollgate_api::view::View as _;
     selection.selector.map(|selector| selector.json().to_json()).unwrap_or_default()
 }
 
+/// Returns the selector of the stored rule as JSON; empty if there is none.
 fn stored_selector_json(stored: &DecodedAttributes<'_>) -> String {
     let mut text = String::new();
     walk(stored, &mut |site| {

@@ -29,18 +29,18 @@ mod written;
 
 use written::{WrittenToleration, allowed_instead};
 
-/// Tolerations of an object that are compared with entries: as many as a claim can have that an API server accepts (32
-/// requests with 8 alternatives each) within the documented limit (16 in each). An object with more is denied.
+/// Most tolerations of an object that are compared with entries: as many as a claim that an API server accepts (32
+/// requests with 8 alternatives each) has within the documented limit of 16. An object with more is denied.
 const MAX_COMPARED: usize = 32 * 8 * 16;
-/// Requests and alternatives of a claim that an API server accepts. No others get defaults.
+/// Most requests and alternatives of a claim that get defaults; an API server accepts no more.
 const MAX_LISTS: usize = 32 * 8;
 
-/// What a TolerationPolicy says.
+/// The compiled `spec` of a TolerationPolicy, without what all kinds share.
 #[derive(Debug)]
 pub(super) struct TolerationPolicy {
     allow: Option<Vec<TolerationEntry>>,
     deny: Vec<TolerationEntry>,
-    /// Tolerations must name a key.
+    /// True if tolerations must name a key.
     require_key: bool,
     defaults: Vec<WrittenToleration>,
     /// The defaults as allow entries.
@@ -48,7 +48,7 @@ pub(super) struct TolerationPolicy {
 }
 
 impl TolerationPolicy {
-    /// Reads `spec`.
+    /// Compiles `spec`, and reports faults.
     pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> TolerationPolicy {
         let allow = spec.get("allow");
         let require_key = spec.get("requireKey").bool().unwrap_or_default();
@@ -95,7 +95,7 @@ impl TolerationPolicy {
         }
     }
 
-    /// The allow entries, including the defaults.
+    /// Returns the allow entries, including those for the defaults.
     pub(super) fn allowed_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
         self.allow.iter().flatten().chain(&self.default_entries)
     }
@@ -105,18 +105,17 @@ impl TolerationPolicy {
         self.allow.is_some()
     }
 
-    /// True if it adds tolerations.
+    /// True if it adds tolerations to new claims.
     pub(super) fn has_defaults(&self) -> bool {
         !self.defaults.is_empty()
     }
 
-    /// The deny entries.
     pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
         &self.deny
     }
 }
 
-/// A default that the API server would refuse: every claim that gets it would be rejected.
+/// Reports a default toleration that the API server would refuse, because every claim that gets it would be rejected.
 fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut PolicyFaults) {
     let tolerated = default.tolerated_for(false);
     if let Some(key) = tolerated.key {
@@ -131,7 +130,7 @@ fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut Pol
     }
 }
 
-/// A default as an allow entry.
+/// Returns an allow entry for a default toleration.
 fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
     let tolerated = default.tolerated_for(false);
     let values = tolerated.value.map(|value| vec![value.into()]);
@@ -149,14 +148,14 @@ fn default_entry(default: &WrittenToleration, index: usize) -> TolerationEntry {
     }
 }
 
-/// True if an object has some toleration.
+/// True if the object has a toleration.
 pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
     let mut found = false;
     walk(admission, &mut |site| found |= matches!(site, Site::Toleration { .. }));
     found
 }
 
-/// Checks the tolerations of an object.
+/// Checks the tolerations of an object against the TolerationPolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
@@ -193,12 +192,13 @@ struct CheckedToleration<'c> {
 }
 
 impl CheckedToleration<'_> {
+    /// Returns `toleration {key: a/b} in namespace "ml"`.
     fn describe(&self) -> String {
         let namespace = self.admission.object_namespace().unwrap_or_default();
         format!("toleration {} in namespace {namespace:?}", WrittenToleration::of(self.toleration))
     }
 
-    /// The short text of a warning.
+    /// The short text for a warning of the webhook.
     fn not_allowed(&self) -> impl std::fmt::Display {
         let key = match self.toleration.key() {
             "" => "all keys",
@@ -208,8 +208,8 @@ impl CheckedToleration<'_> {
     }
 }
 
-/// The taints that a toleration matches, for as long as the profile has it.
-fn taints_of<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
+/// Returns the taints that a toleration matches, for as long as the profile lets it.
+fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
     if profile.empty_effect_stops_eviction {
         ToleratedTaints::forever_without_effect(toleration)
     } else {
@@ -217,10 +217,10 @@ fn taints_of<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTain
     }
 }
 
-/// An entry and the policy that has it.
+/// An entry, and the policy that has it.
 type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
-/// The entries that apply to a request, of the policies with one action.
+/// The entries that apply to a request, of the TolerationPolicies with one action.
 struct EntryGroup<'s> {
     /// The first policy that can deny something.
     speaker: &'s Policy,
@@ -230,13 +230,13 @@ struct EntryGroup<'s> {
     requires_key: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
-    /// By policy.
+    /// Deny entries, grouped by policy.
     denied: Vec<Grant<'s>>,
     now: Option<Timestamp>,
 }
 
 impl<'s> EntryGroup<'s> {
-    /// `None` if no policy with that action can deny a toleration.
+    /// Collects the entries of the policies with that action; `None` if none of them can deny a toleration.
     fn of(policies: &[MatchedPolicy<'s>], level: Level, now: Option<Timestamp>) -> Option<EntryGroup<'s>> {
         let ours =
             || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
@@ -259,12 +259,12 @@ impl<'s> EntryGroup<'s> {
         Some(EntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
     }
 
-    /// The effects that no allow entry covers.
+    /// Returns the effects for which no allow entry covers these taints; empty if all are covered.
     fn uncovered(&self, taints: &ToleratedTaints<'_>) -> Effects {
         uncovered(taints, entries(&self.allowed))
     }
 
-    /// The allow entry that comes nearest, and what it lacks.
+    /// Returns the allow entry that comes nearest to covering these taints, and what it lacks.
     fn nearest(&self, taints: &ToleratedTaints<'_>) -> Option<(Grant<'s>, Shortfall)> {
         let missing = self.uncovered(taints);
         let missing = if missing.is_empty() { taints.effects } else { missing };
@@ -272,7 +272,7 @@ impl<'s> EntryGroup<'s> {
         self.allowed.get(index).map(|grant| (*grant, shortfall))
     }
 
-    /// The first entry of each policy that denies a toleration of these taints.
+    /// Returns the first entry of each policy that denies to tolerate these taints, at most [`MAX_DENIALS`].
     fn denials(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = Grant<'s>> {
         let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
         by_policy
@@ -288,7 +288,7 @@ impl<'s> EntryGroup<'s> {
     }
 
     fn check(&self, checked: &CheckedToleration<'_>, report: &mut ViolationReport<'_>) {
-        let tolerated = taints_of(checked.toleration, checked.profile);
+        let tolerated = tolerated_taints(checked.toleration, checked.profile);
         self.check_denied(checked, &tolerated, report);
         if tolerated.key.is_none() {
             self.check_key(checked, report);
@@ -353,7 +353,8 @@ impl<'s> EntryGroup<'s> {
         if missing.is_empty() {
             return;
         }
-        let was_covered = |grant: &&Grant<'s>| !covered_by(&grant.1.entry, tolerated).and(missing).is_empty();
+        let was_covered =
+            |grant: &&Grant<'s>| !covered_effects(&grant.1.entry, tolerated).and(missing).is_empty();
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
         let explains = report.explains();
@@ -383,7 +384,7 @@ impl<'s> EntryGroup<'s> {
         report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
     }
 
-    /// Something to paste, taken from the entries that come nearest.
+    /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.
     fn offer(&self, checked: &CheckedToleration<'_>) -> String {
         let near = allowed_instead(
             &WrittenToleration::of(checked.toleration),
@@ -395,7 +396,7 @@ impl<'s> EntryGroup<'s> {
         if texts.is_empty() { String::new() } else { format!("; allowed instead: {}", texts.join(" and ")) }
     }
 
-    /// `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`
+    /// Returns `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`; `of` follows the entry.
     fn describe_lapsed(&self, grant: &TolerationEntry, of: &str) -> String {
         let (location, entry, because) =
             (&grant.terms.location, grant.describe(), grant.terms.reason_suffix());
@@ -403,7 +404,7 @@ impl<'s> EntryGroup<'s> {
         format!("{location} {entry}{because}{of} expired at {end}")
     }
 
-    /// Where nothing is allowed any more: what was, until when and why.
+    /// Returns what the nearest expired entry allowed, until when and why; `None` if no entry has expired.
     fn expired_note(
         &self,
         tolerated: &ToleratedTaints<'_>,
@@ -422,7 +423,8 @@ fn entries<'g>(grants: &'g [Grant<'_>]) -> impl Iterator<Item = &'g PolicyEntry>
     grants.iter().map(|(_, grant)| &grant.entry)
 }
 
-fn covered_by(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
+/// Returns the effects of the tolerated taints that this entry alone covers.
+fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> Effects {
     tolerated.effects.without(uncovered(tolerated, [entry]))
 }
 
@@ -435,7 +437,7 @@ fn toleration_policies<'s>(
     })
 }
 
-/// What an entry lacks, as a phrase about the entry.
+/// Returns what an entry lacks to cover a toleration, as a phrase about the entry.
 fn describe_shortfall(
     shortfall: Shortfall,
     tolerated: &ToleratedTaints<'_>,
@@ -467,8 +469,8 @@ fn describe_shortfall(
     lacks.join(", and ")
 }
 
-/// The tolerations to add to a new claim or template.
-pub(super) fn defaults(
+/// Returns the edits that add the default tolerations of the policies that bind the user to a new claim or template.
+pub(super) fn default_edits(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     profile: &Profile,
@@ -497,7 +499,7 @@ pub(super) fn defaults(
                 break;
             }
             let tolerated = default.tolerated(profile);
-            let is_there = list.iter().any(|given| taints_of(given, profile).contains(&tolerated))
+            let is_there = list.iter().any(|given| tolerated_taints(given, profile).contains(&tolerated))
                 || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
             if !is_there {
                 added.push(default);

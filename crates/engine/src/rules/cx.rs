@@ -14,9 +14,10 @@ use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use tollgate_formats::gotime::Timestamp;
 
-/// Bytes of expressions that are checked in one object: compiling takes a microsecond for each, and a body has millions.
+/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION`] bytes. A byte takes about a
+/// microsecond to compile, and a body has millions.
 pub(super) const EXPRESSIONS: usize = 1 << 20;
-/// What an expression costs beside its bytes.
+/// Bytes that an expression counts for in addition to its length.
 const EXPRESSION: usize = 100;
 
 /// The context of a check: what holds, and where findings go.
@@ -24,44 +25,45 @@ const EXPRESSION: usize = 100;
 pub struct Cx<'c, 'p> {
     /// The profile.
     pub profile: &'static Profile,
-    /// What is known around the request.
+    /// The labels, classes and claims around the request, and the state of the cluster.
     pub context: &'c Context<'c>,
     /// The version of the object.
     pub version: Version,
     /// Create or update.
     pub operation: Operation,
-    /// Hand-written validation looks at the part at hand.
+    /// True if hand-written validation checks the current part of the object.
     pub(super) hand_written: bool,
-    /// Declarative validation looks at it: the release has it, and the part is new or changed.
+    /// True if declarative validation checks the current part: the release has it, and the part is new or changed.
     pub(super) declarative: bool,
-    /// The present moment, if it is known.
+    /// The current time, if it is known.
     pub now: Option<Timestamp>,
-    /// Times written up to this one are not in the future, give or take what clocks differ: most are told by their
-    /// text alone.
+    /// The current time as text: a time written in the same form that is not greater is not in the future, which spares
+    /// parsing it.
     pub latest: Option<[u8; 20]>,
-    /// What is reported speaks of a map's key and not of what it holds.
+    /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,
-    /// What the stored object has to do with what is found.
+    /// How findings are compared with those of the stored object; `None` to keep all.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// What may still be spent on expressions.
+    /// What may still be spent on expressions, see [`EXPRESSIONS`].
     pub(super) expressions: usize,
 }
 
 impl<'c, 'p> Cx<'c, 'p> {
-    /// True if hand-written validation looks at the part at hand.
+    /// True if the API server's hand-written validation checks the current part of the object.
     pub fn is_hand_written(&self) -> bool {
         self.hand_written
     }
 
-    /// True if declarative validation looks at the part at hand: its texts replace the hand-written ones.
+    /// True if the API server's declarative validation checks the current part of the object: the release has it, and
+    /// the part is new or changed. Its messages then replace the hand-written ones.
     pub fn is_declarative(&self) -> bool {
         self.declarative
     }
 
-    /// Judges a part that an update may have left `unchanged`: declarative validation does not look at those again,
-    /// hand-written validation does.
+    /// Calls `judge` for a part of the object that an update may have left `unchanged`: hand-written validation checks
+    /// such parts again, declarative validation does not.
     pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
         let before = self.declarative;
         self.declarative &= !unchanged;
@@ -69,7 +71,8 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.declarative = before;
     }
 
-    /// Judges a part that hand-written validation does not look at.
+    /// Calls `judge` for a part of the object that only declarative validation checks. Does nothing if that does not
+    /// check the current part.
     pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
         if self.declarative {
             let before = std::mem::replace(&mut self.hand_written, false);
@@ -78,13 +81,14 @@ impl<'c, 'p> Cx<'c, 'p> {
         }
     }
 
-    /// Bytes of a value that are worth writing; one that is longer may end anywhere past them.
+    /// Returns how many bytes of a value are worth writing into a finding; a longer text may be cut anywhere after
+    /// them.
     pub fn max_text_bytes(&self) -> usize {
         self.findings.budget().max_text_bytes()
     }
 
-    /// Whether the API server receives more than `limit` bytes of raw JSON. A review does not show what of it the server
-    /// escaped, so there the least is counted that the client can have sent.
+    /// True if the API server receives more than `limit` bytes of raw JSON. A review does not show which characters the
+    /// server has escaped, so there the least that the client can have sent is counted.
     pub fn is_oversized(&self, raw: Value<'_>, limit: usize) -> bool {
         if self.context.from_review {
             raw.least_received_len() > limit
@@ -93,26 +97,28 @@ impl<'c, 'p> Cx<'c, 'p> {
         }
     }
 
-    /// Takes what checking an expression costs. False if the object has more of them than anybody needs.
-    pub fn spend(&mut self, bytes: usize) -> bool {
+    /// Takes the cost of checking an expression of that many bytes from the budget. False if the budget is used up and
+    /// the expression is not to be checked; always true if the engine is exact.
+    pub fn spend_on_expression(&mut self, bytes: usize) -> bool {
         let left = self.expressions.checked_sub(EXPRESSION + bytes);
         self.expressions = left.unwrap_or_default();
         left.is_some() || self.findings.budget().is_exact()
     }
 
-    /// True if a rule of that origin found something before.
+    /// True if a rule of that origin has already reported a finding, kept or not.
     pub fn has_found(&self, origin: Origin) -> bool {
         let is_of = |rule: RuleId| rule.origin == origin;
         self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
     }
 
-    /// Starts to report that something is wrong. Unless it says otherwise, hand-written validation does, which prints the
-    /// hub's path.
+    /// Starts to report a finding; the next call in the chain says what is wrong. It counts as one of hand-written
+    /// validation, which prints the path in the internal version, unless [`Report::native`] or [`Report::covered`]
+    /// follows.
     pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RunSink<'r, 'c, 'p>> {
         Report { rule, at, sink: RunSink { cx: self, validator: Validator::HandWritten } }
     }
 
-    /// What `check` reports speaks of a key: that is where the user is shown the fault.
+    /// Calls `check`, whose findings are shown at the key of a map entry instead of its value.
     pub fn about_key(&mut self, check: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.on_key, true);
         check(self);
@@ -120,16 +126,16 @@ impl<'c, 'p> Cx<'c, 'p> {
     }
 }
 
-/// Which of the server's two validators says so.
+/// Which of the API server's two validators reports a finding.
 #[derive(Clone, Copy, Debug)]
 enum Validator {
     HandWritten,
     Declarative,
-    /// Declarative validation where it looks at the part at hand, else hand-written validation.
+    /// Declarative validation if it checks the current part, otherwise hand-written validation.
     Covered,
 }
 
-/// The findings of a run.
+/// Receives the findings of a run of rules.
 #[derive(Debug)]
 pub struct RunSink<'r, 'c, 'p> {
     cx: &'r mut Cx<'c, 'p>,
@@ -137,13 +143,15 @@ pub struct RunSink<'r, 'c, 'p> {
 }
 
 impl Report<'_, RunSink<'_, '_, '_>> {
-    /// Only declarative validation says so, and prints the path of the request's own version.
+    /// Marks the finding as one that only declarative validation reports, which prints the path in the version of the
+    /// request.
     pub fn native(mut self) -> Self {
         self.sink.validator = Validator::Declarative;
         self
     }
 
-    /// Declarative validation says so where it covers the check, else hand-written validation.
+    /// Marks the finding as one that declarative validation reports if it checks the current part, and hand-written
+    /// validation otherwise.
     pub fn covered(mut self) -> Self {
         self.sink.validator = Validator::Covered;
         self
@@ -168,7 +176,7 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
         if !cx.rules.has(rule) {
             return Reported::DROPPED;
         }
-        let ratchet = cx.ratchet.filter(|ratchet| ratchet.is_about(rule));
+        let ratchet = cx.ratchet.filter(|ratchet| ratchet.applies_to(rule));
         let is_full = cx.findings.budget().is_full();
         if is_full && ratchet.is_none() {
             cx.findings.leave_out(rule, 1);

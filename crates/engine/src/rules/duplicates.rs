@@ -7,19 +7,19 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use foldhash::fast::FixedState;
 use foldhash::quality::RandomState;
 
-/// Lists longer than this are remembered instead of searched.
+/// Longer lists are put into a hash map instead of being searched.
 const SEARCHED: usize = 64;
 
-/// The first items with their indexes, by a keyed hash of their identity: a hostile list has half a million items, and an
-/// identity is as large as four of them. The keys are random, so that collisions cannot be forced.
+/// The first item of each identity with its index, by a keyed hash of the identity, which saves memory for very long
+/// lists. The keys are random, so that collisions cannot be forced.
 struct FirstItems<T> {
     items: HashMap<u64, (usize, T)>,
     keys: RandomState,
 }
 
-/// Calls `found(first, later)`, each with its index, for every item with the identity of an earlier one. What differs
-/// most comes first in the identity.
-pub(super) fn each<'d, T: Copy>(
+/// Calls `found(first, later)`, each with its index, for every item that has the same identity as an earlier one. For
+/// speed, the texts that differ most should come first in the identity.
+pub(super) fn for_each_repeat<'d, T: Copy>(
     items: impl Iterator<Item = T> + Clone,
     identity: impl Fn(T) -> [&'d [u8]; 4],
     mut found: impl FnMut((usize, T), (usize, T)),
@@ -52,7 +52,8 @@ pub(super) fn each<'d, T: Copy>(
 }
 
 impl<T: Copy> FirstItems<T> {
-    /// The earlier item of the same identity; if there is none, this one is kept.
+    /// Returns the earlier item with the same identity; if there is none, keeps this one as the first and returns
+    /// `None`.
     fn find_or_keep<'d>(
         &mut self,
         index: usize,
@@ -70,8 +71,8 @@ impl<T: Copy> FirstItems<T> {
     }
 }
 
-/// A hash of the first two texts, which nearly always tell items apart. Equal ones are compared, so two items that share
-/// one only cost time, and at most what the length of the list allows.
+/// Returns a hash of the first two texts, which nearly always tell items apart. Items with equal hashes are compared,
+/// so a collision only costs time.
 #[inline]
 fn fingerprint(texts: [&[u8]; 4]) -> u64 {
     let mut hasher = FixedState::default().build_hasher();
@@ -81,7 +82,7 @@ fn fingerprint(texts: [&[u8]; 4]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::each;
+    use super::for_each_repeat;
 
     fn identity(item: &String) -> [&[u8]; 4] {
         [b"", item.as_bytes(), b"", b"NoSchedule"]
@@ -93,7 +94,7 @@ mod tests {
             let items: Vec<String> =
                 (0..length).map(|item| format!("{}-long-end", item % (length - 2))).collect();
             let mut found = Vec::new();
-            each(items.iter(), identity, |(first, _), (later, _)| found.push((later, first)));
+            for_each_repeat(items.iter(), identity, |(first, _), (later, _)| found.push((later, first)));
             assert_eq!(found, [(length - 2, 0), (length - 1, 1)], "{length}");
         }
     }

@@ -7,7 +7,7 @@ use tollgate_api::conform::{DecodeError, DecodeErrorKind};
 use tollgate_document::field::{FieldPath, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 
-/// The finding for a key of a list that is given twice: no server ever sees the list.
+/// Returns the finding for a key that occurs twice in an object of kind List, which no server ever sees.
 pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
     let field = at.print(PathStyle::User);
     let detail = format!("duplicate field {}", tollgate_formats::gofmt::quote(&field));
@@ -17,8 +17,8 @@ pub fn duplicate_key_of_list(at: FieldPath) -> Finding {
     finding
 }
 
-/// The finding for an error of decoding.
-pub fn finding(error: DecodeError) -> Finding {
+/// Returns the finding for an error of decoding.
+pub fn decoding_finding(error: DecodeError) -> Finding {
     let (rule, kind) = match error.kind {
         DecodeErrorKind::WrongType => (WRONG_TYPE, ErrorType::TypeInvalid),
         DecodeErrorKind::BadTime => (BAD_TIME, ErrorType::TypeInvalid),

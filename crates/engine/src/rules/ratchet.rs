@@ -30,17 +30,18 @@ use tollgate_document::field::{FieldPath, Path, StepName};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt::head;
 
-/// Bytes of a text that are compared. Of what is longer, the value in the object is.
+/// Bytes of a text that are compared; for longer texts, the value in the object is compared instead.
 pub const TEXT: usize = 256;
 
-/// No valid list has more taints. A hostile one must not cost its square.
+/// How many stored taints or counts are compared. No valid list is longer, and a hostile one must not take quadratic
+/// time.
 const SEARCHED: usize = 128;
 
-/// What an object is found to have wrong.
+/// The findings of the stored object, each of which excuses one equal finding of the new object.
 #[derive(Debug)]
 pub struct KnownFaults {
-    /// How often each finding was made, by a keyed hash instead of its message: there can be a million long ones. The keys
-    /// are random, so that collisions cannot be forced.
+    /// How often each finding was made, by a keyed hash instead of its message, because there can be a million long
+    /// ones. The keys are random, so that collisions cannot be forced.
     said: HashMap<u64, Said>,
     extent: Extent,
     keys: RandomState,
@@ -48,27 +49,27 @@ pub struct KnownFaults {
     new: SearchedObject,
 }
 
-/// One thing that was said of the stored object.
+/// How often one finding was made about the stored object.
 #[derive(Debug, Default)]
 struct Said {
-    /// How often, where it was said neither of a taint nor of a count.
+    /// How often, if it was neither about a taint nor about a number.
     count: usize,
-    /// The counts that it was said of, with their limits.
+    /// The numbers that were too large, with their limits.
     excesses: Vec<(usize, usize)>,
-    /// How hard the taints hit that it was said of; their key and value are part of what is said.
+    /// The strength of each taint that it was about; key and value of the taint are part of the hash.
     taints: Vec<Strength>,
 }
 
-/// One of the two objects, with what was looked up in it.
+/// One of the two objects, with cached lookups.
 #[derive(Debug, Default)]
 struct SearchedObject {
     index: Index,
-    /// The numbers of whole values.
+    /// Hashes of whole values, by node.
     values: HashMap<Option<u32>, u64>,
 }
 
 impl KnownFaults {
-    /// Nothing yet, to excuse an update that does so much.
+    /// Creates an empty collection, for an update that changes the reach of taints as `extent` says.
     pub fn new(extent: Extent) -> KnownFaults {
         KnownFaults {
             said: HashMap::new(),
@@ -79,7 +80,7 @@ impl KnownFaults {
         }
     }
 
-    /// The stored object has this.
+    /// Records a finding of the stored object.
     fn learn(&mut self, statement: &Statement<'_>, stored: Object<'_>) {
         let (said, taint) = statement.digest(stored, self.extent, &self.keys, &mut self.stored);
         let said = self.said.entry(said).or_default();
@@ -90,8 +91,8 @@ impl KnownFaults {
         }
     }
 
-    /// True if the stored object had this too. One old mistake excuses one new one: a second blanket toleration is
-    /// a new mistake.
+    /// True if the stored object had this finding too. Each stored finding excuses only one: a second blanket
+    /// toleration is a new mistake. Never true if the update could widen the reach of taints.
     pub fn excuses(&mut self, statement: &Statement<'_>, object: Object<'_>) -> bool {
         if self.extent == Extent::Wider {
             return false;
@@ -117,27 +118,28 @@ impl KnownFaults {
     }
 }
 
-/// What is done with a finding instead of keeping it.
+/// What to do with a finding instead of keeping it.
 #[derive(Clone, Copy, Debug)]
 pub enum Ratchet<'c> {
-    /// It is learned, as one of the stored object.
+    /// Records it as a finding of the stored object.
     Learn(&'c RefCell<KnownFaults>, Object<'c>),
-    /// It is dropped, if the stored object had it too.
+    /// Drops it if the stored object had it too.
     Ask(&'c RefCell<KnownFaults>, Object<'c>),
-    /// It is dropped if its rule is ratcheted ([`Rule::is_ratcheted`]) and the stored object had it too.
+    /// Drops it if its rule is ratcheted ([`Rule::is_ratcheted`]) and the stored object had it too.
     AskOurs(&'c RefCell<KnownFaults>, Object<'c>),
 }
 
 impl Ratchet<'_> {
-    /// True if the stored object has a say in what that rule finds.
-    pub fn is_about(self, rule: RuleId) -> bool {
+    /// True if findings of that rule are compared with the stored object.
+    pub fn applies_to(self, rule: RuleId) -> bool {
         match self {
             Ratchet::Learn(..) | Ratchet::Ask(..) => true,
             Ratchet::AskOurs(..) => rule.is_ratcheted(),
         }
     }
 
-    /// True if what is said by such a rule is not to be kept.
+    /// Records the finding, or compares it with those of the stored object. True if it is not to be kept. Only for
+    /// rules that the ratchet applies to.
     pub fn takes(self, statement: &Statement<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
@@ -151,7 +153,7 @@ impl Ratchet<'_> {
     }
 }
 
-/// What a rule or a policy says of an object. Nothing is copied: of a million statements a few thousand are kept.
+/// A finding of a rule or a policy, borrowed, because of a million findings only a few thousand are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement<'a> {
     pub rule: RuleId,
@@ -163,7 +165,7 @@ pub struct Statement<'a> {
     pub policy: Option<&'a str>,
 }
 
-/// The path it is about.
+/// The path that a finding is about, borrowed or owned.
 #[derive(Clone, Copy, Debug)]
 pub enum At<'a> {
     Walked(&'a Path<'a>),
@@ -171,13 +173,14 @@ pub enum At<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// What a finding says.
+    /// Borrows what a finding says; `policy` is the policy that reports it, if one does.
     pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
         Statement { rule, at: At::Kept(at), kind: *kind, value, detail, policy }
     }
 
-    /// A number for what is said, whatever the order of lists; and the taint that it is said of.
+    /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
+    /// about, if any.
     fn digest<'d>(
         &self,
         object: Object<'d>,
@@ -250,7 +253,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// What an item of a list goes by: its own name, or the device or driver it speaks of.
+/// Returns what identifies an item of a list: its name, or the device or driver that it is about; empty if it has none.
 fn name_of(item: Value<'_>) -> &str {
     const DRIVER: doc::Name = doc::Name::of("driver");
     const NAME: doc::Name = doc::Name::of("name");

@@ -13,9 +13,9 @@ use tollgate_api::conform::suggest;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
-/// A text that may not be needed.
+/// A text that is composed only if it is needed.
 pub trait Text {
-    /// Composes it.
+    /// Composes the text.
     fn compose(self) -> Cow<'static, str>;
 }
 
@@ -51,7 +51,7 @@ impl<F: FnOnce() -> String> Text for F {
 
 /// Where findings go: to those of a run, or to the violations of policies.
 pub trait Sink<'r> {
-    /// Keeps a finding, counts it, or drops it.
+    /// Keeps a finding, counts it, or drops it; returns a handle for adding to it.
     fn keep(
         self,
         rule: RuleId,
@@ -123,24 +123,24 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
     }
 }
 
-/// What was reported. If it is not kept, there is nothing to add to, and nothing is composed.
+/// A finding that was reported, to which more can be added. If it is not kept, additions are ignored and not composed.
 #[derive(Debug)]
 pub struct Reported<'r> {
     finding: Option<&'r mut Finding>,
-    /// There is a file that could be fixed.
+    /// True if the object comes from a file, which can be fixed.
     is_fixable: bool,
 }
 
 impl<'r> Reported<'r> {
-    /// It is not kept.
+    /// A finding that is not kept.
     pub(crate) const DROPPED: Reported<'static> = Reported { finding: None, is_fixable: false };
 
-    /// It is kept if there is a finding.
+    /// Creates a handle for a finding, which is `None` if it is not kept.
     pub(crate) fn kept(finding: Option<&'r mut Finding>, is_fixable: bool) -> Reported<'r> {
         Reported { finding, is_fixable }
     }
 
-    /// Adds something, if the finding is kept.
+    /// Calls `add` on the finding, if it is kept.
     pub(crate) fn with(mut self, add: impl FnOnce(&mut Finding)) -> Reported<'r> {
         if let Some(finding) = &mut self.finding {
             add(finding);
@@ -158,17 +158,17 @@ impl<'r> Reported<'r> {
         self.with(|finding| finding.help = help.map(Text::compose))
     }
 
-    /// Adds the detail in fewer words, for warnings of the webhook.
+    /// Adds a shorter form of the detail, for warnings of the webhook.
     pub fn short(self, short: impl Text) -> Reported<'r> {
         self.with(|finding| finding.short = Some(short.compose()))
     }
 
-    /// Adds a related path.
+    /// Adds another path that the finding is about.
     pub fn also(self, at: &Path<'_>) -> Reported<'r> {
         self.with(|finding| finding.also.push(at.owned()))
     }
 
-    /// Adds a fix. A review has no file that could be fixed.
+    /// Adds a fix, unless the object comes from a review, where there is no file to fix.
     pub fn fix(self, fix: impl FnOnce() -> Fix) -> Reported<'r> {
         let is_fixable = self.is_fixable;
         self.with(|finding| {
@@ -178,7 +178,7 @@ impl<'r> Reported<'r> {
         })
     }
 
-    /// Adds what was probably meant by a value that is none of the known ones.
+    /// Adds the known value that was probably meant, with a fix; if none is near, a list of the known values.
     pub fn did_you_mean(self, at: &Path<'_>, written: &str, known: &[&str]) -> Reported<'r> {
         if self.finding.is_none() {
             return self;
@@ -191,12 +191,12 @@ impl<'r> Reported<'r> {
         }
     }
 
-    /// It is about the key of a field, not about its value: that is where the user is shown the fault.
+    /// Marks the finding as one about the key of a field, where it is then shown, instead of its value.
     pub fn on_key(self) -> Reported<'r> {
         self.with(|finding| finding.on_key = true)
     }
 
-    /// Sets the path that the server prints, where that is one of its own.
+    /// Sets the path that the API server prints, if it differs from the user's path.
     pub fn printed_at(self, server_at: String) -> Reported<'r> {
         self.with(|finding| finding.server_at = (server_at != finding.field()).then_some(server_at))
     }

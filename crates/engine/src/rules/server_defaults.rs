@@ -18,8 +18,8 @@ use tollgate_document::field::{Name, Path};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::names;
 
-/// That the server drops a field.
-pub fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding {
+/// Returns the finding for a field that the server drops because its feature gate is off.
+pub fn dropped_field_finding(field: &DroppedField, profile: &Profile) -> Finding {
     let names =
         field.at.user_steps().filter_map(|step| if let Name::Field(name) = step { Some(name) } else { None });
     let (name, gate) = (names.last().map_or("", |name| &**name), field.gate.name());
@@ -33,8 +33,8 @@ pub fn dropped_field(field: &DroppedField, profile: &Profile) -> Finding {
     Finding::new(DROPPED_FIELD, field.at.clone(), ErrorType::Forbidden, BadValue::Omitted, detail)
 }
 
-/// What of an object the server does not serve: a version that is off, a rule that nothing acts on, or what only drafts
-/// have and the stored object has not.
+/// Returns findings about what the server does not serve of an object: a version that is off, a rule that nothing acts
+/// on, or parts that only drafts have and the stored object does not.
 pub fn unserved_parts(
     object: Object<'_>,
     old: Option<Object<'_>>,
@@ -60,8 +60,9 @@ pub fn unserved_parts(
     off.into_iter().chain(off_everywhere).chain(removed).chain(inert).chain(drafts).collect()
 }
 
-/// That nothing acts on a DeviceTaintRule, or on which gates that depends, if they are not known. Whoever makes the server
-/// serve the version, as the finding about it advises, would otherwise store a rule that acts after the next upgrade only.
+/// Returns a finding if nothing acts on a DeviceTaintRule or, if the gates are not known, one that names those it
+/// depends on. If its version is off as well, only gates that are off are reported: turning on the version is then not
+/// enough.
 fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -> Option<Finding> {
     if kind != ApiKind::DeviceTaintRule {
         return None;
@@ -75,8 +76,8 @@ fn rule_without_effect(kind: ApiKind, profile: &Profile, is_version_off: bool) -
     Some(Finding::new(RULE_WITHOUT_EFFECT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }
 
-/// That a DeviceTaintRule takes effect with this profile: a stored one that nothing acts on in its cluster, or one that
-/// nothing acts on in an earlier one of the releases that it is checked against.
+/// Returns a finding if a DeviceTaintRule takes effect with this profile but not before: not in the cluster where it is
+/// stored or, without one, not in an earlier profile of the run.
 pub fn rule_takes_effect(
     object: Object<'_>,
     cluster: Option<&Profile>,
@@ -121,7 +122,7 @@ pub fn rule_takes_effect(
     Some(finding)
 }
 
-/// That the next release does not serve a version.
+/// Returns a finding if the next release no longer serves the version.
 fn soon_removed_version(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
     let next = profile.next_release_without(kind, version)?;
     let (group, newest) = (kind.group(), profile.versions(kind).last()?.name());
@@ -134,7 +135,7 @@ fn soon_removed_version(kind: ApiKind, version: Version, profile: &Profile) -> O
     Some(finding)
 }
 
-/// That no release serves a part of the object.
+/// Returns the finding for a part of an object that no release serves.
 fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Finding {
     let (group, kind, version) = (kind.group(), kind.name(), version.name());
     let detail = match part.what {
@@ -156,7 +157,7 @@ fn draft_only_field(part: &DraftOnly, kind: ApiKind, version: Version) -> Findin
     finding
 }
 
-/// That the server does not serve a version, if it does not: the running one, or else one with the defaults.
+/// Returns a finding if the server does not serve the version: the running server, or else one with default settings.
 fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) -> Option<Finding> {
     // Without the release, so that several releases have one finding.
     let detail = why_version_is_off(kind, version, profile, "Kubernetes")?;
@@ -164,7 +165,8 @@ fn version_off_by_default(kind: ApiKind, version: Version, profile: &Profile) ->
     Some(Finding::new(VERSION_OFF_BY_DEFAULT, at, ErrorType::Forbidden, BadValue::Omitted, detail))
 }
 
-/// Why the server does not serve a version, if it does not. `name` is what servers of the release are called.
+/// Returns why the server does not serve a version; `None` if it does. `name` is how servers of the release are called
+/// in the text.
 pub fn why_version_is_off(kind: ApiKind, version: Version, profile: &Profile, name: &str) -> Option<String> {
     if !profile.is_release || profile.is_served(kind, version) {
         return None;
@@ -187,9 +189,8 @@ pub fn why_version_is_off(kind: ApiKind, version: Version, profile: &Profile, na
     })
 }
 
-/// That a version which some release knows is refused by the newer ones, or is an alpha version that is off by default in
-/// all of them. For whoever has not named a release: beta versions can be turned on in each release that is supported,
-/// and a manifest in one may be for a cluster that has it on.
+/// Returns a finding for an object checked without a release, if newer releases no longer have its version, or if it is
+/// an alpha version that is off by default everywhere. None for beta versions, which each cluster can turn on.
 fn version_off_everywhere(kind: ApiKind, version: Version) -> Option<Finding> {
     let releases = || Profile::ALL.iter().copied().filter(|profile| profile.is_release);
     let knows = |release: &&Profile| release.versions(kind).contains(&version);

@@ -10,26 +10,32 @@
 use tollgate_document::finding::DependsOn::{Cluster, Drafts, Files, Labels, Release, Server, Time};
 use tollgate_document::finding::{Level, Origin, Rule, RuleId};
 
+/// A rule about objects that cannot be decoded; it denies.
 const fn decoding(id: &'static str) -> Rule {
     Rule::new(id, Origin::Decoding, Level::Deny)
 }
 
+/// A rule about fields that only strict decoding refuses; it denies.
 const fn strict(id: &'static str) -> Rule {
     Rule::new(id, Origin::Strict, Level::Deny)
 }
 
+/// A rule of the API server; it denies.
 const fn upstream(id: &'static str) -> Rule {
     Rule::new(id, Origin::Upstream, Level::Deny)
 }
 
+/// A rule for a limit that is documented and that no server enforces; it denies.
 const fn documented(id: &'static str) -> Rule {
     Rule::new(id, Origin::Documented, Level::Deny)
 }
 
+/// A lint; it warns.
 const fn lint(id: &'static str) -> Rule {
     Rule::new(id, Origin::Lint, Level::Warn)
 }
 
+/// A rule under which policies report violations; it denies by default.
 const fn policy(id: &'static str) -> Rule {
     Rule::new(id, Origin::Policy, Level::Deny)
 }

@@ -56,7 +56,7 @@ pub mod status;
 use super::{Check, Cx, Group};
 use crate::admission::DecodedAttributes;
 
-/// The groups of this origin. What they find has many names, so they are called if one of these is wanted.
+/// The groups of this origin. Each reports many rules, so all are called if any of these rules is selected.
 pub static GROUPS: &[Group] = &[
     group(meta::check),
     group(slice::check),
@@ -69,6 +69,7 @@ pub static GROUPS: &[Group] = &[
     group(object_name::check_last),
 ];
 
+/// Creates the group of a check function for whole objects.
 const fn group(check: fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)) -> Group {
     Group { rules: &[], check: Check::Object(check) }
 }

@@ -13,32 +13,34 @@ use tollgate_api::view::{Body, DevicePatch, Object, TaintSelector, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::{FieldPath, Path, PathStyle};
 
-/// Something that matches more than before.
+/// A toleration or selector that matches more than before.
 #[derive(Debug)]
 pub struct Widened {
     /// The toleration or selector.
     pub at: FieldPath,
-    /// It says nothing at all, so it matches whatever it can.
+    /// True if it is empty, so that it matches everything.
     pub is_empty: bool,
 }
 
-/// Compares an object with what it was; `before` is none if no server could read it.
+/// Returns the tolerations and selectors that match more than in `before`, which is `None` if no server could read the
+/// old object.
 pub fn widened(before: Option<Object<'_>>, after: Object<'_>) -> Vec<Widened> {
     let mut found = Vec::new();
-    tolerations(before, after, &mut found);
-    selectors(before, after, &mut found);
+    find_widened_tolerations(before, after, &mut found);
+    find_widened_selectors(before, after, &mut found);
     found
 }
 
-/// The tolerations of an object, to be looked up by what they match. Of those that differ only in their seconds, the
-/// longest counts, so the cost of a lookup is bounded.
+/// The tolerations of an object, by what they match. Of those that differ only in their seconds, only the longest is
+/// kept, so that the cost of a lookup is bounded.
 #[derive(Default)]
 struct Tolerated<'d>(HashMap<Matched<'d>, Vec<ToleratedTaints<'d>>>);
 
-/// A request, and the key and the value that its toleration matches; none is every.
+/// A request, and the key and value that its toleration matches; `None` is every key or value.
 type Matched<'d> = (String, Option<&'d str>, Option<&'d str>);
 
 impl<'d> Tolerated<'d> {
+    /// Adds a toleration of a request.
     fn add(&mut self, request: String, taints: ToleratedTaints<'d>) {
         let known = self.0.entry((request, taints.key, taints.value)).or_default();
         match known.iter_mut().find(|known| known.effects == taints.effects) {
@@ -48,6 +50,7 @@ impl<'d> Tolerated<'d> {
         }
     }
 
+    /// True if one toleration of the request matches all of these taints, for at least as long.
     fn contains(&self, request: &str, taints: &ToleratedTaints<'d>) -> bool {
         let (key, value) = (taints.key, taints.value);
         [(key, value), (key, None), (None, value), (None, None)].into_iter().any(|(key, value)| {
@@ -57,7 +60,8 @@ impl<'d> Tolerated<'d> {
     }
 }
 
-fn tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+/// Adds the tolerations of `after` that match more than those of the same request in `before`.
+fn find_widened_tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
     // The server's path of a request is the same in every version.
     let name = |at: &Path<'_>| at.owned().print(PathStyle::Hub);
     let mut tolerated = Tolerated::default();
@@ -79,7 +83,8 @@ fn tolerations(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wi
     });
 }
 
-fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
+/// Adds the selector of a rule or patch if it matches more than in `before`.
+fn find_widened_selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Widened>) {
     let spec_at = Path::ROOT.field("spec");
     let (at, old, new) = match (before.map(|before| before.body), after.body) {
         // A rule without a selector evicts nobody, one with an empty selector everybody.
@@ -88,7 +93,7 @@ fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wide
         }
         (_, Body::Rule(new)) => (spec_at.field("deviceSelector"), None, new.spec().device_selector()),
         (Some(Body::Patch(old)), Body::Patch(new)) => {
-            let (old, new) = (filter(old.spec().devices()), filter(new.spec().devices()));
+            let (old, new) = (filter_or_empty(old.spec().devices()), filter_or_empty(new.spec().devices()));
             (spec_at.field("devices"), Some(old), Some(new))
         }
         _ => return,
@@ -104,7 +109,7 @@ fn selectors(before: Option<Object<'_>>, after: Object<'_>, found: &mut Vec<Wide
     }
 }
 
-/// A patch without a filter is for all devices, like one with an empty filter.
-fn filter(patch: DevicePatch<'_>) -> TaintSelector<'_> {
+/// Returns the filter of a patch; an empty filter if it has none, because both select all devices.
+fn filter_or_empty(patch: DevicePatch<'_>) -> TaintSelector<'_> {
     patch.filter().unwrap_or(TaintSelector::of(Value::absent()))
 }

@@ -6,16 +6,16 @@ use tollgate_api::view::{Body, ClaimConfig, ClassicClaimSpec, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Parameters for a driver.
+/// Parameters for a driver, and the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverParameters<'d> {
-    /// The driver they are for, if it is known: a classic claim names only its class.
+    /// The driver that they are for; `None` if it is not known, because a classic claim names only its class.
     pub driver: Option<&'d str>,
-    /// What is given, any JSON.
+    /// The parameters, any JSON.
     pub value: Value<'d>,
 }
 
-/// Visits the parameters that an object has.
+/// Calls `visit` for all parameters in an object. `classes` tells the drivers of classic claims.
 pub fn visit_parameters<'d>(
     admission: &DecodedAttributes<'d>,
     classes: Option<&'d ResourceClasses>,
@@ -48,6 +48,7 @@ pub fn visit_parameters<'d>(
     }
 }
 
+/// Calls `visit` for the opaque parameters in a list of configurations.
 fn visit_configs<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path<'_>, DriverParameters<'d>)) {
     let list_at = at.field("config");
     for (index, config) in list.items().enumerate() {
@@ -59,7 +60,7 @@ fn visit_configs<'d>(list: Value<'d>, at: &Path<'_>, visit: &mut dyn FnMut(&Path
     }
 }
 
-/// KEP-3063: parameters are optional, and beside the field that says whose they are.
+/// Calls `visit` for the parameters of a classic object, unless they are null; `at` is the object that contains them.
 fn visit_classic<'d>(
     driver: Option<&'d str>,
     value: Value<'d>,

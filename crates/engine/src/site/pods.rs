@@ -3,14 +3,14 @@
 use tollgate_api::view::{Body, ClassicTemplate, Object, PodClaims};
 use tollgate_document::field::Path;
 
-/// Visits the PodSpec of an object, if it has one.
+/// Calls `visit` for the PodSpec of a pod or workload; not for other objects.
 pub fn visit_pod_spec<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, PodClaims<'d>)) {
     if let Body::Pods(pods) = object.body {
         Path::ROOT.descend(pods.way(), &mut |at| visit(at, pods.spec()));
     }
 }
 
-/// Visits the templates of claims (KEP-3063) inside of a PodSpec.
+/// Calls `visit` for each claim template (KEP-3063) inside of a PodSpec.
 pub fn visit_claim_templates<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, ClassicTemplate<'d>)) {
     visit_pod_spec(object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");

@@ -18,14 +18,14 @@ use tollgate_api::view::Toleration;
 pub struct Effects(u8);
 
 impl Effects {
-    /// Nothing.
+    /// No effects.
     pub const EMPTY: Effects = Effects(0);
     pub const NONE: Effects = Effects(1);
     pub const NO_SCHEDULE: Effects = Effects(2);
     pub const NO_EXECUTE: Effects = Effects(4);
     /// Any other effect, from a future release.
     pub const OTHER: Effects = Effects(8);
-    /// The effects that exist.
+    /// The effects that exist in current releases.
     pub const KNOWN: Effects = Effects(7);
     /// Every effect, including future ones.
     pub const ALL: Effects = Effects(15);
@@ -33,61 +33,62 @@ impl Effects {
     const NAMED: [(Effects, &'static str); 3] =
         [(Effects::NONE, "None"), (Effects::NO_SCHEDULE, "NoSchedule"), (Effects::NO_EXECUTE, "NoExecute")];
 
-    /// The effect of that name.
+    /// Returns the effect of that name; [`Effects::OTHER`] if it is unknown.
     pub fn named(name: &str) -> Effects {
         let found = Effects::NAMED.iter().find(|(_, known)| *known == name);
         found.map_or(Effects::OTHER, |(effect, _)| *effect)
     }
 
-    /// In one or the other.
+    /// Returns the effects that are in either set.
     #[must_use]
     pub const fn or(self, other: Effects) -> Effects {
         Effects(self.0 | other.0)
     }
 
-    /// In both.
+    /// Returns the effects that are in both sets.
     #[must_use]
     pub const fn and(self, other: Effects) -> Effects {
         Effects(self.0 & other.0)
     }
 
-    /// In this one only.
+    /// Returns the effects that are in this set and not in `other`.
     #[must_use]
     pub const fn without(self, other: Effects) -> Effects {
         Effects(self.0 & !other.0)
     }
 
-    /// No effect.
+    /// True if there are no effects in the set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// All of `other` are here.
+    /// True if all effects of `other` are in this set.
     pub const fn contains(self, other: Effects) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The names of those that have one.
+    /// Returns the names of the effects; [`Effects::OTHER`] has none.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Effects::NAMED.into_iter().filter(move |(effect, _)| self.contains(*effect)).map(|(_, name)| name)
     }
 }
 
-/// The taints that a toleration matches. `None` means every.
+/// The taints that a toleration matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToleratedTaints<'a> {
-    /// The key, or every key.
+    /// The key; `None` is every key.
     pub key: Option<&'a str>,
-    /// The value, or every value.
+    /// The value; `None` is every value.
     pub value: Option<&'a str>,
+    /// The effects that it does not include.
     pub effects: Effects,
-    /// For how long NoExecute is tolerated; `None` is forever.
+    /// The seconds that it allows, if the toleration lasts longer.
     pub seconds: Option<i64>,
 }
 
 impl<'a> ToleratedTaints<'a> {
-    /// The taints that a toleration matches, for as long as it says. An unknown operator is treated as `Exists`, which
-    /// matches most.
+    /// Returns the taints that a toleration matches, for as long as it says. An unknown operator is treated as
+    /// `Exists`, which matches most.
     pub fn as_written(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let exact = matches!(toleration.operator(), "" | "Equal");
         ToleratedTaints {
@@ -101,19 +102,19 @@ impl<'a> ToleratedTaints<'a> {
         }
     }
 
-    /// [`ToleratedTaints::as_written`], where a toleration without an effect keeps pods from being evicted: its
-    /// seconds are ignored, so it is forever.
+    /// Returns the taints that a toleration matches in releases that ignore the seconds of a toleration without an
+    /// effect, which then tolerates forever. Otherwise like [`ToleratedTaints::as_written`].
     pub fn forever_without_effect(toleration: Toleration<'a>) -> ToleratedTaints<'a> {
         let written = ToleratedTaints::as_written(toleration);
         ToleratedTaints { seconds: written.seconds.filter(|_| !toleration.effect().is_empty()), ..written }
     }
 
-    /// The effects that affect pods. Effect None does not, so it needs no permission.
+    /// Returns the effects that affect pods: all but None, which therefore needs no permission.
     fn affecting_pods(self) -> Effects {
         self.effects.without(Effects::NONE)
     }
 
-    /// True if it contains every taint of `other`, for at least as long.
+    /// True if every taint of `other` is among these, and NoExecute is tolerated for at least as long.
     pub fn contains(&self, other: &ToleratedTaints<'_>) -> bool {
         let within = |mine: Option<&str>, theirs: Option<&str>| mine.is_none() || mine == theirs;
         within(self.key, other.key)
@@ -128,19 +129,19 @@ fn is_long_enough(limit: Option<i64>, seconds: Option<i64>) -> bool {
     limit.is_none_or(|limit| seconds.is_some_and(|seconds| seconds <= limit))
 }
 
-/// The keys of an entry.
+/// The keys that an entry is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyPattern {
     /// `*`
     Any,
-    /// `prefix/*`; kept with its slash.
+    /// `prefix/*`; stored with its slash, without the star.
     Prefix(Box<str>),
     /// One key.
     Exact(Box<str>),
 }
 
 impl KeyPattern {
-    /// `*`, `prefix/*`, or a key; `None` if a star stands anywhere else.
+    /// Parses `*`, `prefix/*`, or a key; `None` if it is empty or has a star anywhere else.
     pub fn parse(text: &str) -> Option<KeyPattern> {
         match text.strip_suffix('*') {
             Some("") => Some(KeyPattern::Any),
@@ -153,7 +154,7 @@ impl KeyPattern {
         }
     }
 
-    /// True if it contains every key that the toleration matches.
+    /// True if the pattern contains the key; if `key` is `None`, which is every key, only `*` does.
     pub fn contains(&self, key: Option<&str>) -> bool {
         match (self, key) {
             (KeyPattern::Any, _) => true,
@@ -163,13 +164,13 @@ impl KeyPattern {
         }
     }
 
-    /// How many bytes of the key it begins with.
-    fn common_start(&self, key: Option<&str>) -> usize {
+    /// Returns how many bytes at their start the pattern and the key have in common; 0 for `*` and for every key.
+    fn common_prefix_length(&self, key: Option<&str>) -> usize {
         let (KeyPattern::Prefix(text) | KeyPattern::Exact(text), Some(key)) = (self, key) else { return 0 };
         text.bytes().zip(key.bytes()).take_while(|(mine, theirs)| mine == theirs).count()
     }
 
-    /// Smaller is more specific.
+    /// Returns how general the pattern is, from 0 for one key to 2 for `*`.
     fn breadth(&self) -> u8 {
         match self {
             KeyPattern::Exact(_) => 0,
@@ -178,7 +179,7 @@ impl KeyPattern {
         }
     }
 
-    /// True if it contains some key that the toleration matches.
+    /// True if the pattern contains the key or, if `key` is `None`, some key.
     fn intersects(&self, key: Option<&str>) -> bool {
         key.is_none() || self.contains(key)
     }
@@ -206,6 +207,7 @@ pub struct PolicyEntry {
 }
 
 impl PolicyEntry {
+    /// True if the entry includes the value; if `value` is `None`, only if it includes every value.
     fn contains_values(&self, value: Option<&str>) -> bool {
         match (&self.values, value) {
             (None, _) => true,
@@ -214,7 +216,7 @@ impl PolicyEntry {
         }
     }
 
-    /// The effects for which this entry contains every tolerated taint, for as long as it is tolerated.
+    /// Returns the effects for which this entry includes every tolerated taint, for as long as it is tolerated.
     fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> Effects {
         if !self.keys.contains(tolerated.key) || !self.contains_values(tolerated.value) {
             return Effects::EMPTY;
@@ -227,7 +229,8 @@ impl PolicyEntry {
         }
     }
 
-    /// True if the entry contains a tolerated taint. Seconds are ignored: a denied taint may not be tolerated at all.
+    /// True if the entry includes a tolerated taint. Seconds are ignored, because a denied taint may not be tolerated
+    /// at all.
     pub fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
         let values = || match (&self.values, tolerated.value) {
             (None, _) => true,
@@ -237,7 +240,7 @@ impl PolicyEntry {
         !self.effects.and(tolerated.effects).is_empty() && self.keys.intersects(tolerated.key) && values()
     }
 
-    /// What this entry lacks to cover the toleration for all of `effects`.
+    /// Returns what this entry lacks to cover the toleration for all of `effects`.
     fn shortfall(&self, tolerated: &ToleratedTaints<'_>, effects: Effects) -> Shortfall {
         let shared = self.effects.and(effects);
         let limited =
@@ -251,12 +254,12 @@ impl PolicyEntry {
     }
 }
 
-/// What an entry lacks.
+/// What an entry lacks to cover a toleration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortfall {
-    /// The key, or some keys.
+    /// True if it does not include the key, or not all keys.
     pub keys: bool,
-    /// The value, or some values.
+    /// True if it does not include the value, or not all values.
     pub values: bool,
     /// These effects.
     pub effects: Effects,
@@ -265,7 +268,8 @@ pub struct Shortfall {
 }
 
 impl Shortfall {
-    /// How much the toleration has to change to fit, apart from its key. `value` is what it compares.
+    /// Returns how much the toleration has to change to fit, apart from its key; 0 if not at all. `value` is the value
+    /// that the toleration compares.
     fn distance(self, missing: Effects, value: Option<&str>) -> u8 {
         // Some value can stand for every value; another value is another taint.
         let values = if value.is_none() { 3 } else { 6 };
@@ -281,7 +285,7 @@ impl Shortfall {
     }
 }
 
-/// The effects that no entry covers; empty if the toleration is covered.
+/// Returns the effects that no entry covers; empty if the toleration is covered.
 pub fn uncovered<'e>(
     tolerated: &ToleratedTaints<'_>,
     entries: impl IntoIterator<Item = &'e PolicyEntry>,
@@ -296,7 +300,8 @@ pub fn uncovered<'e>(
     missing
 }
 
-/// The entry that is nearest to covering the missing effects: its index and what it lacks.
+/// Returns the index of the entry that is nearest to covering the missing effects, and what it lacks; `None` if there
+/// are no entries.
 pub fn nearest<'e>(
     tolerated: &ToleratedTaints<'_>,
     missing: Effects,
@@ -305,7 +310,7 @@ pub fn nearest<'e>(
     let found = entries.into_iter().enumerate().min_by_key(|(_, entry)| {
         let shortfall = entry.shortfall(tolerated, missing);
         // A wrong key outweighs everything else; among wrong keys, the one that begins like it is probably meant.
-        let wrong_key = shortfall.keys.then(|| Reverse(entry.keys.common_start(tolerated.key)));
+        let wrong_key = shortfall.keys.then(|| Reverse(entry.keys.common_prefix_length(tolerated.key)));
         // Of those that only lack seconds, the one that allows most; then the more specific key; then the first.
         let limit = shortfall.seconds.map(Reverse);
         (wrong_key, shortfall.distance(missing, tolerated.value), limit, entry.keys.breadth())

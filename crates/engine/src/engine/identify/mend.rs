@@ -3,7 +3,7 @@
 //! A kind is corrected where one spelling is near. A version is replaced by the newest served one in which the object
 //! means the same: it decodes there as it is, or with its requests and devices in the shape of that version.
 
-use super::{former, group_of, kinds_of, parts};
+use super::{kind_names_of, meant_group, removed_kind_advice, split_api_version};
 use tollgate_api::conform::suggest::nearest;
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
@@ -12,21 +12,22 @@ use tollgate_document::doc::{NameSet, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
-/// Objects with more nodes are not decoded once for each version.
+/// Larger objects are not converted: each served version takes one decoding.
 const MAX_NODES: usize = 20_000;
 
-/// The fix, if there is exactly one right answer.
-pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Profile) -> Option<Fix> {
+/// Returns the fix that corrects `apiVersion` and `kind` of an object that is not served; `None` if there is not
+/// exactly one right answer.
+pub(super) fn type_fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Profile) -> Option<Fix> {
     // Another spelling of the keys themselves is not the place to write to.
     if !object.get("apiVersion").exists() || !object.get("kind").exists() {
         return None;
     }
-    let (written_group, written_version) = parts(api_version);
-    let group = group_of(written_group, kind);
-    if former(group, kind).is_some() {
+    let (written_group, written_version) = split_api_version(api_version);
+    let group = meant_group(written_group, kind);
+    if removed_kind_advice(group, kind).is_some() {
         return None;
     }
-    let known = kinds_of(group);
+    let known = kind_names_of(group);
     let name =
         known.iter().find(|name| **name == kind).copied().or_else(|| nearest(kind, known.into_iter()))?;
     let kind_of = ApiKind::of(group, name)?;
@@ -41,7 +42,7 @@ pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Pr
     let meant = newest_first.iter().find(|version| version.name() == written_version).copied();
     let candidates = meant.map_or(newest_first, |version| vec![version]);
     let (version, edits) = candidates.into_iter().find_map(|version| {
-        let reshape = reshape(object, kind_of, version, profile)?;
+        let reshape = reshaping_edits(object, kind_of, version, profile)?;
         Some((version, reshape))
     })?;
     let new = format!("{group}/{}", version.name());
@@ -62,8 +63,14 @@ pub(super) fn fix(object: Value<'_>, api_version: &str, kind: &str, profile: &Pr
     Some(fix)
 }
 
-/// The edits that put an object into the shape of a version; none at all if it has it, `None` if it cannot.
-fn reshape(object: Value<'_>, kind: ApiKind, version: Version, profile: &Profile) -> Option<Vec<Edit>> {
+/// Returns the edits that convert an object to the shape of a version: empty if it has that shape, `None` if it cannot
+/// be converted or is too large.
+fn reshaping_edits(
+    object: Value<'_>,
+    kind: ApiKind,
+    version: Version,
+    profile: &Profile,
+) -> Option<Vec<Edit>> {
     if object.size() > MAX_NODES {
         return None;
     }

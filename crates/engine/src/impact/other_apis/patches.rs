@@ -34,7 +34,7 @@ pub struct PatchPrecedence<'d> {
     pub priority: i64,
     /// `metadata.creationTimestamp`; a patch that is not created yet is younger than all others.
     pub created: Option<Timestamp>,
-    /// Its filter has a class or CEL selectors, which are not evaluated.
+    /// True if its filter has a class or CEL selectors, which are not evaluated.
     pub is_conditional: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct SourcedTaint<'d> {
     pub source: TaintOrigin<'d>,
 }
 
-/// One step on the way to the taints of a device.
+/// One taint that the driver or a patch applies to a device, and the taint that it replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct PatchStep<'d> {
     /// The taint that is applied.
@@ -66,11 +66,11 @@ pub struct PatchedDevice<'d> {
     pub taints: Vec<SourcedTaint<'d>>,
     /// The taints that it has instead if the class or the selectors of a patch do not match.
     overwritten_if_selected: Vec<SourcedTaint<'d>>,
-    /// How they came, in order; the driver's own first.
+    /// How the taints came about, in order, starting with those of the driver.
     pub steps: Vec<PatchStep<'d>>,
 }
 
-/// Applies the patches to the devices of a slice. Devices that no patch selects are omitted.
+/// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects are omitted.
 pub fn apply_patches<'d>(
     slice: SliceSpec<'d>,
     version: Version,
@@ -78,7 +78,7 @@ pub fn apply_patches<'d>(
 ) -> Vec<PatchedDevice<'d>> {
     let mut layers: Vec<(PatchPrecedence<'d>, SlicePatch<'d>)> =
         patches.iter().map(|patch| (PatchPrecedence::of(*patch), *patch)).collect();
-    layers.sort_by(|(one, _), (other, _)| one.precedence(other));
+    layers.sort_by(|(one, _), (other, _)| one.cmp_precedence(other));
     let devices = slice.devices().iter().filter_map(|device| {
         let selecting = || layers.iter().filter(|(_, patch)| selects(*patch, slice, device));
         selecting().next()?;
@@ -91,11 +91,11 @@ pub fn apply_patches<'d>(
             steps: Vec::new(),
         };
         for taint in device.body(version).taints().iter() {
-            patched.apply(SourcedTaint { taint, source: TaintOrigin::Driver });
+            patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Driver });
         }
         for (layer, patch) in selecting() {
             for taint in patch.spec().devices().taints().iter() {
-                patched.apply(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
+                patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
             }
         }
         Some(patched)
@@ -110,7 +110,8 @@ pub fn is_conditional(patch: SlicePatch<'_>) -> bool {
     patch.spec().devices().filter().is_some_and(asks)
 }
 
-/// True if the filter's names select the device.
+/// True if the driver, pool and device names in the filter of a patch select the device; classes and CEL selectors are
+/// ignored.
 fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> bool {
     let Some(filter) = patch.spec().devices().filter() else { return true };
     let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
@@ -120,7 +121,8 @@ fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> b
 }
 
 impl<'d> PatchedDevice<'d> {
-    fn apply(&mut self, applied: SourcedTaint<'d>) {
+    /// Adds a taint, or replaces the one with the same key and effect, and records the step.
+    fn apply_taint(&mut self, applied: SourcedTaint<'d>) {
         let is_same = |known: &SourcedTaint<'d>| {
             known.taint.key() == applied.taint.key() && known.taint.effect() == applied.taint.effect()
         };
@@ -137,12 +139,13 @@ impl<'d> PatchedDevice<'d> {
         self.steps.push(PatchStep { applied, overwritten });
     }
 
-    /// The taints that it has, whether classes and selectors match or not.
+    /// Returns the taints that it has if the classes and selectors of patches match, and those that it has if they do
+    /// not.
     pub fn possible_taints(&self) -> impl Iterator<Item = &SourcedTaint<'d>> {
         self.taints.iter().chain(&self.overwritten_if_selected)
     }
 
-    /// True if that patch changes its taints.
+    /// True if the patch of that name adds or overwrites one of its taints.
     pub fn is_patched_by(&self, patch: &str) -> bool {
         self.steps
             .iter()
@@ -156,6 +159,7 @@ impl<'d> PatchedDevice<'d> {
 }
 
 impl TaintOrigin<'_> {
+    /// True if it is a patch whose filter has a class or CEL selectors.
     fn is_conditional(self) -> bool {
         matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
     }
@@ -174,6 +178,7 @@ impl SourcedTaint<'_> {
 }
 
 impl<'d> PatchPrecedence<'d> {
+    /// Reads what decides the precedence of a patch.
     fn of(patch: SlicePatch<'d>) -> PatchPrecedence<'d> {
         PatchPrecedence {
             name: patch.metadata().name(),
@@ -183,9 +188,9 @@ impl<'d> PatchPrecedence<'d> {
         }
     }
 
-    /// The greater one is applied later and wins. Where the KEP does not decide, the first name wins, so that the
-    /// result is deterministic.
-    fn precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
+    /// Compares two patches: the greater one is applied later and wins. Where the KEP does not decide, the first name
+    /// in alphabetical order wins, so that the result is deterministic.
+    fn cmp_precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
         let age = match (self.created, other.created) {
             (Some(one), Some(other)) => other.cmp(&one),
             (Some(_), None) => Ordering::Greater,
@@ -195,7 +200,7 @@ impl<'d> PatchPrecedence<'d> {
         self.priority.cmp(&other.priority).then(age).then_with(|| other.name.cmp(self.name))
     }
 
-    /// Why this one wins over the other.
+    /// Returns why this patch wins over the other, in a few words.
     fn reason_over(&self, other: &PatchPrecedence<'_>) -> String {
         let time = |created: Option<Timestamp>| created.map_or("not created yet".to_owned(), gotime::rfc3339);
         if self.name == other.name && self.created == other.created {
@@ -223,7 +228,7 @@ impl fmt::Display for TaintOrigin<'_> {
     }
 }
 
-/// `gpu.example.com/broken=fan:NoExecute`
+/// Writes `gpu.example.com/broken=fan:NoExecute`.
 impl fmt::Display for SourcedTaint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let equals = if self.taint.value().is_empty() { "" } else { "=" };
@@ -231,7 +236,7 @@ impl fmt::Display for SourcedTaint<'_> {
     }
 }
 
-/// `patch b adds …`, `patch c overwrites … of patch b with …: priority 10 over 0`
+/// Writes `patch b adds …`, or `patch c overwrites … of patch b with …: priority 10 over 0`.
 impl fmt::Display for PatchStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = self.applied.source;

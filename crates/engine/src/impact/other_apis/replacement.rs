@@ -22,7 +22,7 @@ const DEFAULT_CONCURRENT: i64 = 1;
 const CLUSTER_LABEL: &str = "foundationdb.org/fdb-cluster-name";
 const GROUP_LABELS: [&str; 2] = ["foundationdb.org/fdb-process-group-id", "fdb-instance-id"];
 
-/// The input of the forecast.
+/// The input of [`forecast_replacements`].
 #[derive(Clone, Copy, Debug)]
 pub struct ReplacementInput<'a, 'd> {
     pub cluster: FoundationDbCluster<'d>,
@@ -48,7 +48,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// `NodeTaintDetected`
+    /// Returns the condition as the operator calls it, such as `NodeTaintDetected`.
     pub fn name(self) -> &'static str {
         match self {
             Condition::NodeTaintDetected => "NodeTaintDetected",
@@ -77,7 +77,7 @@ pub struct ProcessGroup<'d> {
     pub replacing: Option<Timestamp>,
     /// When it is replaced at the earliest; `None` for never.
     pub replaced: Option<Timestamp>,
-    /// It has to wait until another replacement is done.
+    /// True if it has to wait until another replacement is done.
     pub waits: bool,
 }
 
@@ -90,7 +90,7 @@ pub struct Forecast<'d> {
     pub notes: Vec<String>,
 }
 
-/// Which process groups are on tainted nodes, and when they are replaced.
+/// Returns which process groups are on tainted nodes, and when they are replaced.
 pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
     let mut forecast = Forecast::default();
     let [way, ..] = FoundationDbCluster::WAYS;
@@ -112,11 +112,11 @@ pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d
         };
         forecast.groups.extend(process_group(input, options, *pod, *node));
     }
-    schedule(input, replacements, &mut forecast);
+    schedule_replacements(input, replacements, &mut forecast);
     forecast
 }
 
-/// True if the pod is one of the cluster's.
+/// True if the pod's labels and namespace are those of the FoundationDB cluster.
 fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
     let (metadata, own) = (ObjectMeta::of(pod.get("metadata")), cluster.metadata());
     let wanted = cluster.json().get("spec").get("labels").get("matchLabels");
@@ -129,15 +129,17 @@ fn belongs_to(cluster: FoundationDbCluster<'_>, pod: Value<'_>) -> bool {
     labelled && namespace_of(metadata) == namespace_of(own)
 }
 
-/// True if both are the metadata of one object.
-pub fn is_same(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
+/// True if both have the same name and namespace.
+pub fn is_same_object(one: ObjectMeta<'_>, other: ObjectMeta<'_>) -> bool {
     one.name() == other.name() && namespace_of(one) == namespace_of(other)
 }
 
+/// Returns the namespace of an object; `default` if it names none.
 fn namespace_of(metadata: ObjectMeta<'_>) -> &str {
     Some(metadata.namespace()).filter(|name| !name.is_empty()).unwrap_or("default")
 }
 
+/// Returns the id of the process group that a pod runs, from its labels; the name of the pod if it has no such label.
 fn process_group_id<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d str {
     let metadata = pod.get("metadata");
     let configured = cluster.json().get("spec").get("labels").get("processGroupIDLabels");
@@ -146,7 +148,7 @@ fn process_group_id<'d>(cluster: FoundationDbCluster<'d>, pod: Value<'d>) -> &'d
     ids.find(|id| !id.is_empty()).unwrap_or_else(|| metadata.get("name").str())
 }
 
-/// The option for a taint: an exact key wins over the wildcard, in any order.
+/// Returns the option for a taint key, as (key, seconds): the one with that key, else the one with the key `*`.
 fn option_for<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d str, i64)> {
     let with = |wanted: &str| {
         let usable = |option: TaintOption<'d>| Some((option.key()?, option.duration_in_seconds()?));
@@ -155,6 +157,8 @@ fn option_for<'d>(options: List<'d, TaintOption<'d>>, key: &str) -> Option<(&'d 
     with(key).or_else(|| with("*"))
 }
 
+/// Returns the process group of a pod; `None` if no option applies to a taint of its node. If several apply, the one
+/// that replaces it first counts.
 fn process_group<'d>(
     input: ReplacementInput<'_, 'd>,
     options: List<'d, TaintOption<'d>>,
@@ -200,25 +204,27 @@ fn process_group<'d>(
     Some(found)
 }
 
-/// Since when a process group has a condition, by the status of its cluster; now, if the status does not say when.
+/// Returns since when a process group has a condition, by the status of its cluster; `None` if it does not have it. The
+/// current time if the status has the condition without a time.
 fn condition_since(input: ReplacementInput<'_, '_>, id: &str, condition: Condition) -> Option<Timestamp> {
-    let group = status_of(input).find(|group| group.get("processGroupID").str() == id)?;
+    let group = recorded_groups(input).find(|group| group.get("processGroupID").str() == id)?;
     let mut conditions = group.get("processGroupConditions").items();
     let found = conditions.find(|found| found.get("type").str() == condition.name())?;
     let seconds = found.get("timestamp").int();
     Some(seconds.map_or(input.now, |seconds| Timestamp { seconds, nanos: 0 }))
 }
 
-fn status_of<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
+/// Returns the process groups in the status of the cluster.
+fn recorded_groups<'d>(input: ReplacementInput<'_, 'd>) -> impl Iterator<Item = Value<'d>> {
     input.status.get("processGroups").items()
 }
 
-/// `None` is never.
+/// Adds seconds to a time; `None`, for never, if the result is out of range.
 fn add_seconds(time: Timestamp, seconds: i64) -> Option<Timestamp> {
     time.seconds.checked_add(seconds).map(|seconds| Timestamp { seconds, ..time })
 }
 
-/// True if the first comes after the second; never comes last.
+/// True if the first time is after the second; `None` is never, and later than every time.
 fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one > other,
@@ -227,8 +233,13 @@ fn is_later(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
     }
 }
 
-/// Sorts the groups and sets their replacement times, with a limit on concurrent replacements.
-fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, forecast: &mut Forecast<'_>) {
+/// Sorts the groups by when they are marked and sets when each is replaced, at most as many at a time as the cluster
+/// allows.
+fn schedule_replacements(
+    input: ReplacementInput<'_, '_>,
+    replacements: Replacements<'_>,
+    forecast: &mut Forecast<'_>,
+) {
     forecast.groups.sort_by(|one, other| {
         let key = |group: &ProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
         key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
@@ -248,7 +259,7 @@ fn schedule(input: ReplacementInput<'_, '_>, replacements: Replacements<'_>, for
         !group.get("removalTimestamp").is_null() && group.get("exclusionTimestamp").is_null()
     };
     let under_way: Vec<&str> =
-        status_of(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
+        recorded_groups(input).filter(is_under_way).map(|group| group.get("processGroupID").str()).collect();
     let replacement_seconds = input.replacement_seconds.max(0);
     let mut free: Vec<Option<Timestamp>> =
         vec![add_seconds(input.now, replacement_seconds); under_way.len().min(max_concurrent)];

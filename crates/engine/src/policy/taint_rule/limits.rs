@@ -13,7 +13,7 @@ use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
 use crate::policy::ViolationReport;
 use crate::policy::glob::Glob;
-use crate::policy::matching::globs;
+use crate::policy::matching::read_globs;
 use crate::rules::Level;
 use crate::rules::ratchet::{Extent, extent};
 use crate::rules::table::POLICY_TAINT_RULE;
@@ -22,20 +22,21 @@ use tollgate_api::view;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// What a policy allows.
+/// The compiled `maxImpact`, `onUnknown` and `acknowledge` of a policy.
 #[derive(Debug)]
 pub(super) struct Limits {
+    /// The most that a rule may affect; `None` for no limit.
     max: PerResource<Option<usize>>,
     /// The level if the impact is not known; `None` allows it.
     on_unknown: Option<Level>,
     acknowledge: Option<Acknowledge>,
 }
 
-/// Who may exceed the limits, and how.
+/// The annotation with which users can exceed the limits.
 #[derive(Debug)]
 struct Acknowledge {
     annotation: Box<str>,
-    /// `None`: everyone.
+    /// The groups whose users may set it; `None` for everyone.
     groups: Option<Vec<Glob>>,
 }
 
@@ -48,7 +49,7 @@ struct PerResource<T> {
 }
 
 impl Limits {
-    /// Reads `spec`.
+    /// Compiles the fields of `spec`, whose types are already checked.
     pub(super) fn read(spec: Value<'_>) -> Limits {
         let number = |name: &str| {
             let given = spec.get("maxImpact").get(name).int();
@@ -69,12 +70,12 @@ impl Limits {
             },
             acknowledge: acknowledge.exists().then(|| Acknowledge {
                 annotation: acknowledge.get("annotation").str().into(),
-                groups: globs(acknowledge.get("groups")),
+                groups: read_globs(acknowledge.get("groups")),
             }),
         }
     }
 
-    /// Checks the impact of a rule.
+    /// Checks the impact of a rule. An update is compared with the impact of the stored rule.
     pub(super) fn check(
         &self,
         matched: MatchedPolicy<'_>,
@@ -127,7 +128,7 @@ impl Limits {
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
             return self.report_unknown(matched, report, detail, short);
         }
-        let Err(hint) = self.acknowledged(admission, context, numbers.numbers.pods) else { return };
+        let Err(hint) = self.check_acknowledged(admission, context, numbers.numbers.pods) else { return };
         let caveat = state.caveat();
         report
             .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
@@ -135,6 +136,7 @@ impl Limits {
             .warns(matched.policy, format_args!("the rule exceeds the limit of {newly_exceeded}"), None);
     }
 
+    /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
     fn report_unknown(
         &self,
         matched: MatchedPolicy<'_>,
@@ -150,7 +152,8 @@ impl Limits {
             .warns(matched.policy, short, None);
     }
 
-    /// The limits that are exceeded, and were not exceeded as far before: `20 pods and 3 namespaces`.
+    /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
+    /// are none.
     fn newly_exceeded(&self, found: PerResource<usize>, before: PerResource<usize>) -> String {
         let all = [
             (found.devices, before.devices, self.max.devices, "device"),
@@ -164,8 +167,9 @@ impl Limits {
         and_list(&passed.collect::<Vec<_>>())
     }
 
-    /// Whether an authorized user has acknowledged the number of pods; otherwise a hint for the message.
-    fn acknowledged(
+    /// Ok if a user who may do so has acknowledged the number of pods with the annotation; otherwise a hint for the
+    /// message, which may be empty.
+    fn check_acknowledged(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
@@ -196,7 +200,7 @@ impl Limits {
     }
 }
 
-/// The impact of the new and the old rule, counted once for all policies.
+/// The impact of the new and the stored rule, computed once for all policies.
 #[derive(Debug, Default)]
 pub(super) struct CountCache {
     new: OnceCell<Option<RuleImpact>>,
@@ -209,12 +213,12 @@ struct RuleImpact {
     numbers: PerResource<usize>,
     /// `numbers` as a phrase.
     description: String,
-    /// The numbers are upper bounds.
+    /// True if the numbers are upper bounds.
     is_upper_bound: bool,
 }
 
-/// The impact of a rule as a phrase, with the age of the cluster state.
-pub(super) fn describe(
+/// Returns the impact of a rule as a phrase, with the age of the cluster state; `None` if it cannot be computed.
+pub(super) fn describe_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
     admission: &DecodedAttributes<'_>,
@@ -224,14 +228,15 @@ pub(super) fn describe(
     Some(format!("{}{}", rule_impact.description, state.caveat()))
 }
 
-/// Counts the impact of a rule. Effect None affects nothing, NoSchedule affects no pods.
+/// Computes the impact of a rule: effect None affects nothing, NoSchedule affects no pods. `None` if the current time
+/// is not known.
 fn rule_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
 ) -> Option<RuleImpact> {
-    let change = ProposedChange::rule(rule);
+    let change = ProposedChange::from_decoded_rule(rule);
     let query = ImpactQuery {
         snapshot: &state.snapshot,
         change: &change,
@@ -249,5 +254,5 @@ fn rule_impact(
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };
-    Some(RuleImpact { numbers, description: query.describe(counts), is_upper_bound: change.is_upper_bound() })
+    Some(RuleImpact { numbers, description: query.summary(counts), is_upper_bound: change.is_upper_bound() })
 }

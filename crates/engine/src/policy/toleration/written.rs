@@ -10,7 +10,7 @@ use tollgate_api::profile::Profile;
 use tollgate_api::view::Toleration;
 use tollgate_document::doc::{New, Value};
 
-/// A toleration. An empty text is a field that is not set.
+/// A toleration as text fields; an empty text is a field that is not set.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenToleration {
     key: Box<str>,
@@ -21,7 +21,7 @@ pub(super) struct WrittenToleration {
 }
 
 impl WrittenToleration {
-    /// Reads an entry of `defaults`.
+    /// Reads an entry of `defaults`; a missing operator becomes `Equal`.
     pub(super) fn read(item: Value<'_>) -> WrittenToleration {
         let operator = item.get("operator").str();
         WrittenToleration {
@@ -33,7 +33,7 @@ impl WrittenToleration {
         }
     }
 
-    /// The toleration of an object.
+    /// Copies a toleration of an object.
     pub(super) fn of(toleration: Toleration<'_>) -> WrittenToleration {
         WrittenToleration {
             key: toleration.key().into(),
@@ -44,22 +44,22 @@ impl WrittenToleration {
         }
     }
 
-    /// True for a value beside `operator: Exists`, which compares none.
+    /// True if it has a value although its operator is `Exists`, which ignores values.
     pub(super) fn has_useless_value(&self) -> bool {
         &*self.operator == "Exists" && !self.value.is_empty()
     }
 
-    /// True for seconds beside an effect that has no use for them.
+    /// True if it has seconds although its effect is not NoExecute, which alone uses them.
     pub(super) fn has_useless_seconds(&self) -> bool {
         self.seconds.is_some() && &*self.effect != "NoExecute"
     }
 
-    /// The taints that it matches.
+    /// Returns the taints that it matches, for as long as the profile lets it.
     pub(super) fn tolerated(&self, profile: &Profile) -> ToleratedTaints<'_> {
         self.tolerated_for(self.effect.is_empty() && profile.empty_effect_stops_eviction)
     }
 
-    /// The taints that it matches: forever if `ignores_seconds`, else for as long as its seconds say.
+    /// Returns the taints that it matches: forever if `ignores_seconds`, otherwise for as many seconds as it states.
     pub(super) fn tolerated_for(&self, ignores_seconds: bool) -> ToleratedTaints<'_> {
         ToleratedTaints {
             key: self.key(),
@@ -69,16 +69,18 @@ impl WrittenToleration {
         }
     }
 
-    /// The key, or every key.
+    /// Returns the key; `None`, for every key, if it is empty.
     pub(super) fn key(&self) -> Option<&str> {
         Some(&*self.key).filter(|key| !key.is_empty())
     }
 
+    /// True if its operator compares values: `Equal`, or none.
     fn compares_value(&self) -> bool {
         matches!(&*self.operator, "" | "Equal")
     }
 
-    fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    /// Returns the text fields that are set, with their names.
+    fn set_fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let texts: [(&'static str, &str); 4] = [
             ("key", &self.key),
             ("operator", &self.operator),
@@ -88,29 +90,28 @@ impl WrittenToleration {
         texts.into_iter().filter(|(_, text)| !text.is_empty())
     }
 
-    /// The object to add to a list of tolerations.
+    /// Returns the toleration as a new JSON object, to be added to a list.
     pub(super) fn to_new(&self) -> New {
         let mut fields: Vec<(&'static str, New)> =
-            self.texts().map(|(name, text)| (name, New::Str(text.into()))).collect();
+            self.set_fields().map(|(name, text)| (name, New::Str(text.into()))).collect();
         fields.extend(self.seconds.map(|seconds| ("tolerationSeconds", New::Int(seconds))));
         New::Object(fields)
     }
 }
 
-/// `{key: a/b, operator: Exists, effect: NoExecute}`, as YAML that can be pasted.
+/// Writes `{key: a/b, operator: Exists, effect: NoExecute}`, as YAML that can be pasted.
 impl std::fmt::Display for WrittenToleration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut fields: Vec<String> =
-            self.texts().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
+            self.set_fields().map(|(name, text)| format!("{name}: {}", yaml_scalar(text))).collect();
         fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
         write!(f, "{{{}}}", fields.join(", "))
     }
 }
 
-/// What to write instead of a toleration, nothing if no entry is near enough. `nearest` finds the entry that comes nearest.
-///
-/// One toleration if a narrower key, value or time is enough. A toleration without an effect becomes one for each effect:
-/// the eviction controller reads `tolerationSeconds` only beside `effect: NoExecute`.
+/// Returns what to write instead of a toleration: one toleration with a narrower key, value or time or, if it has no
+/// effect, one for each effect, because `tolerationSeconds` counts only beside `effect: NoExecute`. Empty if the entry
+/// that `nearest` returns is not near enough.
 pub(super) fn allowed_instead<'e>(
     wanted: &WrittenToleration,
     profile: &Profile,
@@ -133,7 +134,8 @@ pub(super) fn allowed_instead<'e>(
     }
 }
 
-/// What comes nearest to a toleration with the same effect inside an entry. `None` if the entry has no key to write.
+/// Returns what comes nearest to the toleration, with the same effect, inside of an entry; `None` if the entry is for
+/// other keys.
 fn nearest_in(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<WrittenToleration> {
     let mut near = wanted.clone();
     match &entry.keys {
@@ -159,6 +161,7 @@ fn nearest_in(wanted: &WrittenToleration, entry: &PolicyEntry) -> Option<Written
     Some(near)
 }
 
+/// True if the written key is probably a misspelling of `key`.
 fn is_misspelt(written: &str, key: &str) -> bool {
     distance(written, key) <= 1 + key.len() / 10
 }

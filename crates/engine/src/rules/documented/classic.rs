@@ -29,6 +29,6 @@ fn check_class(cx: &mut Cx<'_, '_>, class: ClassicClass<'_>) {
     if class.driver_name().is_empty() {
         cx.report(CLASSIC_DRIVER, &at).required("");
     } else {
-        naming::driver(cx, CLASSIC_DRIVER, &at, class.driver_name());
+        naming::check_driver(cx, CLASSIC_DRIVER, &at, class.driver_name());
     }
 }

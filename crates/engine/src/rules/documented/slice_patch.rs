@@ -11,7 +11,7 @@ use crate::rules::table::{
 };
 use crate::rules::upstream::lists::at_most;
 use crate::rules::upstream::naming::{self, NAME_LIMIT, bad_key_at, too_long};
-use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{fqn, selectors, taint};
 use tollgate_api::equal::same_member;
 use tollgate_api::fields::DEVICE_PATCH_FILTER;
@@ -20,7 +20,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
-/// Most attributes and capacities, together.
+/// Most attributes and capacities of a patch, together.
 const ATTRIBUTES_LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
@@ -50,22 +50,23 @@ fn check_filter(
     old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = filter.device_class_name() {
-        naming::subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
+        naming::check_subdomain(cx, PATCH_FILTER, &at.field("deviceClassName"), class);
     }
     if let Some(driver) = filter.driver() {
-        naming::driver(cx, PATCH_FILTER, &at.field("driver"), driver);
+        naming::check_driver(cx, PATCH_FILTER, &at.field("driver"), driver);
     }
     if let Some(pool) = filter.pool() {
-        naming::pool(cx, PATCH_FILTER, &at.field("pool"), pool);
+        naming::check_pool(cx, PATCH_FILTER, &at.field("pool"), pool);
     }
     if let Some(device) = filter.device() {
-        naming::label(cx, PATCH_FILTER, &at.field("device"), device);
+        naming::check_label(cx, PATCH_FILTER, &at.field("device"), device);
     }
     let is_same =
         |old: TaintSelector<'_>| same_member(filter.json(), old.json(), &DEVICE_PATCH_FILTER, "selectors");
     selectors::check_list(cx, &at.field("selectors"), filter.selectors(), old.is_some_and(is_same));
 }
 
+/// Checks the number, names and values of the attributes and capacities that a patch sets.
 fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     let (attributes, capacity) = (patch.attributes(), patch.capacity());
     let entries = attributes.len() + capacity.len();
@@ -90,7 +91,7 @@ fn check_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
     cx.about_key(|cx| fqn::check(cx, PATCH_ATTRIBUTE_NAME, &at, name));
 }
 
-/// Exactly one value, where `null` is one: it takes the attribute away.
+/// Checks that an attribute has exactly one value; `null` counts as a value, because it removes the attribute.
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
         cx.report(PATCH_ATTRIBUTE_VALUE, &at.field("string")).too_long(too_long(VALUE_LIMIT));
@@ -125,7 +126,8 @@ fn check_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
         // What the profile itself does not know is refused by the rule of all taints.
         if cx.profile.effects.contains(&new.effect()) && !EFFECTS.contains(&new.effect()) {
             let value = BadValue::named(new.effect());
-            cx.report(PATCH_TAINT_EFFECT, &at.field("effect")).not_supported(value, || supported(&EFFECTS));
+            cx.report(PATCH_TAINT_EFFECT, &at.field("effect"))
+                .not_supported(value, || supported_values(&EFFECTS));
         }
     }
 }

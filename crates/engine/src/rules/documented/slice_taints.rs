@@ -38,7 +38,7 @@ fn check_entry(cx: &mut Cx<'_, '_>, at: &Path<'_>, entry: SliceTaint<'_>) {
     if entry.device().is_empty() {
         cx.report(SLICE_TAINT_DEVICE, &device_at).required("");
     } else {
-        naming::label(cx, SLICE_TAINT_DEVICE, &device_at, entry.device());
+        naming::check_label(cx, SLICE_TAINT_DEVICE, &device_at, entry.device());
     }
     if entry.json().get("taint").is_null() {
         return;

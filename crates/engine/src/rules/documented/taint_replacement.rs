@@ -32,7 +32,7 @@ fn check_replacements(cx: &mut Cx<'_, '_>, at: &Path<'_>, replacements: Replacem
     for (index, option) in options.iter().enumerate() {
         check_option(cx, &options_at.index(index), option);
     }
-    lists::duplicates(options.iter().map(|option| option.key().unwrap_or_default()), |index, key| {
+    lists::for_each_duplicate(options.iter().map(|option| option.key().unwrap_or_default()), |index, key| {
         if !key.is_empty() {
             let option_at = options_at.index(index);
             let detail = if key == "*" { "only one wildcard is allowed" } else { "" };

@@ -27,12 +27,13 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
 }
 
+/// True if a driver holds a resource for the claim.
 fn is_held(claim: ClassicClaim<'_>) -> bool {
     matches!(claim.status().phase(), "Allocated" | "Reallocate")
 }
 
-/// True if an update takes the last finalizer from a claim that is stored as allocated. Its spec is unchanged then, and
-/// lints look at it all the same.
+/// True if an update removes the last finalizer from a claim that is stored as allocated. Lints must run on such an
+/// update although its spec is unchanged.
 pub fn loses_last_finalizer(admission: &DecodedAttributes<'_>) -> bool {
     let (Body::ClassicClaim(claim), Some(Body::ClassicClaim(stored))) =
         (admission.object.body, admission.old_object.map(|old| old.body))

@@ -27,7 +27,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
                 ),
             ] {
                 let Some(name) = name else { continue };
-                let Some(found) = claims.elsewhere(kind, name, namespace) else { continue };
+                let Some(found) = claims.nearest_elsewhere(kind, name, namespace) else { continue };
                 let (kind, own) = (kind.name(), admission.object.kind().name());
                 let (other, file, line) = (&found.namespace, &found.file, found.line);
                 let detail = format_args!(

@@ -30,13 +30,14 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             for (index, container) in containers.iter().enumerate() {
                 let container_at = list_at.index(index);
                 let resources_at = container_at.field("resources");
-                check_uses(cx, &resources_at.field("claims"), container);
+                check_container_claims(cx, &resources_at.field("claims"), container);
             }
         }
     });
 }
 
-fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, container: Container<'_>) {
+/// Reports the claims of a container that are written as plain names.
+fn check_container_claims(cx: &mut Cx<'_, '_>, at: &Path<'_>, container: Container<'_>) {
     for (index, claim) in container.resources().claims().iter().enumerate() {
         if claim.is_bare() {
             cx.report(CLASSIC_POD_CLAIM, &at.index(index))

@@ -8,8 +8,8 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
-    let identity = |entry| identity(taints.read(entry));
-    duplicates::each(taints.entries(), identity, |(first, _), (later, entry)| {
+    let identity = |entry| taint_identity(taints.read(entry));
+    duplicates::for_each_repeat(taints.entries(), identity, |(first, _), (later, entry)| {
         let (_, taint) = taints.read(entry);
         let detail = "an earlier taint on the same device has the same key, value and effect";
         cx.report(DUPLICATE_TAINT, &at.index(later))
@@ -19,8 +19,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     });
 }
 
+/// Returns key, value, effect and device of a taint: taints with equal identities are duplicates.
 #[inline]
-fn identity<'d>((device, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
+fn taint_identity<'d>((device, taint): (&'d str, Taint<'d>)) -> [&'d [u8]; 4] {
     let [key, value, effect] = taint.written().map(Value::bytes);
     [key, value, effect, device.as_bytes()]
 }

@@ -12,7 +12,7 @@ const HELP: &str = "the shorter `tolerationSeconds` applies (an unset field mean
                     tolerations";
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
-    duplicates::each(list.iter(), identity, |(first, one), (later, other)| {
+    duplicates::for_each_repeat(list.iter(), toleration_identity, |(first, one), (later, other)| {
         let same_time = one.toleration_seconds() == other.toleration_seconds();
         let detail = if same_time { SAME } else { OTHER_PERIOD };
         let later_at = at.index(later);
@@ -29,6 +29,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleratio
     });
 }
 
-fn identity(toleration: Toleration<'_>) -> [&[u8]; 4] {
+/// Returns key, value, operator and effect of a toleration: tolerations with equal identities are duplicates, whatever
+/// their seconds.
+fn toleration_identity(toleration: Toleration<'_>) -> [&[u8]; 4] {
     [toleration.key(), toleration.value(), toleration.operator(), toleration.effect()].map(str::as_bytes)
 }

@@ -7,7 +7,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
 
-/// Clocks differ; a minute is no mistake.
+/// Seconds by which a time may be in the future, because clocks differ.
 const CLOCK_DIFFERENCE: i64 = 60;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {

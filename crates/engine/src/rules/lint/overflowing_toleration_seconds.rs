@@ -6,7 +6,7 @@ use tollgate_api::view::Toleration;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-/// The last whole second that Go's `time.Duration` holds: 292 years.
+/// The most whole seconds that Go's `time.Duration` holds: 292 years.
 const LONGEST: i64 = i64::MAX / 1_000_000_000;
 
 const HELP: &str = "the eviction controller counts in nanoseconds and may evict the pod immediately; remove the field \

@@ -10,8 +10,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     if taints.owner != TaintOwner::Patch {
         return;
     }
-    let identity = |entry| identity(taints.read(entry).1);
-    duplicates::each(taints.entries(), identity, |(first, entry), (later, again)| {
+    let identity = |entry| taint_identity(taints.read(entry).1);
+    duplicates::for_each_repeat(taints.entries(), identity, |(first, entry), (later, again)| {
         let ((_, taint), (_, again)) = (taints.read(entry), taints.read(again));
         if taint.value() != again.value() {
             cx.report(OVERWRITTEN_PATCH_TAINT, &at.index(later))
@@ -22,6 +22,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, taints: TaintList<'_>) {
     });
 }
 
-fn identity(taint: Taint<'_>) -> [&[u8]; 4] {
+/// Returns key and effect of a taint: of taints with equal identities, a device gets only one.
+fn taint_identity(taint: Taint<'_>) -> [&[u8]; 4] {
     [taint.key(), taint.effect(), "", ""].map(str::as_bytes)
 }

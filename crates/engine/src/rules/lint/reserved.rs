@@ -1,6 +1,7 @@
 //! Domains that belong to Kubernetes.
 
-/// True if the domain of the key is, or lies below, one that the project keeps for itself.
+/// True if the domain of the key is `kubernetes.io` or `k8s.io`, or a subdomain of either; false for a key without a
+/// domain.
 pub(super) fn is_reserved(key: &str) -> bool {
     let (Some(domain), _) = tollgate_formats::names::split_prefix(key) else { return false };
     let is_below = |reserved: &str| {

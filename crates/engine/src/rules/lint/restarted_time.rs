@@ -12,7 +12,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime;
 
-/// How long a request may have been on its way since the server filled in its time.
+/// Most seconds between the time that the server fills in and the check of the request.
 const ON_ITS_WAY: i64 = 10;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, placed: &LocatedTaint<'_>) {

@@ -51,7 +51,7 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     }
 }
 
-/// True if servers validate the name: it has one slash at most.
+/// True if API servers validate the name: it has at most one slash.
 fn is_checked(name: &str) -> bool {
     let (before, _) = names::split_prefix(name);
     before.is_none_or(|before| !before.contains('/'))

@@ -14,32 +14,34 @@ use crate::admission::DecodedAttributes;
 use tollgate_api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
 use tollgate_formats::gotime::Timestamp;
 
-/// What an update does to how far an object's taints reach.
+/// How an update changes what the taints of an object reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// They could reach more: nothing that was wrong before is an excuse.
+    /// They could reach more, so that no stored finding excuses a new one.
     Wider,
-    /// They reach less, or the same, and nothing else changes: damage control.
+    /// They reach the same or less, and nothing else changes.
     Within,
-    /// Neither is said by the object as a whole: what is the same is excused.
+    /// The object as a whole does not say: findings are compared one by one.
     Other,
 }
 
-/// Evictions per second where a taint does not say, in draft r2.
+/// Evictions per second of a taint that does not set them, in draft r2.
 const DEFAULT_RATE: i64 = 10;
 
-/// No valid list is longer. A hostile one must not cost its square.
+/// How many items of a list are searched. No valid list is longer, and a hostile one must not take quadratic time.
 const SEARCHED: usize = 128;
 
-/// Compares an update with what is stored.
+/// Compares what the taints of an update reach with what those of the stored object reach.
 pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
     // The server ignores the spec in a status request.
     if admission.is_status() {
         return Extent::Other;
     }
     match (admission.old_object.map(|old| old.body), admission.object.body) {
-        (Some(Body::Rule(old)), Body::Rule(new)) => of_rule(old.spec(), new.spec()),
-        (Some(Body::Patch(old)), Body::Patch(new)) => of_patch(old.spec().devices(), new.spec().devices()),
+        (Some(Body::Rule(old)), Body::Rule(new)) => rule_extent(old.spec(), new.spec()),
+        (Some(Body::Patch(old)), Body::Patch(new)) => {
+            patch_extent(old.spec().devices(), new.spec().devices())
+        }
         // Devices go by their names, and those are names within a pool.
         (Some(Body::Slice(old)), Body::Slice(new)) if !is_same_pool(old, new) => Extent::Wider,
         _ => Extent::Other,
@@ -51,7 +53,8 @@ fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
     (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
 }
 
-fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
+/// Compares what a rule reaches with what the stored rule reaches.
+fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     let (old_taint, new_taint) = (old.taint(), new.taint());
     let evicts = new_taint.effect() == "NoExecute";
     let selects_more = match (old.device_selector(), new.device_selector()) {
@@ -72,7 +75,8 @@ fn of_rule(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     }
 }
 
-fn of_patch(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
+/// Compares what a patch reaches with what the stored patch reaches.
+fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     let is_narrowed = match (old.filter(), new.filter()) {
         (None, _) => true,
         // An empty filter is for all devices, and so is none.
@@ -94,7 +98,8 @@ fn of_patch(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     if is_short && is_rest_same && after.iter().all(has) { Extent::Within } else { Extent::Other }
 }
 
-/// True if a selector says all that the stored one says: then it matches nothing that the other does not.
+/// True if the new selector has every criterion of the old one, so that it matches nothing that the old one does not
+/// match.
 pub(crate) fn is_narrowed(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
     keeps(old.driver(), new.driver())
@@ -104,7 +109,8 @@ pub(crate) fn is_narrowed(old: TaintSelector<'_>, new: TaintSelector<'_>) -> boo
         && has_all_expressions(old, new)
 }
 
-/// All expressions of a selector must hold, so more of them select less.
+/// True if the new selector has every expression of the old one. All expressions of a selector must hold, so additional
+/// ones only make it select less.
 fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     if old.selectors().is_empty() {
         return true;
@@ -115,33 +121,35 @@ fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     texts(old).is_subset(&texts(new))
 }
 
-/// True if the same tolerations count for both, effect aside.
+/// True if both have the same key and value, so that the same tolerations match them, whatever their effects.
 pub fn is_same_taint(old: Taint<'_>, new: Taint<'_>) -> bool {
     (old.key(), old.value()) == (new.key(), new.value())
 }
 
+/// True if both have the same description and data.
 fn is_same_content(old: Taint<'_>, new: Taint<'_>) -> bool {
     old.description() == new.description() && old.data().raw_json() == new.data().raw_json()
 }
 
-/// True if a taint does nothing that the stored one does not do: then it may be excused by it.
+/// True if the new taint has the same key and value as the old one and is not stronger, so that the old one can excuse
+/// it.
 pub(super) fn is_within(old: Taint<'_>, new: Taint<'_>) -> bool {
     is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
 }
 
-/// How hard a taint hits; the less, the weaker.
+/// How strong a taint is: its effect, eviction rate and time.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Strength {
     rank: Option<u8>,
     rate: i64,
     time: Reverse<Option<Timestamp>>,
-    /// An effect that no release knows.
+    /// The effect, if no release knows it; otherwise empty.
     unknown: Box<str>,
 }
 
 impl Strength {
     pub(super) fn of(taint: Taint<'_>) -> Strength {
-        let rank = rank(taint.effect());
+        let rank = effect_rank(taint.effect());
         Strength {
             rank,
             rate: taint.evictions_per_second().unwrap_or(DEFAULT_RATE),
@@ -150,7 +158,7 @@ impl Strength {
         }
     }
 
-    /// True if the other one hits no harder.
+    /// True if the other taint is not stronger than this one.
     pub(super) fn covers(&self, new: &Strength) -> bool {
         if new.rate > self.rate {
             return false;
@@ -165,12 +173,13 @@ impl Strength {
     }
 }
 
-/// A taint that has lost its time counts from the beginning of time; one that had none did so before.
+/// True if the new time is earlier than the old one. A taint without a time counts as earlier than any with one.
 fn is_earlier(old: Option<Timestamp>, new: Option<Timestamp>) -> bool {
     old.is_some_and(|old| new.is_none_or(|new| new < old))
 }
 
-fn rank(effect: &str) -> Option<u8> {
+/// Returns the rank of an effect, from 0 for None to 2 for NoExecute; `None` if it is unknown.
+fn effect_rank(effect: &str) -> Option<u8> {
     ["None", "NoSchedule", "NoExecute"]
         .iter()
         .zip(0..)

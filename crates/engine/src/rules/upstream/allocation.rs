@@ -4,7 +4,7 @@
 
 use super::constraints::{self, Names};
 use super::naming::{self, POOL_LIMIT, too_long};
-use super::taint::supported;
+use super::taint::supported_values;
 use super::{binding, claim, config, hub, lists, node_selector, skip_operations, toleration};
 use crate::admission::AdminAccess;
 use crate::rules::Cx;
@@ -26,11 +26,11 @@ use tollgate_formats::names::{self, Unit};
 const RESULTS_LIMIT: usize = 32;
 /// Most configurations: those of the claim and those of the class.
 const CONFIGS_LIMIT: usize = 64;
-/// The type of an allocation.
+/// The schema type of an allocation.
 static WHOLE: Ty = Ty::Struct(&ALLOCATION);
 const SOURCES: &[&str] = &["FromClaim", "FromClass"];
 
-/// The allocation, if it is new; that it did not change, if it is not.
+/// Checks an allocation that is new, or that a stored one is unchanged. Nothing if the new status has none.
 // upstream v1.36 validateResourceClaimStatusUpdate; v1.37 validate.UpdatePointer with NoModify
 pub fn check(
     cx: &mut Cx<'_, '_>,
@@ -51,11 +51,13 @@ pub fn check(
             .native()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
-        let json = hub::value(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text_bytes());
+        let json =
+            hub::value_json(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text_bytes());
         cx.report(ALLOCATION_CHANGED, at).invalid(BadValue::Json(json.into()), "field is immutable");
     }
 }
 
+/// Checks a new allocation: its results, configurations and node selector.
 // upstream v1.36 validateAllocationResult, validateDeviceAllocationResult
 fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, names: &Names<'_>) {
     let devices_at = at.field("devices");
@@ -76,12 +78,13 @@ fn check_new(cx: &mut Cx<'_, '_>, at: &Path<'_>, allocation: Allocation<'_>, nam
     }
 }
 
+/// Checks one allocated device.
 // upstream v1.36 validateDeviceRequestAllocationResult
 fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>, names: &Names<'_>) {
     constraints::check_reference(cx, &at.field("request"), result.request(), names);
     config::check_driver(cx, RESULT_DEVICE, &at.field("driver"), result.driver());
-    check_pool(cx, &at.field("pool"), result.pool());
-    naming::label(cx, RESULT_DEVICE, &at.field("device"), result.device());
+    check_pool_name(cx, &at.field("pool"), result.pool());
+    naming::check_label(cx, RESULT_DEVICE, &at.field("device"), result.device());
     binding::check(cx, at, result.binding_conditions(), result.binding_failure_conditions());
     if cx.profile.judges_result_tolerations {
         toleration::check_list(cx, &at.field("tolerations"), result.tolerations());
@@ -98,11 +101,11 @@ fn check_result(cx: &mut Cx<'_, '_>, at: &Path<'_>, result: AllocationResult<'_>
     );
 }
 
-/// A pool name that declarative validation covers. It says which segment is wrong.
+/// Checks the pool name of a result. Declarative validation, which covers it, reports each bad segment of the name.
 // upstream v1.37 validate.ResourcePoolName
-fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
+fn check_pool_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     if !cx.is_declarative() {
-        return naming::pool(cx, RESULT_DEVICE, at, pool);
+        return naming::check_pool(cx, RESULT_DEVICE, at, pool);
     }
     if pool.is_empty() {
         cx.report(RESULT_DEVICE, at).native().required("");
@@ -126,7 +129,7 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, pool: &str) {
     }
 }
 
-/// A share id, of a result or of a device's status.
+/// Checks the share id of a result or of a device's status.
 // upstream v1.36 validateUID; v1.37 validate.UUID
 pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &str) {
     if cx.is_declarative() {
@@ -138,38 +141,41 @@ pub fn check_share_id(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, share: &
     }
 }
 
+/// Checks one configuration of an allocation.
 // upstream v1.36 validateDeviceAllocationConfiguration, validateAllocationConfigSource
 fn check_config(cx: &mut Cx<'_, '_>, at: &Path<'_>, config: AllocationConfig<'_>, names: &Names<'_>) {
     let (source, source_at) = (config.source(), at.field("source"));
     if source.is_empty() {
         cx.report(ALLOCATION_CONFIG_SOURCE, &source_at).covered().required("");
     } else if !SOURCES.contains(&source) {
-        let value = lists::named(cx, source);
+        let value = lists::named_string(cx, source);
         cx.report(ALLOCATION_CONFIG_SOURCE, &source_at)
             .covered()
-            .not_supported(value, || supported(SOURCES))
+            .not_supported(value, || supported_values(SOURCES))
             .did_you_mean(&source_at, source, SOURCES);
     }
     constraints::check_references(cx, &at.field("requests"), config.requests(), names);
     config::check_opaque(cx, at, config.opaque(), false);
 }
 
-/// Admin access is for namespaces that an admin has marked; an allocation that has it already keeps it.
+/// Reports admin access in an allocation if the namespace does not allow it, unless the stored allocation has it
+/// already.
 // upstream v1.36 AuthorizedForAdminStatus
 pub fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
-    if cx.context.admin_access != AdminAccess::Refused || first_admin(old).is_some() {
+    if cx.context.admin_access != AdminAccess::Refused || first_admin_result(old).is_some() {
         return;
     }
-    if let Some(index) = first_admin(new) {
+    if let Some(index) = first_admin_result(new) {
         let devices_at = at.field("devices");
         let results_at = devices_at.field("results");
         let at = results_at.index(index);
-        let (rule, detail) = (ADMIN_ACCESS, claim::admin_access_needed(cx));
+        let (rule, detail) = (ADMIN_ACCESS, claim::admin_access_detail(cx));
         cx.report(rule, &at.field("adminAccess")).forbidden(detail);
     }
 }
 
-fn first_admin(status: ClaimStatus<'_>) -> Option<usize> {
+/// Returns the index of the first result with admin access.
+fn first_admin_result(status: ClaimStatus<'_>) -> Option<usize> {
     let results = status.allocation()?.devices().results();
     results.iter().position(|result| result.admin_access() == Some(true))
 }

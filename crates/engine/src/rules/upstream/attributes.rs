@@ -14,10 +14,10 @@ use tollgate_formats::names;
 const LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
-/// The fields a value can be in, in the order the server names them.
+/// The fields that can hold a value, in the order in which the server names them.
 const FIELDS: [&str; 8] = ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
 
-/// How many attributes, capacities and values the device at `at` has.
+/// Checks the number of attributes, capacities and values of the device at `at`.
 // upstream v1.36 validateDevice
 pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let (mut attributes, mut values) = (0, 0);
@@ -37,7 +37,7 @@ pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     }
 }
 
-/// An attribute without list items counts as one, however many scalars it has.
+/// Returns the number of list items of an attribute; 1 if it has none, however many scalars it has.
 // upstream v1.36 numEntriesDeviceAttribute
 fn value_count(attribute: Value<'_>) -> usize {
     // The object, one key and its value: nearly all attributes.
@@ -48,26 +48,27 @@ fn value_count(attribute: Value<'_>) -> usize {
     items.max(1)
 }
 
-/// True if one of the attributes is a list, even an empty one.
+/// True if one of the attributes has a list as value, even an empty one.
 pub fn have_lists(attributes: Map<'_, Attribute<'_>>) -> bool {
     attributes.iter().any(|(_, attribute)| is_list(attribute))
 }
 
-/// True if one of its values is a list; nearly all attributes have none and are spared the look-ups.
+/// True if the attribute has a list as value. Nearly all attributes have none, and are spared further lookups.
 fn is_list(attribute: Attribute<'_>) -> bool {
     attribute.json().members().any(|(_, value)| value.kind() == ValueKind::Array)
 }
 
-fn lists(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
+/// Returns the list fields of an attribute (`ints`, `bools`, `strings`, `versions`) with their values, set or not.
+fn list_fields(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, Strings<'_>)> {
     FIELDS.into_iter().skip(4).map(move |field| (field, Strings(attribute.json().get(field))))
 }
 
-/// The attributes at `at`.
+/// Checks the names and values of the attributes at `at`.
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
     for (name, attribute) in attributes.iter() {
         if !qualified::is_plain(name) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.about_key(|cx| qualified::name(cx, ATTRIBUTE_NAME, &name_at, name));
+            cx.about_key(|cx| qualified::check_name(cx, ATTRIBUTE_NAME, &name_at, name));
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {
@@ -79,6 +80,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'
     }
 }
 
+/// Checks one value: its length, its version syntax, and that there is exactly one.
 // upstream v1.36 validateDeviceAttribute
 fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     if attribute.string().is_some_and(|string| string.len() > VALUE_LIMIT) {
@@ -94,8 +96,9 @@ fn check_value(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     check_union(cx, at, attribute);
 }
 
+/// Checks the list values of an attribute.
 fn check_lists(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
-    for (field, _) in lists(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
+    for (field, _) in list_fields(attribute).filter(|(_, list)| list.is_given() && list.is_empty()) {
         let (value, detail) = (BadValue::Json("[]".into()), "must not be empty if specified");
         cx.report(ATTRIBUTE_VALUE, &at.field(field)).invalid(value, detail);
     }
@@ -120,7 +123,7 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     }
 }
 
-/// Exactly one value. The two validators count differently: an empty list is a value only for the hand-written one.
+/// Checks that exactly one value is set. Only hand-written validation counts an empty list as a value.
 fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `FIELDS`, once.
     let values = || attribute.json().members().filter(|(_, value)| !value.is_null());
@@ -150,7 +153,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
+            let value = go_json::attribute_json(attribute, cx.profile, cx.max_text_bytes());
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

@@ -8,10 +8,10 @@ use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
-/// Most conditions in either list.
+/// Most conditions in either of the two lists.
 const LIMIT: usize = 4;
 
-/// The two lists of one device or result, which lies at `at`.
+/// Checks the two lists of the device or result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failures: Strings<'_>) {
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));
@@ -29,12 +29,12 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failur
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        let value = go_json::strings(conditions, cx.max_text_bytes());
+        let value = go_json::strings_json(conditions, cx.max_text_bytes());
         cx.report(BINDING_CONDITIONS, &conditions_at).invalid(value, detail);
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        let value = go_json::strings(failures, cx.max_text_bytes());
+        let value = go_json::strings_json(failures, cx.max_text_bytes());
         cx.report(BINDING_CONDITIONS, &failures_at).invalid(value, detail);
     }
 }
@@ -52,7 +52,7 @@ fn check_items(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
 }
 
 fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>) {
-    lists::duplicates(list.iter(), |index, condition| {
+    lists::for_each_duplicate(list.iter(), |index, condition| {
         cx.report(BINDING_CONDITIONS, &at.index(index)).duplicate(condition, "");
     });
 }

@@ -8,12 +8,13 @@ use tollgate_api::view::DeviceBody;
 use tollgate_document::field::Path;
 use tollgate_formats::quantity::Quantity;
 
-/// The capacities at `at` of a device that may or may not be allocated more than once.
+/// Checks the names of a device's capacities at `at`, and their request policies, which only devices with multiple
+/// allocations may have.
 // upstream v1.36 validateSingleAllocatableDeviceCapacity, validateMultiAllocatableDeviceCapacity
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     for (name, capacity) in body.capacity().iter() {
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-        cx.about_key(|cx| qualified::name(cx, CAPACITY_NAME, &name_at, name));
+        cx.about_key(|cx| qualified::check_name(cx, CAPACITY_NAME, &name_at, name));
         let Some(policy) = capacity.request_policy() else { continue };
         let capacity_at = at.short_key(name, NAME_LIMIT);
         let policy_at = capacity_at.field("requestPolicy");

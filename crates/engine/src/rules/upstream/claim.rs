@@ -13,6 +13,7 @@ use tollgate_api::view::{Body, ClaimSpec, DeviceClaim, Object, Request, View};
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
+/// Checks the spec of a claim or template; on an update, also that it is unchanged.
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
@@ -39,14 +40,14 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).native().invalid(BadValue::Null, "field is immutable");
     } else {
         let value = BadValue::Json(
-            hub::member(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
+            hub::member_json(admission.object, "spec", cx.profile.fields, cx.max_text_bytes()).into(),
         );
         cx.report(IMMUTABLE_CLAIM_SPEC, &spec_at).invalid(value, "field is immutable");
     }
 }
 
-/// Whether the requests of both are exact in the same places: an empty list makes a flat request exact and is equal to
-/// none all the same.
+/// True if the same requests of both specs are exact ones. In flat versions, an empty list makes a request an exact one
+/// although it counts as equal to an absent list.
 // upstream v1.36 v1beta1/conversion.go hasAnyMainRequestFieldsSet
 fn has_same_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
     let is_exact = |request: Request<'_>| request.exactly(version).is_some();
@@ -54,7 +55,7 @@ fn has_same_shapes(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> 
     !version.is_flat() || new.iter().map(is_exact).eq(old.iter().map(is_exact))
 }
 
-/// The claim in an object, or the claim to come.
+/// Returns the spec of a claim, or the one that a template gives its claims; `None` for other kinds.
 fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
     match object.body {
         Body::Claim(claim) => Some(claim.spec()),
@@ -63,11 +64,13 @@ fn claim_spec(object: Object<'_>) -> Option<ClaimSpec<'_>> {
     }
 }
 
-/// The stored spec that declarative validation compares with: claims are not judged again where it exists.
+/// Returns the stored spec that declarative validation compares with; `None` for claims, whose stored spec is not
+/// compared again.
 fn template_spec(old: Object<'_>) -> Option<ClaimSpec<'_>> {
     if let Body::Template(old) = old.body { Some(old.spec().spec()) } else { None }
 }
 
+/// Checks the requests, constraints and configurations of a claim's spec.
 // upstream v1.36 validateResourceClaimSpec, validateDeviceClaim
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Option<ClaimSpec<'_>>) {
     let at = at.field("devices");
@@ -91,8 +94,8 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimSpec<'_>, old: Optio
     attributes.check_total(cx, &at);
 }
 
-/// Admin access is for namespaces that an admin has marked. The server prints the path of a claim of old, for
-/// templates too, and stops at the first request.
+/// Reports the first request with admin access if the namespace does not allow it. The server prints the path of an old
+/// version of claims, for templates too.
 // upstream v1.36 resourceclaimspec AuthorizedForAdmin
 fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     if cx.context.admin_access != AdminAccess::Refused {
@@ -107,15 +110,15 @@ fn check_admin_access(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
         let requests_at = devices_at.field("requests");
         let request_at = requests_at.index(index);
         let exactly_at = Request::exactly_at(&request_at, version);
-        let detail = admin_access_needed(cx);
+        let detail = admin_access_detail(cx);
         let server_at = format!("spec.devices.requests[{index}].adminAccess");
         let at = exactly_at.field("adminAccess");
         cx.report(ADMIN_ACCESS, &at).forbidden(detail).printed_at(server_at);
     }
 }
 
-/// What the namespace lacks.
-pub fn admin_access_needed(cx: &Cx<'_, '_>) -> String {
+/// Returns the message that names the label the namespace needs for admin access.
+pub fn admin_access_detail(cx: &Cx<'_, '_>) -> String {
     let label = cx.profile.admin_access_label;
     format!("admin access to devices requires the `{label}: true` label on the containing namespace")
 }

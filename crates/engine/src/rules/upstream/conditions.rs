@@ -2,7 +2,7 @@
 
 use super::lists;
 use super::naming::too_long;
-use super::taint::supported;
+use super::taint::supported_values;
 use crate::rules::Cx;
 use crate::rules::table::{STATUS_CONDITION, TOO_MANY_CONDITIONS};
 use tollgate_api::view::{Condition, List};
@@ -11,23 +11,23 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::names;
 
-/// Most conditions of one device, and of one rule.
+/// Most conditions of one device or rule.
 const LIMIT: usize = 8;
 const REASON_LIMIT: usize = 1024;
 const MESSAGE_LIMIT: usize = 32 * 1024;
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
 
-/// Their number. Too many are looked at all the same.
+/// Reports too many conditions. The caller checks each of them all the same.
 pub fn check_count(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
     if list.len() > LIMIT {
         cx.report(TOO_MANY_CONDITIONS, at).too_many(BadValue::count(list.len()), lists::at_most(LIMIT));
     }
 }
 
-/// Each of them.
+/// Checks that condition types are unique, and each condition.
 // upstream v1.36 ValidateConditions
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
-    lists::duplicates(list.iter().map(Condition::kind), |index, kind| {
+pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Condition<'_>>) {
+    lists::for_each_duplicate(list.iter().map(Condition::kind), |index, kind| {
         let at = at.index(index);
         let value = BadValue::str(kind);
         if cx.profile.keys_conditions {
@@ -73,9 +73,9 @@ fn check_status(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: &str) {
     if status.is_empty() && cx.profile.keys_conditions {
         cx.report(STATUS_CONDITION, at).required("");
     } else if !STATUSES.contains(&status) {
-        let value = lists::named(cx, status);
+        let value = lists::named_string(cx, status);
         cx.report(STATUS_CONDITION, at)
-            .not_supported(value, || supported(STATUSES))
+            .not_supported(value, || supported_values(STATUSES))
             .did_you_mean(at, status, STATUSES);
     }
 }

@@ -11,12 +11,12 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// Configurations of one claim or class.
+/// Most configurations of one claim or class.
 const CONFIGS_LIMIT: usize = 32;
-/// Largest parameters and data, in bytes of JSON.
+/// Most bytes of JSON of parameters and data.
 const RAW_LIMIT: usize = 10 * 1024;
 
-/// The configurations of a claim.
+/// Checks the configurations of a claim.
 // upstream v1.36 validateDeviceClaim, validateDeviceClaimConfiguration
 pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfig<'_>>, names: &Names<'_>) {
     if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
@@ -29,7 +29,7 @@ pub fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClaimConfi
     }
 }
 
-/// The configurations of a class. `stored` ones are what an update left as it was.
+/// Checks the configurations of a class; `stored` if an update left them unchanged.
 // upstream v1.36 validateDeviceClassSpec
 pub fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfig<'_>>, stored: bool) {
     if !lists::check_max_items(cx, TOO_MANY_CONFIGS, at, list.len(), CONFIGS_LIMIT) {
@@ -40,7 +40,7 @@ pub fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, ClassConfi
     }
 }
 
-/// The opaque part of the configuration at that path.
+/// Checks the opaque part of the configuration at that path.
 // upstream v1.36 validateDeviceConfiguration, validateOpaqueConfiguration
 pub fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Opaque<'_>>, stored: bool) {
     let at = at.field("opaque");
@@ -55,11 +55,11 @@ pub fn check_opaque(cx: &mut Cx<'_, '_>, at: &Path<'_>, opaque: Option<Opaque<'_
     }
 }
 
-/// A driver name that declarative validation covers: of opaque configuration and of allocation results.
+/// Checks a driver name that declarative validation covers: of opaque configuration and of allocation results.
 // upstream v1.36 validateDriverName; v1.37 validate.MaxLength, validate.LongNameCaseless
 pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if !cx.is_declarative() {
-        naming::driver(cx, rule, at, name);
+        naming::check_driver(cx, rule, at, name);
         return;
     }
     if name.is_empty() {
@@ -84,7 +84,7 @@ pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str
     }
 }
 
-/// Parameters, or the data of a device's status: any JSON object that is not too large.
+/// Checks that parameters, or the data of a device's status, are present, not too large, and decodable by Go.
 // upstream v1.36 validateRawExtension
 pub fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_>, stored: bool) {
     if raw.is_null() {
@@ -106,7 +106,7 @@ pub fn check_raw(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, raw: Value<'_
     }
 }
 
-/// The first number too large for a float64: the one thing Go refuses in JSON that parses.
+/// Returns the first number too large for a float64, which is the only thing that Go refuses in valid JSON.
 fn first_overflow(value: Value<'_>) -> Option<&str> {
     let is_long = |literal: &&str| literal.len() > 300 || literal.contains(['e', 'E']);
     let numbers = value.descendants().filter(|value| value.kind() == ValueKind::Number).map(Value::text);

@@ -8,9 +8,9 @@ use crate::rules::table::{CONSTRAINT_ATTRIBUTE, REQUEST_REFERENCE, TOO_MANY_CONS
 use tollgate_api::view::{Constraint, List, Request, Strings};
 use tollgate_document::field::Path;
 
-/// Constraints of one claim.
+/// Most constraints of one claim.
 const CONSTRAINTS_LIMIT: usize = 32;
-/// References of one constraint or configuration.
+/// Most references of one constraint or configuration.
 const REFERENCES_LIMIT: usize = 32;
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
@@ -20,11 +20,11 @@ const NO_REQUEST: &str =
 #[derive(Debug)]
 pub struct Names<'d> {
     requests: List<'d, Request<'d>>,
-    /// Only for claims with many.
+    /// Set only for claims with many requests; others are searched.
     index: Option<NameIndex<'d>>,
 }
 
-/// Of several requests with one name the last counts.
+/// Requests and sub-requests by name; of several requests with one name, the last counts.
 #[derive(Debug)]
 struct NameIndex<'d> {
     last: HashMap<&'d str, usize>,
@@ -33,7 +33,7 @@ struct NameIndex<'d> {
 }
 
 impl<'d> Names<'d> {
-    /// The names in these requests.
+    /// Collects the names of these requests.
     pub fn new(requests: List<'d, Request<'d>>) -> Names<'d> {
         let count: usize = requests.iter().map(|request| 1 + request.first_available().len()).sum();
         let index = (count > lists::SHORT).then(|| NameIndex {
@@ -47,6 +47,7 @@ impl<'d> Names<'d> {
         Names { requests, index }
     }
 
+    /// True if there is such a request and, if `sub` is given, it has such a sub-request.
     fn has(&self, request: &str, sub: Option<&str>) -> bool {
         if let Some(index) = &self.index {
             let last = index.last.get(request);
@@ -58,6 +59,7 @@ impl<'d> Names<'d> {
     }
 }
 
+/// Checks the constraints of a claim.
 // upstream v1.36 validateDeviceClaim
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Constraint<'_>>, names: &Names<'_>) {
     if !lists::check_max_items(cx, TOO_MANY_CONSTRAINTS, at, list.len(), CONSTRAINTS_LIMIT) {
@@ -92,7 +94,7 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, constraint: Constraint<'_>, names: 
     }
 }
 
-/// The requests that a constraint or a configuration is about.
+/// Checks the list of requests that a constraint or a configuration is for.
 pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, names: &Names<'_>) {
     if !lists::check_max_items(cx, REQUEST_REFERENCE, at, list.len(), REFERENCES_LIMIT) {
         return;
@@ -100,12 +102,12 @@ pub fn check_references(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, n
     for (index, reference) in list.iter().enumerate() {
         check_reference(cx, &at.index(index), reference, names);
     }
-    lists::duplicates(list.iter(), |index, reference| {
+    lists::for_each_duplicate(list.iter(), |index, reference| {
         cx.report(REQUEST_REFERENCE, &at.index(index)).covered().duplicate(reference, "");
     });
 }
 
-/// One request, or one of its alternatives: `request`, `request/subrequest`.
+/// Checks a reference to a request or one of its alternatives: `request` or `request/subrequest`.
 // upstream v1.36 validateRequestNameRef
 pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, names: &Names<'_>) {
     let (request, sub) = match reference.split_once('/') {
@@ -114,9 +116,9 @@ pub fn check_reference(cx: &mut Cx<'_, '_>, at: &Path<'_>, reference: &str, name
     };
     let has_more = sub.is_some_and(|sub| sub.contains('/'));
     if !has_more {
-        naming::label(cx, REQUEST_REFERENCE, at, request);
+        naming::check_label(cx, REQUEST_REFERENCE, at, request);
         if let Some(sub) = sub {
-            naming::label(cx, REQUEST_REFERENCE, at, sub);
+            naming::check_label(cx, REQUEST_REFERENCE, at, sub);
         }
     }
     if has_more || !names.has(request, sub) {

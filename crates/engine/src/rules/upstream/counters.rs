@@ -21,16 +21,18 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// Longest counter name, and what longer ones are shortened to in paths.
+/// Most bytes of a counter name; longer ones are shortened to this in paths.
 const NAME_LIMIT: usize = 63;
-/// Totals of 1.33 and 1.34: in the sets of a slice, consumed by a device, consumed by all devices of a slice.
+/// Most counters in all sets of a slice, in 1.33 and 1.34.
 const SHARED_TOTAL: usize = 32;
+/// Most counters that a device consumes, in 1.33 and 1.34.
 const DEVICE_TOTAL: usize = 32;
+/// Most counters that all devices of a slice consume together, in 1.33 and 1.34.
 const SLICE_TOTAL: usize = 1024;
 /// Most compatibility groups of one consumption.
 const GROUPS_LIMIT: usize = 2;
 
-/// The counter sets of a slice. Declarative validation finds the stored set by name.
+/// Checks the counter sets of a slice. Declarative validation compares each with the stored set of the same name.
 // upstream v1.36 validateResourceSliceSpec, validateCounterSet
 pub fn check_shared(
     cx: &mut Cx<'_, '_>,
@@ -52,6 +54,7 @@ pub fn check_shared(
     });
 }
 
+/// Checks one counter set.
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
     cx.part(stored.is_some(), |cx| check_name(cx, SHARED_COUNTERS, &at.field("name"), set.name()));
     let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
@@ -59,7 +62,7 @@ fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Op
     cx.part(same, |cx| check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored));
 }
 
-/// What a device consumes.
+/// Checks the counters that a device consumes.
 // upstream v1.36 validateDevice, validateDeviceCounterConsumption
 pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumption<'_>>) {
     if !lists::check_max_items(cx, CONSUMED_COUNTERS, at, list.len(), cx.profile.limits.consumed_sets) {
@@ -93,17 +96,18 @@ fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
         cx.report(rule, at).covered().required("");
         return;
     }
-    names::dns_label(name, unit(cx), &mut |detail| {
+    names::dns_label(name, name_unit(cx), &mut |detail| {
         cx.report(rule, at).covered().invalid(name, detail);
     });
 }
 
-/// The two validators call the unit of a name's length by different words.
-fn unit(cx: &Cx<'_, '_>) -> Unit {
+/// Returns the unit in which the current validator states the maximum length of a name.
+fn name_unit(cx: &Cx<'_, '_>) -> Unit {
     if cx.is_declarative() { Unit::Bytes } else { Unit::Characters }
 }
 
-/// Counters by name. Declarative validation looks at the names, but for those that are stored, and knows no limit.
+/// Checks counters by name. Declarative validation checks only names that are not stored, and has no limit on their
+/// number.
 fn check_counters<'d>(
     cx: &mut Cx<'_, '_>,
     rule: RuleId,
@@ -131,7 +135,7 @@ fn check_counters<'d>(
         for (name, _) in counters.iter().filter(|(name, _)| !(gives_way && is_stored(name))) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
             cx.part(is_stored(name), |cx| {
-                names::dns_label(name, unit(cx), &mut |detail| {
+                names::dns_label(name, name_unit(cx), &mut |detail| {
                     let value = BadValue::str(name);
                     cx.report(rule, &name_at).covered().invalid(value, detail).on_key();
                 });
@@ -141,6 +145,7 @@ fn check_counters<'d>(
     if over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
 }
 
+/// Reports items of a list with the same value of the field `key`.
 fn check_duplicates(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -149,13 +154,14 @@ fn check_duplicates(
     list: Value<'_>,
     ty: &'static StructTy,
 ) {
-    lists::duplicates(list.items().map(|item| item.get(key).str()), |index, name| {
+    lists::for_each_duplicate(list.items().map(|item| item.get(key).str()), |index, name| {
         let fields = cx.profile.fields;
         let whole = |max_bytes| print::versioned(list.at(index), ty, fields, max_bytes);
-        lists::duplicate(cx, rule, &at.index(index), key, name, whole);
+        lists::report_duplicate(cx, rule, &at.index(index), key, name, whole);
     });
 }
 
+/// Checks the compatibility groups of a consumption.
 // upstream v1.37: declarative only
 fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>) {
     let groups = consumption.compatibility_groups();
@@ -169,17 +175,17 @@ fn check_groups(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumption: Consumption<'_>
             cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().invalid(group, detail);
         });
     }
-    lists::duplicates(groups.iter(), |index, group| {
+    lists::for_each_duplicate(groups.iter(), |index, group| {
         cx.report(COMPATIBILITY_GROUPS, &at.index(index)).native().duplicate(group, "");
     });
 }
 
-/// Totals of the older releases, for the slice at `at`.
+/// Checks the total numbers of counters that older releases limit, for the slice at `at`.
 // upstream v1.34 validateResourceSliceSpec
 pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let version = cx.version;
     let consumed: usize =
-        spec.devices().iter().map(|device| total(device.body(version).consumes_counters())).sum();
+        spec.devices().iter().map(|device| counter_count(device.body(version).consumes_counters())).sum();
     if consumed > SLICE_TOTAL {
         let detail = format_args!("the total number of counters in devices must not exceed {SLICE_TOTAL}");
         cx.report(TOO_MANY_COUNTERS, &at.field("devices")).invalid(BadValue::count(consumed), detail);
@@ -191,11 +197,13 @@ pub fn check_totals(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
-fn total(list: List<'_, Consumption<'_>>) -> usize {
+/// Returns the number of counters in all consumptions of the list.
+fn counter_count(list: List<'_, Consumption<'_>>) -> usize {
     list.iter().map(|consumption| consumption.counters().len()).sum()
 }
 
-/// The sets of a slice as its devices refer to them: the last of a name counts. Searched while small.
+/// The counter sets of a slice, for looking up the references of its devices; of several sets with one name, the last
+/// counts.
 pub struct Shared<'d> {
     sets: List<'d, CounterSet<'d>>,
     remembered: Option<SharedIndex<'d>>,
@@ -208,7 +216,7 @@ struct SharedIndex<'d> {
 }
 
 impl<'d> Shared<'d> {
-    /// The sets of that slice.
+    /// Collects the counter sets of a slice.
     pub fn of(spec: SliceSpec<'d>) -> Shared<'d> {
         let sets = spec.shared_counters();
         let size: usize = sets.iter().map(|set| 1 + set.counters().len()).sum();
@@ -237,7 +245,8 @@ impl<'d> Shared<'d> {
     }
 }
 
-/// Totals and references of the older releases, for the device at `device_at` whose list is at `at`.
+/// Checks the number of consumed counters, and that they exist, as older releases do. `at` is the list of consumptions
+/// of the device at `device_at`.
 // upstream v1.34 validateDevice
 pub fn check_references(
     cx: &mut Cx<'_, '_>,
@@ -246,7 +255,7 @@ pub fn check_references(
     list: List<'_, Consumption<'_>>,
     shared: &Shared<'_>,
 ) {
-    let consumed = total(list);
+    let consumed = counter_count(list);
     if consumed > DEVICE_TOTAL {
         let detail = format_args!("the total number of counters must not exceed {DEVICE_TOTAL}");
         cx.report(TOO_MANY_COUNTERS, device_at).invalid(BadValue::count(consumed), detail);

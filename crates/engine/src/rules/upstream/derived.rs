@@ -16,7 +16,7 @@ use tollgate_cel::Target;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-/// Derived attributes of one request.
+/// Most derived attributes of one request.
 const DERIVED_LIMIT: usize = 32;
 /// What all expressions of a claim may cost together.
 const TOTAL_COST: u64 = 1_000_000;
@@ -31,7 +31,7 @@ pub struct Owner<'d> {
 }
 
 impl Owner<'_> {
-    /// True if a constraint's reference means this request, or the request this is a part of.
+    /// True if a constraint's reference names this request or, for a sub-request, the request that it is part of.
     fn is_meant_by(self, reference: &str) -> bool {
         let Some(sub) = self.sub else { return reference == self.request };
         // A reference without a slash means every sub-request; upstream cuts at the first slash.
@@ -40,22 +40,23 @@ impl Owner<'_> {
     }
 }
 
-/// What is known of derived attributes while the requests of one claim are judged.
+/// The attributes that the constraints of a claim name, and the cost of all derived attributes so far.
 #[derive(Debug)]
 pub struct ConstraintAttributes<'d> {
     constraints: List<'d, Constraint<'d>>,
-    /// References, empty for all, with the attributes that are constrained; only for claims with many, and when asked for.
+    /// Pairs of request (empty for all requests) and constrained attribute; only for claims with many, and built when
+    /// first needed.
     index: OnceCell<Option<HashSet<(&'d str, &'d str)>>>,
     cost: u64,
 }
 
 impl<'d> ConstraintAttributes<'d> {
-    /// For a claim with these constraints.
+    /// Creates the state for checking a claim with these constraints.
     pub fn new(constraints: List<'d, Constraint<'d>>) -> ConstraintAttributes<'d> {
         ConstraintAttributes { constraints, index: OnceCell::new(), cost: 0 }
     }
 
-    /// The derived attributes of one request or sub-request.
+    /// Checks the derived attributes of one request or sub-request, and adds their cost.
     // upstream v1.37 validateDeviceDerivedAttributes
     pub fn check(
         &mut self,
@@ -67,10 +68,10 @@ impl<'d> ConstraintAttributes<'d> {
         for (index, attribute) in list.iter().enumerate() {
             self.check_one(cx, &at.index(index), attribute, owner);
         }
-        lists::duplicates(list.iter().map(Derived::name), |index, name| {
+        lists::for_each_duplicate(list.iter().map(Derived::name), |index, name| {
             cx.report(DUPLICATE_DERIVED_ATTRIBUTE, &at.index(index)).duplicate(name, "");
         });
-        declaratively(cx, at, list);
+        check_declaratively(cx, at, list);
     }
 
     fn check_one(&mut self, cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Derived<'_>, owner: Owner<'_>) {
@@ -82,18 +83,19 @@ impl<'d> ConstraintAttributes<'d> {
         }
         if !text.is_empty() && cx.is_hand_written() {
             let at = at.field("expression");
-            let cost = selectors::expression(cx, &at, text, Target::DerivedAttribute, false);
+            let cost = selectors::check_expression(cx, &at, text, Target::DerivedAttribute, false);
             // The server's sum wraps around: two expressions of unbounded cost are reported by themselves only.
             self.cost = self.cost.wrapping_add(cost.unwrap_or_default());
         }
     }
 
+    /// True if a constraint for this request names the attribute.
     // upstream v1.37 isAttributeUsedByConstraint
     fn is_referenced(&self, name: &str, owner: Owner<'_>) -> bool {
-        let Some(index) = self.index.get_or_init(|| index(self.constraints)) else {
+        let Some(index) = self.index.get_or_init(|| index_constraints(self.constraints)) else {
             return self.constraints.iter().any(|constraint| {
                 let requests = constraint.requests();
-                attribute(constraint) == Some(name)
+                constrained_attribute(constraint) == Some(name)
                     && (requests.is_empty()
                         || requests
                             .iter()
@@ -108,7 +110,8 @@ impl<'d> ConstraintAttributes<'d> {
         has("") || whole || owner.sub.is_some() && has(owner.request.split('/').next().unwrap_or_default())
     }
 
-    /// What all of them cost, once every request was judged. `at` is the claim's `devices`.
+    /// Reports that all derived attributes of a claim cost too much, once every request was checked. `at` is the
+    /// claim's `devices`.
     // upstream v1.37 validateDeviceClaim
     pub fn check_total(&self, cx: &mut Cx<'_, '_>, at: &Path<'_>) {
         if self.cost > TOTAL_COST {
@@ -119,8 +122,9 @@ impl<'d> ConstraintAttributes<'d> {
     }
 }
 
-/// What declarative validation says; nothing before it.
-fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
+/// Reports what declarative validation finds in a list of derived attributes: too many, bad names, missing expressions.
+/// Does nothing if declarative validation does not check this part.
+fn check_declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>) {
     if !cx.is_declarative() {
         return;
     }
@@ -134,7 +138,7 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
         if attribute.name().is_empty() {
             cx.report(DERIVED_ATTRIBUTE_NAME, &at.field("name")).native().required("");
         } else {
-            fqn::declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
+            fqn::check_declarative(cx, DERIVED_ATTRIBUTE_NAME, &at.field("name"), attribute.name());
         }
         if attribute.expression().is_empty() {
             cx.report(DERIVED_ATTRIBUTE_EXPRESSION, &at.field("expression")).native().required("");
@@ -142,20 +146,22 @@ fn declaratively(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Derived<'_>>
     }
 }
 
-/// The attribute a constraint is about.
-fn attribute(constraint: Constraint<'_>) -> Option<&str> {
+/// Returns the attribute that a constraint is about.
+fn constrained_attribute(constraint: Constraint<'_>) -> Option<&str> {
     constraint.match_attribute().or(constraint.distinct_attribute())
 }
 
+/// Returns pairs of request (empty for all requests) and constrained attribute; `None` if there are so few that
+/// searching is faster.
 // upstream v1.37 gatherConstraintAttributes
-fn index<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
+fn index_constraints<'d>(constraints: List<'d, Constraint<'d>>) -> Option<HashSet<(&'d str, &'d str)>> {
     let references: usize = constraints.iter().map(|constraint| 1 + constraint.requests().len()).sum();
     if references <= lists::SHORT {
         return None;
     }
     let mut index = HashSet::new();
     for constraint in constraints.iter() {
-        let Some(name) = attribute(constraint) else { continue };
+        let Some(name) = constrained_attribute(constraint) else { continue };
         if constraint.requests().is_empty() {
             index.insert(("", name));
         }

@@ -9,28 +9,29 @@ use tollgate_api::view::{Device, DeviceBody, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::field::Path;
 
-/// What a device is judged by besides itself.
-pub struct Around<'a, 'd> {
-    /// The slice lets each device say where it is.
+/// What the check of a device depends on besides the device.
+pub struct DeviceContext<'a, 'd> {
+    /// True if the slice lets each device have its own nodes.
     pub per_device: bool,
-    /// The counters of the slice, where devices refer to them.
+    /// The counters of the slice, in releases that check the references of devices to them.
     pub shared: Option<&'a Shared<'d>>,
-    /// The stored device of the same name, where a release asks.
+    /// The stored device of the same name, in releases that compare with it.
     pub old: Option<Device<'d>>,
 }
 
+/// Checks one device of a slice.
 // upstream v1.36 validateDevice
-pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &Around<'_, 'd>) {
+pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around: &DeviceContext<'_, 'd>) {
     let body = device.body(cx.version);
     let body_at = Device::body_at(at, cx.version);
     let counters_at = body_at.field("consumesCounters");
-    naming::label(cx, DEVICE_NAME, &at.field("name"), device.name());
+    naming::check_label(cx, DEVICE_NAME, &at.field("name"), device.name());
     attributes::check_count(cx, at, body);
     attributes::check(cx, &body_at.field("attributes"), body.attributes());
-    if !(cx.profile.skips_unchanged_capacity && is_kept(cx, body, around.old, "capacity")) {
+    if !(cx.profile.skips_unchanged_capacity && is_unchanged(cx, body, around.old, "capacity")) {
         capacity::check(cx, &body_at.field("capacity"), body);
     }
-    let same_taints = is_kept(cx, body, around.old, "taints");
+    let same_taints = is_unchanged(cx, body, around.old, "taints");
     let stored = around.old.filter(|_| cx.profile.keeps_stored_effects);
     let stored = stored.map(|old| old.body(cx.version).taints());
     let taints = DeviceTaints { new: body.taints(), unchanged: same_taints, stored };
@@ -44,15 +45,15 @@ pub fn check<'d>(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: Device<'d>, around:
     node_resources::check(cx, &body_at, body);
 }
 
-/// True if the stored device has the same in that field.
-fn is_kept(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, field: &str) -> bool {
+/// True if the stored device has the same value in that field.
+fn is_unchanged(cx: &Cx<'_, '_>, new: DeviceBody<'_>, old: Option<Device<'_>>, field: &str) -> bool {
     old.is_some_and(|old| {
         let old = old.body(cx.version);
         equal::same_member(new.json(), old.json(), fields::device_body(cx.version), field)
     })
 }
 
-/// The device at `at`, whose fields are at `body_at`.
+/// Checks on which nodes the device at `at` is; its fields are at `body_at`.
 fn check_nodes(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -65,7 +66,7 @@ fn check_nodes(
         if name.is_some() || selector.is_some() || all.is_some() {
             let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
                           `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-            let value = lists::nil(cx);
+            let value = lists::nil_value(cx);
             cx.report(DEVICE_NODE_SELECTION, at).invalid(value, detail);
         }
         return;
@@ -75,14 +76,14 @@ fn check_nodes(
             let at = body_at.field("nodeName");
             cx.report(DEVICE_NODE_SELECTION, &at).invalid("", "must not be empty");
         }
-        Some(name) => naming::subdomain(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeName"), name),
+        Some(name) => naming::check_subdomain(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeName"), name),
         None => {}
     }
     if let Some(selector) = selector {
         node_selector::check(cx, DEVICE_NODE_SELECTION, &body_at.field("nodeSelector"), selector);
     }
     if all == Some(false) {
-        naming::not_true(cx, DEVICE_NODE_SELECTION, &body_at.field("allNodes"));
+        naming::report_false(cx, DEVICE_NODE_SELECTION, &body_at.field("allNodes"));
     }
     let set = [
         ("`nodeName`", name.is_some_and(|name| !name.is_empty())),

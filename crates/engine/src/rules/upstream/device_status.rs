@@ -19,18 +19,20 @@ use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
-/// Which device an entry or a result speaks of: driver, pool, device and share. Case counts.
+/// The device that an entry or a result is about: driver, pool, device and share id, case-sensitive.
 type Identity<'d> = (&'d str, &'d str, &'d str, &'d str);
 
+/// Returns the device that an entry is about; an absent share id counts as empty.
 fn identity(device: DeviceStatus<'_>) -> Identity<'_> {
     (device.driver(), device.pool(), device.device(), device.share_id().unwrap_or_default())
 }
 
+/// Returns the device that an entry is about, and whether it has a share id.
 fn full_key(device: DeviceStatus<'_>) -> (Identity<'_>, bool) {
     (identity(device), device.share_id().is_some())
 }
 
-/// The devices of an allocation. Short ones are searched, long ones remembered.
+/// The devices of an allocation. Short lists are searched, long ones are indexed.
 struct Allocated<'d> {
     results: Option<List<'d, AllocationResult<'d>>>,
     index: Option<HashSet<Identity<'d>>>,
@@ -56,7 +58,7 @@ impl<'d> Allocated<'d> {
     }
 }
 
-/// The entries that are left after deallocation.
+/// Checks the entries that are left after the server has removed those of devices that this update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let (allocated, before) = (Allocated::of(new), Allocated::of(old));
@@ -77,7 +79,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: Clai
         // Declarative validation tells an empty share id from none; hand-written validation does not.
         let mut told = HashSet::new();
         if cx.is_declarative() {
-            lists::duplicates_by(
+            lists::for_each_duplicate_by(
                 left().enumerate(),
                 |(_, (_, device))| (identity(device), device.share_id()),
                 |(position, (index, device))| {
@@ -95,7 +97,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: Clai
                 },
             );
         }
-        lists::duplicates_by(
+        lists::for_each_duplicate_by(
             left().enumerate(),
             |(_, (_, device))| identity(device),
             |(position, (index, device))| {
@@ -115,9 +117,9 @@ fn check_one(
     allocated: &Allocated<'_>,
     is_stored: bool,
 ) {
-    naming::driver(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
-    naming::pool(cx, DEVICE_STATUS_NAME, &at.field("pool"), device.pool());
-    naming::label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
+    naming::check_driver(cx, DEVICE_STATUS_NAME, &at.field("driver"), device.driver());
+    naming::check_pool(cx, DEVICE_STATUS_NAME, &at.field("pool"), device.pool());
+    naming::check_label(cx, DEVICE_STATUS_NAME, &at.field("device"), device.device());
     if let Some(share) = device.share_id() {
         let unchanged = cx.is_declarative() && is_stored;
         cx.part(unchanged, |cx| {
@@ -125,12 +127,12 @@ fn check_one(
         });
     }
     if !allocated.has(identity(device)) {
-        let value = printed(cx, device);
+        let value = printed_identity(cx, device);
         cx.report(DEVICE_STATUS_UNALLOCATED, at).invalid(value, "must be an allocated device in the claim");
     }
     let conditions_at = at.field("conditions");
     conditions::check_count(cx, &conditions_at, device.conditions());
-    conditions::check(cx, &conditions_at, device.conditions());
+    conditions::check_list(cx, &conditions_at, device.conditions());
     if !device.data().is_null() {
         config::check_raw(cx, DEVICE_STATUS_DATA, &at.field("data"), device.data(), false);
     }
@@ -139,16 +141,17 @@ fn check_one(
     }
 }
 
+/// Reports an entry for a device that has one already.
 fn report_repeat(cx: &mut Cx<'_, '_>, at: &Path<'_>, device: DeviceStatus<'_>) {
     // `deviceID` is no field: only the server's path has it.
     let key_at = at.then(Segment::HubField("deviceID"));
     let at = if cx.profile.duplicates_at_key_field { &key_at } else { at };
-    let value = printed(cx, device);
+    let value = printed_identity(cx, device);
     cx.report(DUPLICATE_DEVICE_STATUS, at).duplicate(value, "");
 }
 
-/// The identity of a device as the release's Go prints it.
-fn printed(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
+/// Returns the identity of a device as the release's Go code prints it.
+fn printed_identity(cx: &Cx<'_, '_>, device: DeviceStatus<'_>) -> BadValue {
     let (driver, pool, name, share) = identity(device);
     let parts = [("Driver", driver), ("Pool", pool), ("Device", name), ("ShareID", share)];
     let mut out = String::new();

@@ -14,7 +14,8 @@ const STANDARD: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// Their shape. The server's path stops at the list.
+/// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The server's
+/// path ends at the list.
 // upstream v1.36 ValidateFinalizers
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
@@ -24,13 +25,13 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
         });
     }
     if finalizers.contains(ORPHAN) && finalizers.contains(FOREGROUND) {
-        let value = list(cx, finalizers);
+        let value = printed_list(cx, finalizers);
         cx.report(FINALIZER_NAME, at)
             .invalid(value, "finalizer orphan and foregroundDeletion cannot be both set");
     }
 }
 
-/// Their domain. `at` is the metadata.
+/// Checks that each finalizer has a domain or is a standard one. `at` is the metadata.
 // upstream v1.36 core validation, validateKubeFinalizerName
 pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let at = at.field("finalizers");
@@ -42,7 +43,7 @@ pub fn check_qualified(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'
     }
 }
 
-/// Those that are new on an object that is being deleted.
+/// Reports finalizers that an update adds to an object that is being deleted.
 // upstream v1.36 ValidateNoNewFinalizers
 pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: Strings<'_>) {
     let stored = lists::KeySet::of(old.iter());
@@ -60,7 +61,8 @@ pub fn check_added(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Strings<'_>, old: St
     cx.report(METADATA_CHANGED, at).forbidden(detail);
 }
 
-fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
+/// Returns a list of finalizers as the release's Go code prints it.
+fn printed_list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
     if cx.profile.quotes_null {
         let mut out = String::from("[]string{");
         for (index, finalizer) in finalizers.iter().enumerate() {
@@ -73,5 +75,5 @@ fn list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
         out.push('}');
         return BadValue::Json(out.into());
     }
-    go_json::strings(finalizers, cx.max_text_bytes())
+    go_json::strings_json(finalizers, cx.max_text_bytes())
 }

@@ -12,19 +12,23 @@ use tollgate_formats::names::{self, Unit};
 
 const NO_DOMAIN: &str = "a fully qualified name must be a domain and a name separated by a slash";
 
-/// A fully qualified name, in the words of whoever looks at it.
+/// Checks a fully qualified name and reports in the words of the validator that checks this part.
 pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     // Whatever hand-written validation refuses, declarative validation refuses too: it does not lower the domain.
-    if cx.is_declarative() { declarative(cx, rule, at, name) } else { hand_written(cx, rule, at, name) }
+    if cx.is_declarative() {
+        check_declarative(cx, rule, at, name)
+    } else {
+        check_hand_written(cx, rule, at, name)
+    }
 }
 
 // upstream v1.36 validateFullyQualifiedName
-fn hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    qualified::name(cx, rule, at, name);
+fn check_hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+    qualified::check_name(cx, rule, at, name);
     if name.contains('/') {
         return;
     }
-    let value = lists::named(cx, name);
+    let value = lists::named_string(cx, name);
     if !cx.profile.old_qualified_names {
         cx.report(rule, at).invalid(value, NO_DOMAIN);
     } else if !name.is_empty() {
@@ -33,30 +37,30 @@ fn hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
 }
 
 // upstream v1.37 validate.ResourceFullyQualifiedName
-pub fn declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_declarative(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(id), None, None) => {
-            identifier(cx, rule, at, id);
+            check_identifier(cx, rule, at, id);
             cx.report(rule, at).native().invalid(id, NO_DOMAIN);
         }
         (Some(domain), Some(id), None) => {
             if domain.is_empty() {
                 cx.report(rule, at).native().invalid("", "prefix must not be empty");
             } else {
-                prefix(cx, rule, at, domain);
+                check_prefix(cx, rule, at, domain);
             }
             if id.is_empty() {
                 cx.report(rule, at).native().invalid("", "name must not be empty");
             } else {
-                identifier(cx, rule, at, id);
+                check_identifier(cx, rule, at, id);
             }
         }
         _ => {}
     }
 }
 
-fn prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
+fn check_prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
     if domain.len() > DRIVER_LIMIT {
         cx.report(rule, at).native().too_long(too_long(DRIVER_LIMIT));
     }
@@ -65,7 +69,7 @@ fn prefix(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, domain: &str) {
     });
 }
 
-fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
         cx.report(rule, at).native().too_long(too_long(ID_LIMIT));
     }

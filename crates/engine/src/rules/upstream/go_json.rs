@@ -9,14 +9,14 @@ use tollgate_document::doc::Value;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
-/// A DeviceAttribute with every field the release has.
-pub fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) -> BadValue {
+/// Returns a DeviceAttribute as JSON, with every field that the release has.
+pub fn attribute_json(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) -> BadValue {
     let mut out = String::from("{");
     for (name, json) in
         [("IntValue", "int"), ("BoolValue", "bool"), ("StringValue", "string"), ("VersionValue", "version")]
     {
-        key(&mut out, name);
-        scalar(&mut out, attribute.json().get(json), max_bytes);
+        write_key(&mut out, name);
+        write_scalar(&mut out, attribute.json().get(json), max_bytes);
     }
     if profile.list_attributes {
         for (name, json) in [
@@ -25,14 +25,14 @@ pub fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) 
             ("StringValues", "strings"),
             ("VersionValues", "versions"),
         ] {
-            key(&mut out, name);
+            write_key(&mut out, name);
             let zero = match json {
                 "ints" => "0",
                 "bools" => "false",
                 _ => "\"\"",
             };
-            list(&mut out, max_bytes, attribute.json().get(json), |out, item| {
-                if item.is_null() { out.push_str(zero) } else { scalar(out, item, max_bytes) }
+            write_list(&mut out, max_bytes, attribute.json().get(json), |out, item| {
+                if item.is_null() { out.push_str(zero) } else { write_scalar(out, item, max_bytes) }
             });
         }
     }
@@ -40,64 +40,67 @@ pub fn attribute(attribute: Attribute<'_>, profile: &Profile, max_bytes: usize) 
     BadValue::Json(out.into())
 }
 
-/// A PodResourceClaim.
-pub fn pod_claim(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
+/// Returns a PodResourceClaim as JSON.
+pub fn pod_claim_json(claim: PodClaim<'_>, max_bytes: usize) -> BadValue {
     let mut out = String::from("{");
-    key(&mut out, "Name");
+    write_key(&mut out, "Name");
     gofmt::json_string(&mut out, gofmt::head(claim.name(), max_bytes));
     for (name, json) in [
         ("ResourceClaimName", "resourceClaimName"),
         ("ResourceClaimTemplateName", "resourceClaimTemplateName"),
     ] {
-        key(&mut out, name);
-        scalar(&mut out, claim.json().get(json), max_bytes);
+        write_key(&mut out, name);
+        write_scalar(&mut out, claim.json().get(json), max_bytes);
     }
     out.push('}');
     BadValue::Json(out.into())
 }
 
-/// The terms of a node selector.
-pub fn node_terms(terms: List<'_, NodeTerm<'_>>, max_bytes: usize) -> BadValue {
+/// Returns the terms of a node selector as JSON.
+pub fn node_terms_json(terms: List<'_, NodeTerm<'_>>, max_bytes: usize) -> BadValue {
     let mut out = String::new();
-    list(&mut out, max_bytes, terms.value(), |out, term| {
+    write_list(&mut out, max_bytes, terms.value(), |out, term| {
         let term = NodeTerm::of(term);
         out.push('{');
         for (name, requirements) in
             [("MatchExpressions", term.match_expressions()), ("MatchFields", term.match_fields())]
         {
-            key(out, name);
-            list(out, max_bytes, requirements.value(), |out, value| requirement(out, value, max_bytes));
+            write_key(out, name);
+            write_list(out, max_bytes, requirements.value(), |out, value| {
+                write_requirement(out, value, max_bytes)
+            });
         }
         out.push('}');
     });
     BadValue::Json(out.into())
 }
 
-/// A list of strings, plain or of a named type.
-pub fn strings(values: Strings<'_>, max_bytes: usize) -> BadValue {
+/// Returns a list of strings as JSON.
+pub fn strings_json(values: Strings<'_>, max_bytes: usize) -> BadValue {
     let mut out = String::new();
-    list(&mut out, max_bytes, values.0, |out, item| {
+    write_list(&mut out, max_bytes, values.0, |out, item| {
         gofmt::json_string(out, gofmt::head(item.str(), max_bytes))
     });
     BadValue::Json(out.into())
 }
 
-fn requirement(out: &mut String, value: Value<'_>, max_bytes: usize) {
+/// Appends a node selector requirement.
+fn write_requirement(out: &mut String, value: Value<'_>, max_bytes: usize) {
     let requirement = NodeRequirement::of(value);
     out.push('{');
-    key(out, "Key");
+    write_key(out, "Key");
     gofmt::json_string(out, gofmt::head(requirement.key(), max_bytes));
-    key(out, "Operator");
+    write_key(out, "Operator");
     gofmt::json_string(out, gofmt::head(requirement.operator(), max_bytes));
-    key(out, "Values");
-    list(out, max_bytes, requirement.values().0, |out, item| {
+    write_key(out, "Values");
+    write_list(out, max_bytes, requirement.values().0, |out, item| {
         gofmt::json_string(out, gofmt::head(item.str(), max_bytes));
     });
     out.push('}');
 }
 
-/// `"name":`, with a comma before it unless it is the first.
-fn key(out: &mut String, name: &str) {
+/// Appends `"name":`, with a comma before it unless it is the first member.
+fn write_key(out: &mut String, name: &str) {
     if !out.ends_with('{') {
         out.push(',');
     }
@@ -105,7 +108,8 @@ fn key(out: &mut String, name: &str) {
     out.push(':');
 }
 
-fn scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
+/// Appends a number, bool, null or string.
+fn write_scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
     if let Some(number) = value.int() {
         out.push_str(&number.to_string());
     } else if value.bool().is_some() || value.is_null() {
@@ -115,8 +119,13 @@ fn scalar(out: &mut String, value: Value<'_>, max_bytes: usize) {
     }
 }
 
-/// It may end anywhere past `max_bytes` bytes.
-fn list(out: &mut String, max_bytes: usize, value: Value<'_>, mut item: impl FnMut(&mut String, Value<'_>)) {
+/// Appends a list, whose items `item` writes; `null` if it is absent. The list may end anywhere past `max_bytes` bytes.
+fn write_list(
+    out: &mut String,
+    max_bytes: usize,
+    value: Value<'_>,
+    mut item: impl FnMut(&mut String, Value<'_>),
+) {
     if value.is_null() {
         return out.push_str("null");
     }

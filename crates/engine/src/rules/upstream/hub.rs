@@ -10,16 +10,17 @@ use tollgate_api::schema::{Field, Ty};
 use tollgate_api::view::{Object, Request, View};
 use tollgate_document::doc::Value;
 
-/// A member of an object (`spec`) as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
-pub fn member(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
+/// Returns a member of an object, such as `spec`, as JSON of the internal type; it may be cut anywhere past `max_bytes`
+/// bytes.
+pub fn member_json(object: Object<'_>, json: &str, fields: Availability, max_bytes: usize) -> String {
     let field = fields::root(object.kind(), object.version).field(json, fields);
     field.map_or(String::new(), |(_, field)| {
-        value(object.value().get(json), &field.ty, object.version, fields, max_bytes)
+        value_json(object.value().get(json), &field.ty, object.version, fields, max_bytes)
     })
 }
 
-/// A value of that type as JSON of the internal type; it may end anywhere past `max_bytes` bytes.
-pub fn value(
+/// Returns a value of that type as JSON of the internal type; it may be cut anywhere past `max_bytes` bytes.
+pub fn value_json(
     value: Value<'_>,
     ty: &'static Ty,
     version: Version,
@@ -31,6 +32,7 @@ pub fn value(
     out
 }
 
+/// How to write JSON of the internal types.
 #[derive(Clone, Copy)]
 struct Hub {
     version: Version,
@@ -39,6 +41,7 @@ struct Hub {
 }
 
 impl Hub {
+    /// Appends a value of that type.
     fn write(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
         match ty {
             Ty::Struct(inner) if inner.name == "DeviceRequest" && self.version.is_flat() => {
@@ -67,7 +70,7 @@ impl Hub {
         }
     }
 
-    /// Appends the fields after whatever the struct already has.
+    /// Appends the fields of a struct, after those that `out` already has of it.
     fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
         for field in fields.iter().filter(|field| field.known.overlaps(self.fields)) {
             if out.len() > self.max_bytes {
@@ -93,6 +96,7 @@ impl Hub {
         }
     }
 
+    /// Appends a request of a flat version in the shape that it is converted to.
     // upstream v1.36 v1beta1/conversion.go Convert_v1beta1_DeviceRequest_To_resource_DeviceRequest
     fn write_flat_request(self, out: &mut String, value: Value<'_>) {
         let request = Request::of(value);
@@ -111,7 +115,8 @@ impl Hub {
         out.push('}');
     }
 
-    /// Of all lists only the tolerations are converted one by one, so that an empty list becomes none.
+    /// Appends the `exactly` part of a flat request. An empty list of tolerations becomes `null`, because only this
+    /// list is converted item by item.
     fn write_flat_body(self, out: &mut String, value: Value<'_>, ty: &'static Ty) {
         let Ty::Struct(exact) = ty else { return };
         out.push('{');
@@ -127,7 +132,8 @@ impl Hub {
     }
 }
 
-/// `,"Name":` with the comma where one is due.
+/// Appends `"Name":`, where `Name` is the Go name of the JSON field, with a comma before it unless it is the first
+/// member.
 fn write_name(out: &mut String, json: &str) {
     if !out.ends_with(['{', '[']) {
         out.push(',');

@@ -9,10 +9,10 @@ use crate::rules::{Cx, duplicates};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 
-/// Up to here elements are compared pairwise; longer lists get a set.
+/// Lists of up to this many items are searched one by one; longer ones are put into a set.
 pub const SHORT: usize = 64;
 
-/// Says so if a list is too long. True if its elements are to be looked at.
+/// Reports a list that is too long. True if its items are to be checked all the same, which depends on the release.
 // upstream v1.36 validateSlice, validateSet
 pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: usize, limit: usize) -> bool {
     if len <= limit {
@@ -22,19 +22,22 @@ pub fn check_max_items(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, len: us
     !cx.profile.stops_at_list_limit
 }
 
-/// `must have at most N items`
+/// Returns `must have at most N items`.
 pub fn at_most(limit: usize) -> String {
     format!("must have at most {limit} item{}", if limit == 1 { "" } else { "s" })
 }
 
-/// Calls `found` with every item that was there before, and its index.
-pub fn duplicates<'d>(items: impl Iterator<Item = &'d str> + Clone, mut found: impl FnMut(usize, &'d str)) {
+/// Calls `found(index, item)` for every item that equals an earlier one.
+pub fn for_each_duplicate<'d>(
+    items: impl Iterator<Item = &'d str> + Clone,
+    mut found: impl FnMut(usize, &'d str),
+) {
     let identity = |item: &'d str| [item.as_bytes(), b"", b"", b""];
-    duplicates::each(items, identity, |_, (index, item)| found(index, item));
+    duplicates::for_each_repeat(items, identity, |_, (index, item)| found(index, item));
 }
 
-/// Calls `found` with every item whose key was there before.
-pub fn duplicates_by<T: Copy, K: Eq + Hash>(
+/// Calls `found` with every item whose key equals that of an earlier one.
+pub fn for_each_duplicate_by<T: Copy, K: Eq + Hash>(
     items: impl Iterator<Item = T> + Clone,
     key: impl Fn(T) -> K,
     mut found: impl FnMut(T),
@@ -52,20 +55,20 @@ pub fn duplicates_by<T: Copy, K: Eq + Hash>(
     }
 }
 
-/// Looks up keys of another list: a linear search in a short one, a set for a long one.
+/// Looks up keys of another list: by search in a short list, by a set in a long one.
 pub struct KeySet<'d, K> {
     keys: K,
     remembered: Option<HashSet<&'d str>>,
 }
 
 impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
-    /// Those keys.
+    /// Collects the keys.
     pub fn of(keys: K) -> KeySet<'d, K> {
         let remembered = keys.clone().nth(SHORT).map(|_| keys.clone().collect());
         KeySet { keys, remembered }
     }
 
-    /// One of them is that.
+    /// True if `key` is one of the keys.
     pub fn has(&self, key: &str) -> bool {
         match &self.remembered {
             Some(remembered) => remembered.contains(key),
@@ -74,7 +77,7 @@ impl<'d, K: Iterator<Item = &'d str> + Clone> KeySet<'d, K> {
     }
 }
 
-/// Looks up elements of another list by key: a linear search in a short one, a hash map for a long one.
+/// Looks up items of another list by key: by search in a short list, by a hash map in a long one.
 pub struct Stored<I: Iterator, N, K> {
     items: I,
     key: N,
@@ -87,7 +90,7 @@ where
     N: Fn(I::Item) -> K,
     K: Eq + Hash,
 {
-    /// Those elements.
+    /// Collects the items; `key` returns the key of an item.
     pub fn of(items: I, key: N) -> Stored<I, N, K> {
         let remembered = items.clone().nth(SHORT).map(|_| {
             let mut known = HashMap::new();
@@ -99,7 +102,7 @@ where
         Stored { items, key, remembered }
     }
 
-    /// The first that goes by that.
+    /// Returns the first item with that key.
     pub fn get(&self, wanted: &K) -> Option<I::Item> {
         match &self.remembered {
             Some(remembered) => remembered.get(wanted).copied(),
@@ -108,10 +111,10 @@ where
     }
 }
 
-/// An element of a keyed list that repeats the key of another. `whole` prints the element in its own version, in so many
-/// bytes or more.
+/// Reports an item of a keyed list that repeats the key `name` of another. `whole(max_bytes)` returns the item in its
+/// own version as JSON, which may be cut past that many bytes.
 // upstream v1.36 validateSet; v1.37 validate.Unique
-pub fn duplicate(
+pub fn report_duplicate(
     cx: &mut Cx<'_, '_>,
     rule: RuleId,
     at: &Path<'_>,
@@ -129,13 +132,13 @@ pub fn duplicate(
     }
 }
 
-/// The value of a named Go string type, such as `DeviceAllocationMode`.
-pub fn named(cx: &Cx<'_, '_>, text: &str) -> BadValue {
+/// Returns a value of a named Go string type, such as `DeviceAllocationMode`, as the release prints it.
+pub fn named_string(cx: &Cx<'_, '_>, text: &str) -> BadValue {
     // Before 1.34 everything that is not a plain string went through `%#v`.
     if cx.profile.quotes_null { BadValue::str(text) } else { BadValue::named(text) }
 }
 
-/// Go's nil where a value is printed.
-pub fn nil(cx: &Cx<'_, '_>) -> BadValue {
+/// Returns Go's nil as the release prints it.
+pub fn nil_value(cx: &Cx<'_, '_>) -> BadValue {
     if cx.profile.quotes_null { BadValue::str("null") } else { BadValue::Null }
 }

@@ -13,11 +13,13 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
-/// Longest name of a manager, in bytes.
+/// Most bytes of the name of a manager.
 const MANAGER_LIMIT: usize = 128;
-/// Longest name of a subresource, in bytes.
+/// Most bytes of the name of a subresource.
 const SUBRESOURCE_LIMIT: usize = 256;
 
+/// Checks the entries that the server keeps. Reports nothing if one entry cannot be decoded, because the server then
+/// ignores all of them.
 // upstream v1.36 ValidateManagedFields, after decodeLiveOrNew
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields<'_>>, kind: ApiKind) {
     // Whether the fields can be decoded matters only if there is a fault to report, and reading them costs the most.
@@ -34,7 +36,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, entries: List<'_, ManagedFields
     }
 }
 
-/// True if an entry has nothing to report.
+/// True if there is nothing to report about an entry.
 fn is_clean(entry: ManagedFields<'_>) -> bool {
     let manager = entry.manager();
     manager.len() <= MANAGER_LIMIT
@@ -42,7 +44,7 @@ fn is_clean(entry: ManagedFields<'_>) -> bool {
         && entry.subresource().len() <= SUBRESOURCE_LIMIT
 }
 
-/// One entry that cannot be decoded makes the server take those of the stored object instead.
+/// True if the server can decode an entry. If it cannot decode one, it uses the entries of the stored object instead.
 // upstream v1.36 DecodeManagedFields
 fn can_be_decoded(entry: ManagedFields<'_>) -> bool {
     matches!(entry.operation(), "Apply" | "Update")
@@ -51,7 +53,8 @@ fn can_be_decoded(entry: ManagedFields<'_>) -> bool {
         && can_be_read(entry.fields_v1())
 }
 
-/// A set of field paths: objects in objects, whose keys say what they are.
+/// True if the value is a valid set of field paths: nested objects whose keys are `.` or begin with `f:`, `k:`, `v:` or
+/// `i:`.
 fn can_be_read(fields: Value<'_>) -> bool {
     fields.is_null()
         || fields.kind() == ValueKind::Object
@@ -62,7 +65,7 @@ fn can_be_read(fields: Value<'_>) -> bool {
             })
 }
 
-/// The server drops entries that own nothing, and those of an API group that the object is not of.
+/// True if the server keeps an entry: one that owns something, and is of the API group of the object.
 fn is_kept(entry: ManagedFields<'_>, kind: ApiKind) -> bool {
     let group = entry.api_version().split_once('/').map_or("", |(group, _)| group);
     group == kind.group() && !entry.fields_v1().is_empty()

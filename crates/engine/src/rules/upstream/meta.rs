@@ -17,10 +17,10 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
-/// Most bytes of all annotations, keys and values.
+/// Most bytes of all annotations, keys and values together.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Judges the metadata of an object, and the metadata a template gives to its claims.
+/// Checks the metadata of an object, and the metadata that a template gives to its claims.
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     let at = Path::ROOT.field("metadata");
     let kind = admission.object.kind();
@@ -42,7 +42,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     }
 }
 
-/// True if the kind repeats its create checks.
+/// Checks the metadata of an update. True if the kind repeats its create checks on updates.
 // upstream v1.36 rest.BeforeUpdate, then ValidateUpdate of the strategy
 fn check_update(
     cx: &mut Cx<'_, '_>,
@@ -64,7 +64,8 @@ fn check_update(
     repeats
 }
 
-/// What create and update have in common.
+/// Checks what is checked on create and on update: namespace, generation, labels, annotations, owners, finalizers and
+/// managed fields.
 // upstream v1.36 ValidateObjectMetaAccessor
 fn check_parts(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
     if kind.is_namespaced() {
@@ -91,7 +92,7 @@ fn check_namespace(cx: &mut Cx<'_, '_>, at: &Path<'_>, namespace: &str) {
     });
 }
 
-/// Labels. The server's path stops at the map.
+/// Checks the keys and values of labels. The server's path ends at the map.
 // upstream v1.36 ValidateLabels
 pub fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
@@ -107,7 +108,7 @@ pub fn check_labels(cx: &mut Cx<'_, '_>, at: &Path<'_>, labels: Value<'_>) {
     }
 }
 
-/// Annotations. Keys may be upper case, values are free, the sum of both is limited.
+/// Checks the keys of annotations, in lower case, and the size of all annotations; values may be anything.
 // upstream v1.36 ValidateAnnotations
 pub fn check_annotations(cx: &mut Cx<'_, '_>, at: &Path<'_>, annotations: Value<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);

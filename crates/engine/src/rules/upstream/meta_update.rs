@@ -14,9 +14,10 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Why the server does not even look at an update, if it does not.
+/// Returns a finding if an update lacks the `resourceVersion` that the release requires, in which case the server
+/// checks nothing else.
 // upstream v1.37 deviceTaintRuleStrategy.AllowUnconditionalUpdate
-pub fn refused(
+pub fn missing_resource_version(
     admission: &Attributes<'_>,
     kind: ApiKind,
     version: Version,
@@ -36,10 +37,12 @@ pub fn refused(
     })
 }
 
+/// Returns `metadata.resourceVersion`.
 fn version_of(object: Value<'_>) -> &str {
     object.get("metadata").get("resourceVersion").str()
 }
 
+/// Checks that an update does not change immutable metadata.
 // upstream v1.36 ValidateObjectMetaAccessorUpdate
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>) {
     if old.deletion_timestamp.is_some() {
@@ -50,30 +53,31 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: &Meta<'_>, old: &Meta<'_>)
         cx.report(METADATA_CHANGED, &at.field("generation")).invalid(value, "must not be decremented");
     }
     if new.name != old.name {
-        changed(cx, &at.field("name"), BadValue::str(new.name));
+        report_changed(cx, &at.field("name"), BadValue::str(new.name));
     }
     if new.namespace != old.namespace {
-        changed(cx, &at.field("namespace"), BadValue::str(new.namespace));
+        report_changed(cx, &at.field("namespace"), BadValue::str(new.namespace));
     }
     if new.uid != old.uid {
-        changed(cx, &at.field("uid"), lists::named(cx, new.uid));
+        report_changed(cx, &at.field("uid"), lists::named_string(cx, new.uid));
     }
     if new.deletion_timestamp != old.deletion_timestamp {
-        let value = printed(cx, new.deletion_timestamp);
-        changed(cx, &at.field("deletionTimestamp"), value);
+        let value = printed_time(cx, new.deletion_timestamp);
+        report_changed(cx, &at.field("deletionTimestamp"), value);
     }
     if new.deletion_grace_period_seconds != old.deletion_grace_period_seconds {
         let value = new.deletion_grace_period_seconds.map_or(BadValue::Null, BadValue::Int);
-        changed(cx, &at.field("deletionGracePeriodSeconds"), value);
+        report_changed(cx, &at.field("deletionGracePeriodSeconds"), value);
     }
 }
 
-fn changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
+/// Reports that an immutable field has changed; `value` is the new value.
+fn report_changed(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: BadValue) {
     cx.report(METADATA_CHANGED, at).invalid(value, "field is immutable");
 }
 
-/// A time as the release's Go prints it.
-fn printed(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
+/// Returns a time as the release's Go code prints it.
+fn printed_time(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
     match time {
         // Before 1.34 whatever can print itself did.
         Some(time) if cx.profile.quotes_null => {
@@ -81,6 +85,6 @@ fn printed(cx: &Cx<'_, '_>, time: Option<Timestamp>) -> BadValue {
             BadValue::Json(text.into())
         }
         Some(time) if !time.is_zero() => BadValue::named(&gotime::rfc3339(time)),
-        _ => lists::nil(cx),
+        _ => lists::nil_value(cx),
     }
 }

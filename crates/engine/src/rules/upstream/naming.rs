@@ -9,27 +9,29 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// Longest driver name and attribute domain, in bytes.
+/// Most bytes of a driver name or attribute domain.
 pub const DRIVER_LIMIT: usize = 63;
-/// Longest pool name, in bytes.
+/// Most bytes of a pool name.
 pub const POOL_LIMIT: usize = 253;
-/// Longest attribute and capacity id, in bytes.
+/// Most bytes of an attribute or capacity id.
 pub const ID_LIMIT: usize = 32;
-/// Longer attribute and capacity names are shortened in paths.
+/// Most bytes of an attribute or capacity name; longer ones are shortened to this in paths.
 pub const NAME_LIMIT: usize = DRIVER_LIMIT + 1 + ID_LIMIT;
 
-/// `may not be more than N bytes`
+/// Returns `may not be more than N bytes`.
 pub fn too_long(limit: usize) -> String {
     format!("may not be more than {limit} byte{}", if limit == 1 { "" } else { "s" })
 }
 
-/// Where a malformed key of a map is: older releases name the key, shortened to `limit`; the user always sees it.
+/// Returns the path of a malformed key of a map. Only older releases print the key, shortened to `limit` bytes; the
+/// user's path always contains it.
 pub fn bad_key_at<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, limit: usize) -> Path<'p> {
     if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.own_key(key) }
 }
 
+/// Checks a driver name.
 // upstream v1.36 validateDriverName
-pub fn driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).required("");
         if !cx.profile.empty_driver_is_malformed {
@@ -44,8 +46,9 @@ pub fn driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     });
 }
 
+/// Checks a pool name: DNS subdomains separated by slashes.
 // upstream v1.36 validatePoolName
-pub fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).required("");
         return;
@@ -54,31 +57,31 @@ pub fn pool(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
         cx.report(rule, at).too_long(too_long(POOL_LIMIT));
     }
     for segment in name.split('/') {
-        subdomain(cx, rule, at, segment);
+        check_subdomain(cx, rule, at, segment);
     }
 }
 
-/// A DNS subdomain: node names, class names, pool segments.
-pub fn subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+/// Checks a DNS subdomain, such as the name of a node or class, or a segment of a pool name.
+pub fn check_subdomain(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_subdomain(name, Unit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
 
-/// A DNS label: devices, requests.
+/// Checks a DNS label, such as the name of a device or request.
 // upstream v1.36 validateDeviceName, validateRequestName
-pub fn label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_label(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     names::dns_label(name, Unit::Characters, &mut |detail| {
         cx.report(rule, at).invalid(name, detail);
     });
 }
 
-/// A bool that is either not there or true.
-pub fn not_true(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
+/// Reports a field that is `false`, although it may only be unset or `true`.
+pub fn report_false(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>) {
     cx.report(rule, at).invalid(BadValue::Bool(false), "must be either unset or set to true");
 }
 
-/// ``{`nodeName`, `allNodes`}``: which of several fields are set.
+/// Returns the names of the fields that are set, as the server prints them: ``{`nodeName`, `allNodes`}``.
 pub fn fields_set(fields: &[(&str, bool)]) -> BadValue {
     let set: Vec<&str> = fields.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
     BadValue::str(&format!("{{{}}}", set.join(", ")))

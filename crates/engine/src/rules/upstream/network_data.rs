@@ -30,7 +30,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, data: NetworkData<'_>) {
     for (index, address) in addresses.iter().enumerate() {
         check_address(cx, &at.index(index), address);
     }
-    lists::duplicates(addresses.iter(), |index, address| {
+    lists::for_each_duplicate(addresses.iter(), |index, address| {
         cx.report(NETWORK_DATA, &at.index(index)).covered().duplicate(address, "");
     });
 }

@@ -8,7 +8,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
-/// Both forms; a release knows at most one of them. `at` is the device's body.
+/// Checks the node resources of a device in both forms; a release knows at most one of them. `at` is the device's body.
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     let capacities = KeySet::of(body.capacity().iter().map(|(key, _)| key));
     let is_capacity = &|key: &str| capacities.has(key);
@@ -26,6 +26,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     }
 }
 
+/// Checks a mapping in the form of 1.36.
 // upstream v1.36 validateNodeAllocatableResourceMappings
 fn check_flat(
     cx: &mut Cx<'_, '_>,
@@ -35,14 +36,15 @@ fn check_flat(
     is_capacity: &dyn Fn(&str) -> bool,
 ) {
     if name.contains('/') && !name.contains("kubernetes.io/") {
-        foreign(cx, at, name);
+        report_foreign_resource(cx, at, name);
     }
     if let Some(multiplier) = mapping.allocation_multiplier() {
-        positive(cx, &at.field("allocationMultiplier"), &multiplier);
+        check_positive(cx, &at.field("allocationMultiplier"), &multiplier);
     }
-    check_key(cx, at, mapping, is_capacity);
+    check_capacity_key(cx, at, mapping, is_capacity);
 }
 
+/// Checks a resource in the form of 1.37, with mapping and overhead.
 // upstream v1.37 validateNodeAllocatableResources
 fn check_nested(
     cx: &mut Cx<'_, '_>,
@@ -52,7 +54,7 @@ fn check_nested(
     is_capacity: &dyn Fn(&str) -> bool,
 ) {
     if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
-        foreign(cx, at, name);
+        report_foreign_resource(cx, at, name);
     }
     if resource.mapping().is_none() && resource.overhead().is_none() {
         cx.report(NODE_ALLOCATABLE_RESOURCES, at).required("at least one of mapping or overhead must be set");
@@ -71,14 +73,14 @@ fn check_mapping(
     mapping: NodeResourceMapping<'_>,
     is_capacity: &dyn Fn(&str) -> bool,
 ) {
-    check_key(cx, at, mapping, is_capacity);
+    check_capacity_key(cx, at, mapping, is_capacity);
     let multiplier_at = at.field("capacityMultiplier");
     match (mapping.capacity_key(), mapping.capacity_multiplier()) {
         (Some(_), None) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, &multiplier_at)
                 .required("capacityMultiplier is required when capacityKey is set");
         }
-        (Some(_), Some(multiplier)) => positive(cx, &multiplier_at, &multiplier),
+        (Some(_), Some(multiplier)) => check_positive(cx, &multiplier_at, &multiplier),
         (None, Some(_)) => {
             cx.report(NODE_ALLOCATABLE_RESOURCES, &at.field("capacityKey"))
                 .required("capacityKey is required when capacityMultiplier is set");
@@ -86,7 +88,7 @@ fn check_mapping(
         (None, None) => {}
     }
     if let Some(multiplier) = mapping.device_multiplier() {
-        positive(cx, &at.field("deviceMultiplier"), &multiplier);
+        check_positive(cx, &at.field("deviceMultiplier"), &multiplier);
     }
 }
 
@@ -103,7 +105,7 @@ fn check_overhead(cx: &mut Cx<'_, '_>, at: &Path<'_>, overhead: NodeResourceOver
     }
 }
 
-/// What declarative validation says of a mapping: one of two ways to say how much.
+/// Checks that a mapping has exactly one of `capacityKey` and `deviceMultiplier`, as declarative validation does.
 fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<'_>) {
     match (mapping.capacity_key().is_some(), mapping.device_multiplier().is_some()) {
         (false, false) => {
@@ -120,8 +122,8 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, mapping: NodeResourceMapping<
     }
 }
 
-/// The key names a capacity of the same device, letter by letter.
-fn check_key(
+/// Checks that `capacityKey` is exactly the name of a capacity of the same device.
+fn check_capacity_key(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     mapping: NodeResourceMapping<'_>,
@@ -140,12 +142,14 @@ fn check_key(
     }
 }
 
-fn foreign(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+/// Reports a name that is not one of a node allocatable resource.
+fn report_foreign_resource(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     cx.report(NODE_ALLOCATABLE_RESOURCES, at)
         .invalid(BadValue::named(name), "must be a node allocatable resource name");
 }
 
-fn positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
+/// Reports an amount that is not greater than zero.
+fn check_positive(cx: &mut Cx<'_, '_>, at: &Path<'_>, amount: &Quantity<'_>) {
     if amount.sign() <= 0 {
         cx.report(NODE_ALLOCATABLE_RESOURCES, at).invalid(BadValue::str(&amount.text()), "must be positive");
     }

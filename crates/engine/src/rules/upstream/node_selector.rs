@@ -9,6 +9,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::names::{self, Unit};
 
+/// Checks a node selector; findings are reported under `rule`.
 // upstream v1.36 core ValidateNodeSelector, ValidateNodeSelectorTerm
 pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSelector<'_>) {
     let terms_at = at.field("nodeSelectorTerms");
@@ -29,6 +30,7 @@ pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, selector: NodeSel
     }
 }
 
+/// Checks a requirement on the labels of a node.
 // upstream v1.36 core ValidateNodeSelectorRequirement
 fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: NodeRequirement<'_>) {
     let (values, values_at) = (requirement.values(), at.field("values"));
@@ -45,7 +47,7 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
                 .required("must be specified single value when `operator` is 'Lt' or 'Gt'");
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-        other => unknown_operator(cx, rule, at, other),
+        other => report_unknown_operator(cx, rule, at, other),
     }
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     names::label_key(requirement.key(), unit, word, &mut |detail| {
@@ -58,6 +60,7 @@ fn check_expression(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requiremen
     }
 }
 
+/// Checks a requirement on the fields of a node.
 // upstream v1.36 core ValidateNodeFieldSelectorRequirement
 fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: NodeRequirement<'_>) {
     let (values, values_at) = (requirement.values(), at.field("values"));
@@ -67,7 +70,7 @@ fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: No
             cx.report(rule, &values_at).required(detail);
         }
         "In" | "NotIn" => {}
-        other => unknown_operator(cx, rule, at, other),
+        other => report_unknown_operator(cx, rule, at, other),
     }
     if requirement.key() != "metadata.name" {
         let value = BadValue::str(requirement.key());
@@ -81,7 +84,7 @@ fn check_field(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, requirement: No
     }
 }
 
-fn unknown_operator(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
-    let value = lists::named(cx, operator);
+fn report_unknown_operator(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, operator: &str) {
+    let value = lists::named_string(cx, operator);
     cx.report(rule, &at.field("operator")).invalid(value, "not a valid selector operator");
 }

@@ -15,12 +15,12 @@ use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 use tollgate_formats::names::{self, Unit};
 
-/// Bytes of `generateName` that are kept in front of the random end.
+/// Bytes of `generateName` that are kept before the random end.
 const GENERATED_PREFIX: usize = 58;
-/// Letters that stand for the random end while it is checked; like it, any label may end in them.
+/// Letters that stand for the random end while a name is checked.
 const RANDOM_END: &[u8; 5] = b"xxxxx";
 
-/// The name of a new object.
+/// Checks the name of a new object, or its `generateName` if it has no name.
 pub fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
     if !meta.name.is_empty() || meta.generate_name.is_empty() {
         return check_updated(cx, at, kind, meta);
@@ -29,34 +29,36 @@ pub fn check_created(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &M
     check_generated(cx, at, kind, meta.generate_name);
 }
 
-/// The name of a stored object, by the kind's own rule. No name is made up any more.
+/// Checks the name of an object as its kind requires. Unlike [`check_created`], a missing name is reported even if
+/// there is a `generateName`.
 // upstream v1.36 ValidateObjectMetaAccessor with NameIsDNSSubdomain
 pub fn check_updated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, meta: &Meta<'_>) {
     check_prefix(cx, at, kind, meta.generate_name);
     if meta.name.is_empty() {
         check_ungenerated(cx, at, kind, meta.generate_name);
-        return required(cx, at);
+        return report_missing_name(cx, at);
     }
-    names::dns_subdomain(meta.name, unit(cx, kind), &mut |detail| {
+    names::dns_subdomain(meta.name, name_unit(cx, kind), &mut |detail| {
         let meant = names::lower(meta.name).replace(['_', ' '], "-");
         let hint = names::is_subdomain(&meant).then(|| format!("did you mean `{meant}`?"));
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail).help_if(hint);
     });
 }
 
-/// What every update is held to: the name is a part of a URL.
+/// Checks what every update requires: that the name can be part of a URL.
 // upstream v1.36 rest.BeforeUpdate with ValidatePathSegmentName
 pub fn check_path_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, meta: &Meta<'_>) {
     check_prefix_segment(cx, at, meta.generate_name);
     if meta.name.is_empty() {
-        return required(cx, at);
+        return report_missing_name(cx, at);
     }
     names::path_segment(meta.name, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("name")).invalid(meta.name, detail);
     });
 }
 
-/// What a new object is held to once nothing else is wrong with it: its prefix is a part of a URL.
+/// Checks that the `generateName` of a new object can be part of a URL, which the server does only if it has found
+/// nothing else.
 // upstream v1.36 rest.BeforeCreate, after Validate of the strategy
 pub fn check_last(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.old_object.is_some() || !admission.object.kind().has_full_schema() {
@@ -74,30 +76,32 @@ fn check_prefix_segment(cx: &mut Cx<'_, '_>, at: &Path<'_>, prefix: &str) {
     });
 }
 
-fn required(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
+fn report_missing_name(cx: &mut Cx<'_, '_>, at: &Path<'_>) {
     cx.report(OBJECT_NAME, &at.field("name"))
         .required("name or generateName is required")
         .help("set `metadata.name`, or `metadata.generateName` for a generated name");
 }
 
-fn unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
+/// Returns the unit in which the server states the maximum length of a name.
+fn name_unit(cx: &Cx<'_, '_>, kind: ApiKind) -> Unit {
     let bytes = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if bytes { Unit::Bytes } else { Unit::Characters }
 }
 
+/// Checks `generateName` as the beginning of a name; nothing if it is empty.
 fn check_prefix(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let unchecked = cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass;
     if prefix.is_empty() || unchecked {
         return;
     }
     let mut buffer = [0; BUFFER_BYTES];
-    let masked = masked(prefix, &mut buffer);
+    let masked = mask_trailing_dash(prefix, &mut buffer);
     names::dns_subdomain(&masked, Unit::Characters, &mut |detail| {
         cx.report(OBJECT_NAME, &at.field("generateName")).invalid(prefix, detail);
     });
 }
 
-/// The newer check of classes takes a prefix without a name for a fault of the server.
+/// Reports a class with `generateName` and without a name, which newer releases take for an internal error.
 // upstream v1.36 ValidateObjectMetaAccessorWithOpts
 fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     if cx.profile.class_names_in_bytes && kind == ApiKind::DeviceClass && !prefix.is_empty() {
@@ -107,31 +111,34 @@ fn check_ungenerated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: 
     }
 }
 
+/// Checks the name that the server would generate from `generateName`.
 fn check_generated(cx: &mut Cx<'_, '_>, at: &Path<'_>, kind: ApiKind, prefix: &str) {
     let bytes = prefix.as_bytes();
     let kept = bytes.get(..GENERATED_PREFIX).unwrap_or(bytes);
     let mut buffer = [0; BUFFER_BYTES];
     let name = joined(kept, RANDOM_END, &mut buffer);
-    names::dns_subdomain(&name, unit(cx, kind), &mut |detail| {
+    names::dns_subdomain(&name, name_unit(cx, kind), &mut |detail| {
         let value = BadValue::Json(gofmt::quote_bytes(&[kept, b"<rand>"].concat()).into());
         let at = at.field("generateName");
         cx.report(OBJECT_NAME, &at).invalid(value, detail).printed_at("metadata.name".to_owned());
     });
 }
 
-/// Upstream puts one `a` in the place of the last *two* bytes of a prefix that ends in a dash.
+/// Replaces the last *two* bytes of a prefix that ends in a dash by one `a`, as upstream does; returns other prefixes
+/// unchanged.
 // upstream v1.36 maskTrailingDash
-fn masked<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
+fn mask_trailing_dash<'r>(prefix: &'r str, buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     match prefix.as_bytes() {
         [start @ .., _, b'-'] => joined(start, b"a", buffer),
         _ => Cow::Borrowed(prefix),
     }
 }
 
-/// More than any good prefix needs.
+/// Bytes for composing a name without allocating; more than any valid prefix needs.
 const BUFFER_BYTES: usize = 256;
 
-/// Two texts as one, in `buffer` if they fit. A character cut in half becomes one byte that no name has.
+/// Returns both texts joined, in `buffer` if they fit. A character that is cut in half becomes one that no name may
+/// contain.
 fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> Cow<'r, str> {
     let length = start.len() + end.len();
     if start.is_ascii()
@@ -148,7 +155,7 @@ fn joined<'r>(start: &[u8], end: &[u8], buffer: &'r mut [u8; BUFFER_BYTES]) -> C
 
 #[cfg(test)]
 mod tests {
-    use super::{BUFFER_BYTES, masked};
+    use super::{BUFFER_BYTES, mask_trailing_dash};
 
     #[test]
     fn a_trailing_dash_takes_the_byte_before_with_it() {
@@ -156,9 +163,9 @@ mod tests {
         for (prefix, expected) in
             [("", ""), ("-", "-"), ("A-", "a"), ("ab-", "aa"), ("ab", "ab"), ("é-", "?a"), ("éé-", "???a")]
         {
-            assert_eq!(masked(prefix, &mut buffer), expected, "{prefix}");
+            assert_eq!(mask_trailing_dash(prefix, &mut buffer), expected, "{prefix}");
         }
         let long = format!("{}-", "x".repeat(300));
-        assert_eq!(masked(&long, &mut buffer).len(), 300);
+        assert_eq!(mask_trailing_dash(&long, &mut buffer).len(), 300);
     }
 }

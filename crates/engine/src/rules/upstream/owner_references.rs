@@ -9,10 +9,11 @@ use tollgate_document::field::{Path, Segment};
 use tollgate_document::finding::BadValue;
 use tollgate_formats::gofmt;
 
+/// Checks the owner references, without the repeats that the server removes, and that at most one is a controller.
 // upstream v1.36 ValidateOwnerReferences
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, owners: List<'_, OwnerReference<'_>>) {
     let mut controller: Option<OwnerReference<'_>> = None;
-    let repeats = repeats(owners);
+    let repeats = repeated_indexes(owners);
     let kept = || owners.iter().enumerate().filter(|(index, _)| repeats.binary_search(index).is_err());
     for (to, (index, owner)) in kept().enumerate() {
         let own_at = at.own_index(index);
@@ -43,7 +44,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
     check_version(cx, &at.field("apiVersion"), owner.api_version());
     for (field, value) in [("kind", owner.kind()), ("name", owner.name()), ("uid", owner.uid())] {
         if value.is_empty() {
-            missing(cx, &at.field(field), "must not be empty");
+            report_empty(cx, &at.field(field), "must not be empty");
         }
     }
     if owner.kind() == "Event" && matches!(owner.api_version(), "v1" | "/v1") {
@@ -56,7 +57,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, owner: OwnerReference<'_>) {
 
 fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     if version.is_empty() {
-        return missing(cx, at, "version must not be empty");
+        return report_empty(cx, at, "version must not be empty");
     }
     // Nothing may be before the slash: `/v1` is the core group.
     let part = version.split_once('/').map_or(version, |(_, version)| version);
@@ -70,7 +71,8 @@ fn check_version(cx: &mut Cx<'_, '_>, at: &Path<'_>, version: &str) {
     }
 }
 
-fn missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
+/// Reports an empty field; `old_detail` is the message of older releases.
+fn report_empty(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     if cx.profile.indexes_owner_references {
         cx.report(OWNER_REFERENCE, at).required("must not be empty");
     } else {
@@ -78,16 +80,18 @@ fn missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, old_detail: &'static str) {
     }
 }
 
-fn identity(owner: OwnerReference<'_>) -> [&[u8]; 4] {
+/// Returns uid, name, kind and apiVersion of an owner.
+fn owner_identity(owner: OwnerReference<'_>) -> [&[u8]; 4] {
     [owner.uid(), owner.name(), owner.kind(), owner.api_version()].map(str::as_bytes)
 }
 
-/// The indexes of repeats, which the server removes before it looks at them. None costs nothing.
+/// Returns the indexes of references that repeat an earlier one, in ascending order; the server removes them before it
+/// validates.
 // upstream v1.36 dedupOwnerReferencesAndAddWarning
-fn repeats(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
+fn repeated_indexes(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
     let flags = |owner: OwnerReference<'_>| (owner.controller(), owner.block_owner_deletion());
     let mut repeats = Vec::new();
-    duplicates::each(owners.iter(), identity, |(_, first), (index, later)| {
+    duplicates::for_each_repeat(owners.iter(), owner_identity, |(_, first), (index, later)| {
         if flags(first) == flags(later) {
             repeats.push(index);
         }
@@ -95,6 +99,7 @@ fn repeats(owners: List<'_, OwnerReference<'_>>) -> Vec<usize> {
     repeats
 }
 
+/// Returns the owner references as JSON, as the server prints them.
 fn list_json<'d>(cx: &Cx<'_, '_>, owners: impl Iterator<Item = OwnerReference<'d>>) -> BadValue {
     let mut out = String::from("[");
     for owner in owners {

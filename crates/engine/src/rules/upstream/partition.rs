@@ -14,7 +14,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Optio
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));
     cx.part(unchanged, |cx| {
         if cx.profile.gates.on.has(Gate::DRAPartitionableDevicesType) {
-            fqn::declarative(cx, PARTITION_TYPE_ATTRIBUTE, &name_at, name);
+            fqn::check_declarative(cx, PARTITION_TYPE_ATTRIBUTE, &name_at, name);
         } else {
             // A stored one stays, and may not become another one.
             cx.report(PARTITION_TYPE_ATTRIBUTE, &name_at).native().forbidden("");
@@ -50,7 +50,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Optio
             }
             Some(attribute) if attribute.string().is_none() => {
                 let detail = "must be a string value because `partitionTypeAttribute` names this attribute";
-                let value = go_json::attribute(attribute, cx.profile, cx.max_text_bytes());
+                let value = go_json::attribute_json(attribute, cx.profile, cx.max_text_bytes());
                 let server_at = format!("spec.devices[{index}].attributes[{name}]");
                 cx.report(PARTITION_TYPE_ATTRIBUTE, &attribute_at)
                     .invalid(value, detail)

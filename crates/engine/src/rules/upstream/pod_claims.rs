@@ -15,6 +15,7 @@ use tollgate_api::view::{Container, ContainerClaim, List, PodClaim, PodClaims, V
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, Edit, Fix};
 
+/// Checks the claims of a pod or pod template, and the claims that its containers use.
 // upstream v1.36 ValidatePodSpec
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
@@ -23,7 +24,9 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     site::visit_pod_spec(admission.object, &mut |at, spec| {
         let claims_at = at.field("resourceClaims");
         let mut repeated = Vec::new();
-        lists::duplicates(spec.resource_claims().iter().map(PodClaim::name), |index, _| repeated.push(index));
+        lists::for_each_duplicate(spec.resource_claims().iter().map(PodClaim::name), |index, _| {
+            repeated.push(index)
+        });
         for (index, claim) in spec.resource_claims().iter().enumerate() {
             check_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
             check_claim(cx, &claims_at.index(index), claim);
@@ -42,17 +45,17 @@ fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeat
     } else if is_repeated {
         cx.report(POD_CLAIM_NAME, &name_at).duplicate(name, "");
     } else {
-        naming::label(cx, POD_CLAIM_NAME, &name_at, name);
+        naming::check_label(cx, POD_CLAIM_NAME, &name_at, name);
     }
 }
 
 fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     check_source(cx, at, claim);
     if let Some(name) = claim.resource_claim_name() {
-        naming::subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
+        naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimName"), name);
     }
     if let Some(name) = claim.resource_claim_template_name() {
-        naming::subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
+        naming::check_subdomain(cx, POD_CLAIM_SOURCE, &at.field("resourceClaimTemplateName"), name);
     }
 }
 
@@ -65,12 +68,12 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         (true, _, true) => "at most one of `resourceClaimName` or `template` may be specified",
         (false, true, true) => "at most one of `resourceClaimTemplateName` or `template` may be specified",
-        (false, false, false) if !is_newer(claim) => {
+        (false, false, false) if !has_unknown_source(claim) => {
             "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         }
         _ => return,
     };
-    let value = go_json::pod_claim(claim, cx.max_text_bytes());
+    let value = go_json::pod_claim_json(claim, cx.max_text_bytes());
     let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
     if !claim.json().get("source").is_null() {
         reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {
@@ -80,8 +83,8 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     }
 }
 
-/// True if the claim is named in a way that we do not know: then its server knows better. `source` is of the past.
-fn is_newer(claim: PodClaim<'_>) -> bool {
+/// True if the claim has a field that we do not know, which may be a source of a newer release.
+fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
     claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
 }
@@ -95,12 +98,18 @@ fn check_containers(
     for (index, container) in containers.iter().enumerate() {
         let container_at = at.index(index);
         let resources_at = container_at.field("resources");
-        check_uses(cx, &resources_at.field("claims"), spec, container.resources().claims());
+        check_container_claims(cx, &resources_at.field("claims"), spec, container.resources().claims());
     }
 }
 
+/// Checks the claims that a container uses: that they exist, and that none is used twice.
 // upstream v1.36 validateResourceClaimNames
-fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: List<'_, ContainerClaim<'_>>) {
+fn check_container_claims(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    spec: PodClaims<'_>,
+    claims: List<'_, ContainerClaim<'_>>,
+) {
     if claims.is_empty() {
         return;
     }
@@ -114,19 +123,20 @@ fn check_uses(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, claims: L
         }
         check_overlap(cx, &at, claim, &mut used);
         if !names.has(name) {
-            check_missing(cx, &at, spec, name);
+            report_missing(cx, &at, spec, name);
         }
     }
 }
 
-/// What the container used before.
+/// The claims that the container has used so far.
 #[derive(Default)]
 struct UsedClaims<'d> {
     names: HashSet<&'d str>,
-    /// Claims with their requests; an empty one stands for all of them.
+    /// Claims with their requests; an empty request stands for all requests of the claim.
     requests: HashSet<(&'d str, &'d str)>,
 }
 
+/// Reports a claim, or a request of it, that the container already uses.
 fn check_overlap<'d>(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -143,7 +153,7 @@ fn check_overlap<'d>(
         cx.report(CONTAINER_CLAIM, at).duplicate(name, "");
     }
     if !request.is_empty() {
-        naming::label(cx, CONTAINER_CLAIM, &at.field("request"), request);
+        naming::check_label(cx, CONTAINER_CLAIM, &at.field("request"), request);
     }
     if !used.requests.insert((name, request)) {
         let key = format!("{name}/{request}");
@@ -151,11 +161,13 @@ fn check_overlap<'d>(
     }
 }
 
-/// Upstream lists all names; a hostile pod has a million of them, or one that is a million letters long.
+/// Most names that a message lists. Upstream lists all, but a hostile pod has a million of them.
 const LISTED_NAMES: usize = 64;
+/// Longer names are not listed.
 const LISTED_LENGTH: usize = 64;
 
-fn check_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
+/// Reports a claim that the pod does not have, with those that it has.
+fn report_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =
         names().filter(|name| name.len() <= LISTED_LENGTH).take(LISTED_NAMES).collect();

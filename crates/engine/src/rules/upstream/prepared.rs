@@ -29,8 +29,8 @@ pub struct Meta<'d> {
 }
 
 impl<'d> Meta<'d> {
-    /// As written, with the namespace of the request where the object names none.
-    fn given(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
+    /// Reads the metadata as written, with the namespace of the request if the object names none.
+    fn as_written(meta: ObjectMeta<'d>, namespace: &'d str) -> Meta<'d> {
         Meta {
             name: meta.name(),
             generate_name: meta.generate_name(),
@@ -47,11 +47,11 @@ impl<'d> Meta<'d> {
         }
     }
 
-    /// Of a new object.
+    /// Returns the metadata of a new object, as the server validates it.
     // upstream v1.36 rest.BeforeCreate and PrepareForCreate of the strategies
     pub fn created(admission: &DecodedAttributes<'d>) -> Meta<'d> {
         let kind = admission.object.kind();
-        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
+        let given = Meta::as_written(admission.object.metadata(), admission.namespace_or_default());
         Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             generation: if counts_generations(kind) { 1 } else { given.generation },
@@ -61,21 +61,22 @@ impl<'d> Meta<'d> {
         }
     }
 
-    /// Of the stored object. A namespace on a cluster-scoped one stays: the update then changes it.
+    /// Returns the metadata of the stored object. A cluster-scoped object keeps a namespace that it has, so that the
+    /// update is found to change it.
     pub fn stored(admission: &DecodedAttributes<'d>, old: Object<'d>) -> Meta<'d> {
         let namespace = if old.kind().is_namespaced() { admission.namespace_or_default() } else { "" };
-        let given = Meta::given(old.metadata(), namespace);
+        let given = Meta::as_written(old.metadata(), namespace);
         // A server leaves out what is not set; the zero time is set, and written as null.
         let written = old.value().get("metadata").get("deletionTimestamp");
         let is_zero = written.is_null() && written.exists();
         Meta { deletion_timestamp: given.deletion_timestamp.or(is_zero.then_some(Timestamp::ZERO)), ..given }
     }
 
-    /// Of an update of `old`, or of its status.
+    /// Returns the metadata of an update of `old`, or of its status, as the server validates it.
     // upstream v1.36 rest.BeforeUpdate, ResetObjectMetaForStatus
     pub fn updated(admission: &DecodedAttributes<'d>, old: &Meta<'d>) -> Meta<'d> {
         let kind = admission.object.kind();
-        let given = Meta::given(admission.object.metadata(), admission.namespace_or_default());
+        let given = Meta::as_written(admission.object.metadata(), admission.namespace_or_default());
         let meta = Meta {
             namespace: if kind.is_namespaced() { given.namespace } else { "" },
             uid: if given.uid.is_empty() { old.uid } else { given.uid },
@@ -101,12 +102,13 @@ impl<'d> Meta<'d> {
     }
 }
 
-/// The server keeps a generation for these kinds; what the user writes is overwritten.
+/// True if the server sets `generation` for objects of this kind, whatever the user writes.
 fn counts_generations(kind: ApiKind) -> bool {
     !kind.is_namespaced()
 }
 
-/// Whether the strategy counts the update. Asked only where it makes a difference: comparing specs is not cheap.
+/// True if the server increments the generation for this update. Only asked for generations at which this can be
+/// reported, because comparing specs is not cheap.
 fn bumps_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
     (generation < 0 || generation == i64::MAX)
         && !admission.is_status()

@@ -6,9 +6,9 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, RuleId};
 use tollgate_formats::names::{self, Unit};
 
-/// A qualified name. Three or more parts are accepted unchecked, in every release.
+/// Checks a qualified name. Names with three or more parts are accepted unchecked, as in every release.
 // upstream v1.36 validateQualifiedName
-pub fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if is_plain(name) {
         return;
     }
@@ -18,24 +18,25 @@ pub fn name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     }
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(id), None, None) => identifier(cx, rule, at, id),
+        (Some(id), None, None) => check_identifier(cx, rule, at, id),
         (Some(domain), Some(id), None) => {
             if domain.is_empty() {
-                empty_part(cx, rule, at, "the domain must not be empty");
+                report_empty_part(cx, rule, at, "the domain must not be empty");
             } else {
-                naming::driver(cx, rule, at, domain);
+                naming::check_driver(cx, rule, at, domain);
             }
             if id.is_empty() {
-                empty_part(cx, rule, at, "the name must not be empty");
+                report_empty_part(cx, rule, at, "the name must not be empty");
             } else {
-                identifier(cx, rule, at, id);
+                check_identifier(cx, rule, at, id);
             }
         }
         _ => {}
     }
 }
 
-/// True for most names about which [`name`] reports nothing in any release: those whose domain is in lower case. One pass.
+/// True for most names about which [`check_name`] reports nothing in any release: those whose domain is in lower case.
+/// False negatives are fine: the caller then calls [`check_name`].
 pub fn is_plain(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
     domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))
@@ -43,7 +44,8 @@ pub fn is_plain(name: &str) -> bool {
         && names::is_c_identifier(id)
 }
 
-fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
+/// Reports an empty domain or id.
+fn report_empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static str) {
     if cx.profile.old_qualified_names {
         cx.report(rule, at).required(detail);
     } else {
@@ -51,9 +53,9 @@ fn empty_part(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, detail: &'static
     }
 }
 
-/// The id: a C identifier of at most 32 bytes.
+/// Checks the id of a qualified name: a C identifier of at most 32 bytes.
 // upstream v1.36 validateCIdentifier
-pub fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
+pub fn check_identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     if id.len() > ID_LIMIT {
         cx.report(rule, at).too_long(too_long(ID_LIMIT));
     }
@@ -64,7 +66,7 @@ pub fn identifier(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, id: &str) {
     }
 }
 
-/// Whether hand-written validation takes the name for one with a domain. It reads the domain in lower case.
+/// True if hand-written validation accepts the name as one with a domain, which it reads in lower case.
 pub fn is_full_name(name: &str) -> bool {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {

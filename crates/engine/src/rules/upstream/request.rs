@@ -1,7 +1,7 @@
 //! Requests of a claim: exact ones and lists of alternatives.
 
 use super::derived::{ConstraintAttributes, Owner};
-use super::taint::supported;
+use super::taint::supported_values;
 use super::{lists, naming, selectors, toleration};
 use crate::rules::Cx;
 use crate::rules::table::{
@@ -15,12 +15,12 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names::{self, Unit};
 
-/// Requests of one claim.
+/// Most requests of one claim.
 const REQUESTS_LIMIT: usize = 32;
-/// Alternatives of one request.
+/// Most alternatives of one request.
 const ALTERNATIVES_LIMIT: usize = 8;
 
-/// The requests of a claim. `old` are the stored ones, if declarative validation compares.
+/// Checks the requests of a claim. `old` are the stored requests, if declarative validation compares with them.
 // upstream v1.36 validateDeviceClaim
 pub fn check_list(
     cx: &mut Cx<'_, '_>,
@@ -36,10 +36,10 @@ pub fn check_list(
     for (index, request) in new.iter().enumerate() {
         check(cx, &at.index(index), request, stored.get(&request.name()), attributes);
     }
-    lists::duplicates(new.iter().map(Request::name), |index, name| {
+    lists::for_each_duplicate(new.iter().map(Request::name), |index, name| {
         let (ty, known) = (fields::request(cx.version), cx.profile.fields);
         let whole = |max_bytes| print::versioned(new.value().at(index), ty, known, max_bytes);
-        lists::duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
+        lists::report_duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
     });
 }
 
@@ -51,7 +51,7 @@ fn check(
     old: Option<Request<'_>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    naming::label(cx, REQUEST_NAME, &at.field("name"), new.name());
+    naming::check_label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let exactly = new.exactly(cx.version);
     let is_list = !new.first_available().is_empty();
     if exactly.is_none() && !is_list {
@@ -66,7 +66,7 @@ fn check(
     }
     if exactly.is_some() && is_list {
         let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-        let value = lists::nil(cx);
+        let value = lists::nil_value(cx);
         cx.report(REQUEST_SHAPE, at).invalid(value, detail);
         if cx.profile.stops_at_ambiguous_request {
             cx.declaratively(|cx| check_shapes(cx, at, new, old, attributes));
@@ -76,7 +76,7 @@ fn check(
     check_shapes(cx, at, new, old, attributes);
 }
 
-/// The exact request and the alternatives, whichever there is.
+/// Checks the exact request and the alternatives of a request, as far as present.
 fn check_shapes(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -93,7 +93,7 @@ fn check_shapes(
                 .required("")
                 .help("set `deviceClassName` to the name of a DeviceClass");
         } else {
-            naming::subdomain(cx, REQUEST_DEVICE_CLASS, &class_at, exactly.device_class_name());
+            naming::check_subdomain(cx, REQUEST_DEVICE_CLASS, &class_at, exactly.device_class_name());
         }
         check_body(cx, &at, exactly, stored, Owner { request: new.name(), sub: None }, attributes);
     }
@@ -117,11 +117,11 @@ fn check_alternatives(
     for (index, sub) in list.iter().enumerate() {
         check_alternative(cx, &at.index(index), new.name(), sub, stored.get(&sub.name()), attributes);
     }
-    lists::duplicates(list.iter().map(SubRequest::name), |index, name| {
+    lists::for_each_duplicate(list.iter().map(SubRequest::name), |index, name| {
         let known = cx.profile.fields;
         let whole =
             |max_bytes| print::versioned(list.value().at(index), &fields::SUB_REQUEST, known, max_bytes);
-        lists::duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
+        lists::report_duplicate(cx, DUPLICATE_REQUEST, &at.index(index), "name", name, whole);
     });
 }
 
@@ -134,9 +134,9 @@ fn check_alternative(
     old: Option<SubRequest<'_>>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    naming::label(cx, REQUEST_NAME, &at.field("name"), new.name());
+    naming::check_label(cx, REQUEST_NAME, &at.field("name"), new.name());
     let (body, stored) = (new.body(), old.map(SubRequest::body));
-    cx.part(is_same(body, stored, "deviceClassName"), |cx| {
+    cx.part(is_unchanged(body, stored, "deviceClassName"), |cx| {
         let (at, class) = (at.field("deviceClassName"), body.device_class_name());
         if class.is_empty() {
             cx.report(REQUEST_DEVICE_CLASS, &at)
@@ -153,7 +153,7 @@ fn check_alternative(
     check_body(cx, at, body, stored, Owner { request, sub: Some(new.name()) }, attributes);
 }
 
-/// What an exact request and an alternative have in common.
+/// Checks the fields that an exact request and an alternative have in common.
 // upstream v1.36 validateExactDeviceRequest
 fn check_body(
     cx: &mut Cx<'_, '_>,
@@ -163,14 +163,14 @@ fn check_body(
     owner: Owner<'_>,
     attributes: &mut ConstraintAttributes<'_>,
 ) {
-    cx.part(is_same(new, old, "selectors"), |cx| {
+    cx.part(is_unchanged(new, old, "selectors"), |cx| {
         selectors::check_list(cx, &at.field("selectors"), new.selectors(), false);
     });
-    cx.part(is_same(new, old, "derivedAttributes"), |cx| {
+    cx.part(is_unchanged(new, old, "derivedAttributes"), |cx| {
         attributes.check(cx, &at.field("derivedAttributes"), new.derived_attributes(), owner);
     });
-    cx.part(is_same(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
-    cx.part(is_same(new, old, "tolerations"), |cx| {
+    cx.part(is_unchanged(new, old, "allocationMode"), |cx| check_mode(cx, at, new));
+    cx.part(is_unchanged(new, old, "tolerations"), |cx| {
         toleration::check_list(cx, &at.field("tolerations"), new.tolerations());
     });
 }
@@ -191,8 +191,8 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
         }
         "All" | "ExactCount" => {}
         mode => {
-            let (at, value) = (at.field("allocationMode"), lists::named(cx, mode));
-            let detail = supported(&["All", "ExactCount"]);
+            let (at, value) = (at.field("allocationMode"), lists::named_string(cx, mode));
+            let detail = supported_values(&["All", "ExactCount"]);
             if mode.is_empty() {
                 // Optional for declarative validation, because a flat request may be a list of alternatives.
                 cx.report(REQUEST_ALLOCATION_MODE, &at).not_supported(value, detail);
@@ -207,7 +207,7 @@ fn check_mode(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: RequestBody<'_>) {
     }
 }
 
-/// True if an update left that field of a request as it was; its type is the same in every shape of request.
-fn is_same(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
+/// True if an update left that field of a request unchanged; its type is the same in every shape of request.
+fn is_unchanged(new: RequestBody<'_>, old: Option<RequestBody<'_>>, json: &str) -> bool {
     old.is_some_and(|old| same_member(new.json(), old.json(), &fields::SUB_REQUEST, json))
 }

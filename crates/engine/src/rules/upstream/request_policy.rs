@@ -12,10 +12,10 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::quantity::Quantity;
 
-/// Most valid values.
+/// Most valid values of a policy.
 const VALUES_LIMIT: usize = 10;
 
-/// The policy at `at` for a capacity of that amount.
+/// Checks the policy at `at` of a capacity with that amount.
 // upstream v1.36 validateRequestPolicy, validateValidRequestValues
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, policy: RequestPolicy<'_>, capacity: &Quantity<'_>) {
     let values = !policy.valid_values().is_empty();
@@ -54,7 +54,7 @@ fn check_values(
     for (index, (value, next)) in values.clone().zip(values.clone().skip(1)).enumerate() {
         if value > next {
             let detail = "values must be sorted in ascending order";
-            invalid(cx, &at.index(index + 1), &next, detail);
+            report_invalid(cx, &at.index(index + 1), &next, detail);
         }
     }
     let count = policy.valid_values().len();
@@ -66,13 +66,13 @@ fn check_values(
     if looked_at {
         for (index, value) in values.clone().enumerate().filter(|(_, value)| value > capacity) {
             let detail = format!("option is larger than capacity value: {}", capacity.text());
-            invalid(cx, &at.index(index), &value, detail);
+            report_invalid(cx, &at.index(index), &value, detail);
         }
         check_duplicates(cx, at, values.clone());
     }
     // A list that was not looked into does not have the default.
     if !(looked_at && values.clone().any(|value| value == *default)) {
-        invalid(cx, at, default, "default value is not valid according to the requestPolicy");
+        report_invalid(cx, at, default, "default value is not valid according to the requestPolicy");
     }
 }
 
@@ -95,12 +95,12 @@ fn check_duplicates<'q>(
     }
     let key = |value: Quantity<'_>| if exact { value.exact_text() } else { value.value().to_string() };
     let keys: Vec<String> = values.map(key).collect();
-    lists::duplicates(keys.iter().map(String::as_str), |index, key| {
+    lists::for_each_duplicate(keys.iter().map(String::as_str), |index, key| {
         cx.report(CAPACITY_REQUEST_POLICY, &at.index(index)).duplicate(key, "");
     });
 }
 
-/// A range with all that is held against it.
+/// A range, with the values that are compared with it.
 struct Range<'q> {
     default: &'q Quantity<'q>,
     min: Quantity<'q>,
@@ -110,8 +110,9 @@ struct Range<'q> {
 }
 
 impl Range<'_> {
-    /// What counts in units, in the order the server names it.
-    fn parts(&self) -> impl Iterator<Item = (&'static str, &Quantity<'_>)> {
+    /// Returns the quantities of the range that are set, with the names of their fields, in the order in which the
+    /// server reports them.
+    fn named_quantities(&self) -> impl Iterator<Item = (&'static str, &Quantity<'_>)> {
         let parts = [
             ("default", Some(self.default)),
             ("min", Some(&self.min)),
@@ -137,10 +138,10 @@ fn check_range(
     let range = Range { default, min, max: range.max(), step: range.step(), capacity };
     check_bounds(cx, at, &range);
     let fractional = cx.profile.fractional_capacity;
-    let in_milli = fractional && range.parts().any(|(_, part)| part.is_fractional());
-    if in_milli && range.parts().any(|(_, part)| !part.fits_milli()) {
-        for (name, part) in range.parts().filter(|(_, part)| !part.fits_milli()) {
-            invalid(cx, &at.field(name), part, "value cannot be represented as a milli value");
+    let in_milli = fractional && range.named_quantities().any(|(_, part)| part.is_fractional());
+    if in_milli && range.named_quantities().any(|(_, part)| !part.fits_milli()) {
+        for (name, part) in range.named_quantities().filter(|(_, part)| !part.fits_milli()) {
+            report_invalid(cx, &at.field(name), part, "value cannot be represented as a milli value");
         }
         return;
     }
@@ -155,20 +156,20 @@ fn check_bounds(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>) {
         if cx.profile.guards_capacity_range { (&default_at, &default_at) } else { (&min_at, &max_at) };
     let Range { default, min, capacity, .. } = range;
     if min > capacity {
-        invalid(cx, &min_at, min, format!("min is larger than capacity value: {}", capacity.text()));
+        report_invalid(cx, &min_at, min, format!("min is larger than capacity value: {}", capacity.text()));
     }
     if *default < min {
-        invalid(cx, too_small_at, default, format!("default is less than min: {}", min.text()));
+        report_invalid(cx, too_small_at, default, format!("default is less than min: {}", min.text()));
     }
     let Some(max) = &range.max else { return };
     if min > max {
-        invalid(cx, &max_at, min, format!("min is larger than max: {}", max.text()));
+        report_invalid(cx, &max_at, min, format!("min is larger than max: {}", max.text()));
     }
     if max > capacity {
-        invalid(cx, &max_at, max, format!("max is larger than capacity value: {}", capacity.text()));
+        report_invalid(cx, &max_at, max, format!("max is larger than capacity value: {}", capacity.text()));
     }
     if *default > max {
-        invalid(cx, too_large_at, default, format!("default is more than max: {}", max.text()));
+        report_invalid(cx, too_large_at, default, format!("default is more than max: {}", max.text()));
     }
 }
 
@@ -178,22 +179,27 @@ fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quan
     let Range { min, capacity, .. } = range;
     // Releases before 1.37 divide by a step that reads zero and crash: refused all the same, in 1.37's words.
     if if is_guarded { step.sign() <= 0 } else { step.value() == 0 } {
-        invalid(cx, &step_at, step, "must be greater than zero");
+        report_invalid(cx, &step_at, step, "must be greater than zero");
         return;
     }
     if let Some(sum) = min.add(step).filter(|sum| sum > *capacity) {
         let (sum, capacity) = (sum.text(), capacity.text());
-        invalid(cx, &step_at, step, format!("one step {sum} is larger than capacity value: {capacity}"));
+        report_invalid(
+            cx,
+            &step_at,
+            step,
+            format!("one step {sum} is larger than capacity value: {capacity}"),
+        );
     }
     let is_whole = |part: &Quantity<'_>| part.sign() >= 0 && !part.exceeds_i64();
-    if is_guarded && !in_milli && range.parts().any(|(_, part)| !is_whole(part)) {
-        for (name, part) in range.parts().filter(|(_, part)| !is_whole(part)) {
+    if is_guarded && !in_milli && range.named_quantities().any(|(_, part)| !is_whole(part)) {
+        for (name, part) in range.named_quantities().filter(|(_, part)| !is_whole(part)) {
             let detail = if part.sign() < 0 {
                 "must be greater than or equal to 0"
             } else {
                 "must not be larger than 9223372036854775807"
             };
-            invalid(cx, &at.field(name), part, detail);
+            report_invalid(cx, &at.field(name), part, detail);
         }
         return;
     }
@@ -204,11 +210,12 @@ fn check_step(cx: &mut Cx<'_, '_>, at: &Path<'_>, range: &Range<'_>, step: &Quan
         if left != 0 {
             let (step, min) = (step.text(), min.text());
             let detail = format!("value is not a multiple of a given step ({step}) from ({min})");
-            invalid(cx, &step_at, part, detail);
+            report_invalid(cx, &step_at, part, detail);
         }
     }
 }
 
-fn invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Text) {
+/// Reports a quantity that is invalid.
+fn report_invalid(cx: &mut Cx<'_, '_>, at: &Path<'_>, value: &Quantity<'_>, detail: impl Text) {
     cx.report(CAPACITY_REQUEST_POLICY, at).invalid(BadValue::str(&value.text()), detail);
 }

@@ -13,7 +13,7 @@ use tollgate_document::finding::BadValue;
 /// Most consumers of one claim.
 const LIMIT: usize = 256;
 
-/// The entries themselves.
+/// Checks the entries, each by itself and for duplicates.
 // upstream v1.36 validateResourceClaimStatusUpdate, validateResourceClaimUserReference
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let list = new.reserved_for();
@@ -41,7 +41,7 @@ fn check_one(cx: &mut Cx<'_, '_>, at: &Path<'_>, consumer: Consumer<'_>) {
 
 fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<'_>>) {
     let entries = list.iter().enumerate();
-    lists::duplicates_by(
+    lists::for_each_duplicate_by(
         entries,
         |(_, consumer)| consumer.uid(),
         |(index, consumer)| {
@@ -52,7 +52,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
                 cx.report(RESERVED_FOR, &at).native().duplicate(BadValue::Json(whole.into()), "");
                 return;
             }
-            let value = lists::named(cx, consumer.uid());
+            let value = lists::named_string(cx, consumer.uid());
             if cx.profile.duplicates_at_key_field {
                 cx.report(RESERVED_FOR, &at.field("uid")).duplicate(value, "");
             } else {
@@ -62,7 +62,7 @@ fn check_duplicates(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consumer<
     );
 }
 
-/// What the entries mean for the claim: only what is allocated can be reserved, and not on the way out.
+/// Checks that only an allocated claim is reserved, and that an object that is being deleted gets no new consumers.
 pub fn check_claim(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
@@ -76,19 +76,20 @@ pub fn check_claim(
     }
     if new.allocation().is_none() {
         cx.report(RESERVED_FOR, at).forbidden("may not be specified when `allocated` is not set");
-    } else if is_deleted && has_more(list, old.reserved_for()) {
+    } else if is_deleted && has_new_consumers(list, old.reserved_for()) {
         let detail =
             "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
         cx.report(RESERVED_FOR, at).forbidden(detail);
     }
 }
 
-/// Some entry is not one of the stored ones.
-fn has_more(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
+/// True if an entry is not among the stored ones.
+fn has_new_consumers(new: List<'_, Consumer<'_>>, old: List<'_, Consumer<'_>>) -> bool {
     let stored = lists::Stored::of(old.iter(), full_key);
     new.iter().any(|consumer| stored.get(&full_key(consumer)).is_none())
 }
 
+/// Returns all fields of an entry, for comparing.
 fn full_key(consumer: Consumer<'_>) -> Vec<&str> {
     CONSUMER.fields.iter().map(|field| consumer.json().get(field.json).str()).collect()
 }

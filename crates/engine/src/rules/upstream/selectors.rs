@@ -15,12 +15,12 @@ use tollgate_api::view::{List, Selector};
 use tollgate_cel::{self, Outcome, Target};
 use tollgate_document::field::Path;
 
-/// Selectors of one request, class or taint rule.
+/// Most selectors of one request, class or taint rule.
 const SELECTORS_LIMIT: usize = 32;
-/// Longest expression, in bytes.
+/// Most bytes of an expression.
 const EXPRESSION_LIMIT: usize = 10 * 1024;
 
-/// A list of selectors. `stored` ones are what an update left as it was.
+/// Checks a list of selectors; `stored` if an update left them unchanged.
 // upstream v1.36 validateSelectorSlice, validateSelector
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_>>, stored: bool) {
     if !lists::check_max_items(cx, TOO_MANY_SELECTORS, at, list.len(), SELECTORS_LIMIT)
@@ -37,15 +37,16 @@ pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Selector<'_
             }
             Some(_) if stored && cx.profile.trusts_stored_cel => {}
             Some(cel) => {
-                expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
+                check_expression(cx, &cel_at.field("expression"), cel.expression(), Target::Selector, stored);
             }
         }
     }
 }
 
-/// One expression; the answer is what it costs at worst, if it compiles.
+/// Checks one CEL expression and returns its estimated cost, also if it costs too much; `None` if it does not compile
+/// or could not be checked.
 // upstream v1.37 validateCELExpression
-pub fn expression(
+pub fn check_expression(
     cx: &mut Cx<'_, '_>,
     at: &Path<'_>,
     text: &str,
@@ -57,7 +58,7 @@ pub fn expression(
         return None;
     }
     let env = if stored { &cx.profile.stored_cel } else { &cx.profile.cel };
-    let outcome = if cx.spend(tollgate_cel::weight(text)) {
+    let outcome = if cx.spend_on_expression(tollgate_cel::weight(text)) {
         cx.context.cel.check(text, target, env, cx.max_text_bytes())
     } else {
         Outcome::Unchecked("the object has more than 1 MiB of expressions")
@@ -65,7 +66,7 @@ pub fn expression(
     match outcome {
         Outcome::Accepted { cost } => Some(cost),
         Outcome::CompileError(detail) | Outcome::WrongType(detail) => {
-            let hint = hints::for_error(text, &detail);
+            let hint = hints::hint_for_error(text, &detail);
             cx.report(CEL_EXPRESSION, at).invalid(text, detail).help_if(hint);
             None
         }

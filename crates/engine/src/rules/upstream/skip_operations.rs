@@ -1,6 +1,6 @@
 //! Node operations that a driver does without, of a slice and of an allocation result.
 
-use super::taint::supported;
+use super::taint::supported_values;
 use super::{go_json, lists};
 use crate::rules::Cx;
 use crate::rules::table::SKIP_NODE_OPERATIONS;
@@ -10,12 +10,12 @@ use tollgate_document::finding::BadValue;
 
 const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"];
 
-/// The list at `at`. `old` is the stored list: declarative validation does not look at what it had.
+/// Checks the list at `at`. `old` is the stored list, whose items declarative validation does not check again.
 // upstream v1.37 validateSkipNodeOperations
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
     let unchanged = list.iter().eq(old.iter());
     cx.part(unchanged, |cx| {
-        lists::duplicates(list.iter(), |index, operation| {
+        lists::for_each_duplicate(list.iter(), |index, operation| {
             let value = BadValue::named(operation);
             cx.report(SKIP_NODE_OPERATIONS, &at.index(index)).native().duplicate(value, "");
         });
@@ -25,7 +25,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings
                 let value = BadValue::named(operation);
                 cx.report(SKIP_NODE_OPERATIONS, &at.index(index))
                     .native()
-                    .not_supported(value, || supported(&KNOWN))
+                    .not_supported(value, || supported_values(&KNOWN))
                     .did_you_mean(&at.index(index), operation, &KNOWN);
             }
         }
@@ -33,7 +33,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings
     let skips = |operation| list.contains(operation);
     if skips("NodePrepareResources") && !skips("NodeUnprepareResources") && !skips("*") {
         let detail = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped";
-        let value = go_json::strings(list, cx.max_text_bytes());
+        let value = go_json::strings_json(list, cx.max_text_bytes());
         cx.report(SKIP_NODE_OPERATIONS, at).invalid(value, detail);
     }
 }

@@ -1,7 +1,7 @@
 //! ResourceSlice: driver, pool, nodes, and the lists of devices and counters. One device is in `device`.
 
 use super::counters::{self, Shared};
-use super::device::{self, Around};
+use super::device::{self, DeviceContext};
 use super::lists::{self, at_most};
 use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
@@ -28,7 +28,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 // upstream v1.36 validateResourceSliceSpec
 fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
-    naming::driver(cx, SLICE_DRIVER, &at.field("driver"), spec.driver());
+    naming::check_driver(cx, SLICE_DRIVER, &at.field("driver"), spec.driver());
     check_pool(cx, &at.field("pool"), spec);
     if let Some(old) = old {
         check_immutable(cx, at, spec, old);
@@ -53,7 +53,7 @@ fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Opti
 // upstream v1.36 validateResourcePool
 fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let pool = spec.pool();
-    naming::pool(cx, SLICE_POOL, &at.field("name"), pool.name());
+    naming::check_pool(cx, SLICE_POOL, &at.field("name"), pool.name());
     if pool.resource_slice_count() <= 0 {
         let (at, count) = (at.field("resourceSliceCount"), BadValue::Int(pool.resource_slice_count()));
         cx.report(SLICE_POOL, &at).invalid(count, "must be greater than zero");
@@ -64,6 +64,7 @@ fn check_pool(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
+/// Reports changes of the driver, the pool name or the node name, which are immutable.
 fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: SliceSpec<'_>) {
     let detail = "field is immutable";
     if new.pool().name() != old.pool().name() {
@@ -78,13 +79,14 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
     if node != old.node_name_in(cx.version) {
         // A pointer: printed as JSON since 1.34, as what it points to before.
         let value = match node {
-            Some(node) => lists::named(cx, node),
-            None => lists::nil(cx),
+            Some(node) => lists::named_string(cx, node),
+            None => lists::nil_value(cx),
         };
         cx.report(SLICE_IMMUTABLE_FIELD, &at.field("nodeName")).invalid(value, detail);
     }
 }
 
+/// Checks that the slice says on which nodes its devices are, in exactly one way.
 fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
@@ -92,7 +94,7 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
             cx.report(SLICE_NODE_SELECTION, &at.field("nodeName"))
                 .invalid("", "must be either unset or set to a non-empty string");
         }
-        Some(name) => naming::subdomain(cx, SLICE_NODE_SELECTION, &at.field("nodeName"), name),
+        Some(name) => naming::check_subdomain(cx, SLICE_NODE_SELECTION, &at.field("nodeName"), name),
         None => {}
     }
     if let Some(selector) = spec.node_selector() {
@@ -101,16 +103,16 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                go_json::node_terms(selector.terms(), cx.max_text_bytes()),
+                go_json::node_terms_json(selector.terms(), cx.max_text_bytes()),
             );
             cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }
     }
     if all == Some(false) {
-        naming::not_true(cx, SLICE_NODE_SELECTION, &at.field("allNodes"));
+        naming::report_false(cx, SLICE_NODE_SELECTION, &at.field("allNodes"));
     }
     if spec.per_device_node_selection() == Some(false) {
-        naming::not_true(cx, SLICE_NODE_SELECTION, &at.field("perDeviceNodeSelection"));
+        naming::report_false(cx, SLICE_NODE_SELECTION, &at.field("perDeviceNodeSelection"));
     }
     let set = [
         ("`nodeName`", name.is_some_and(|name| !name.is_empty())),
@@ -132,6 +134,7 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     }
 }
 
+/// Checks the list of devices: its length, duplicate names, and each device.
 fn check_devices(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let version = cx.version;
     let devices = spec.devices();
@@ -174,10 +177,10 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     let stored = old.filter(|_| cx.is_hand_written() && cx.profile.skips_unchanged_taints);
     for (index, device) in spec.devices().iter().enumerate() {
         let old = stored.and_then(|old| old.device_named(device.name()));
-        let around = Around { per_device, shared: shared.as_ref(), old };
+        let around = DeviceContext { per_device, shared: shared.as_ref(), old };
         device::check(cx, &at.index(index), device, &around);
     }
-    lists::duplicates(spec.devices().iter().map(Device::name), |index, name| {
+    lists::for_each_duplicate(spec.devices().iter().map(Device::name), |index, name| {
         let device_at = at.index(index);
         let name_at = device_at.field("name");
         let at = if cx.profile.duplicates_at_key_field { &name_at } else { &device_at };
@@ -185,7 +188,7 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     });
 }
 
-/// Draft r2: the taints of a slice, each judged like a device's. The draft's own limits are documented rules.
+/// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented rules.
 fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let ty = fields::slice_spec(cx.version);
     let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));

@@ -11,7 +11,7 @@ use tollgate_api::view::{Body, Claim, TaintRule, View as _};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Judges a request to a status subresource.
+/// Checks a request that writes the status subresource; nothing for other requests.
 pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if !admission.is_status() {
         return;
@@ -44,6 +44,6 @@ fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: Cl
 fn check_rule(cx: &mut Cx<'_, '_>, rule: TaintRule<'_>) {
     let status_at = Path::ROOT.field("status");
     let (at, list) = (status_at.field("conditions"), rule.status().conditions());
-    conditions::check(cx, &at, list);
+    conditions::check_list(cx, &at, list);
     conditions::check_count(cx, &at, list);
 }

@@ -10,16 +10,16 @@ use tollgate_document::finding::{BadValue, RuleId};
 use tollgate_formats::gofmt;
 use tollgate_formats::names;
 
-/// The taints of one device.
+/// The taints of one device, and what of them is stored.
 pub struct DeviceTaints<'d> {
     pub new: List<'d, Taint<'d>>,
-    /// The stored device of the same name has the same ones.
+    /// True if the stored device of the same name has the same taints.
     pub unchanged: bool,
-    /// Those of the stored device, if they excuse effects.
+    /// The taints of the stored device, in releases where these excuse unknown effects.
     pub stored: Option<List<'d, Taint<'d>>>,
 }
 
-/// The taints of the device at `at`.
+/// Checks the taints of the device at `at`.
 // upstream v1.36 validateDevice: unchanged taints are skipped whole. Declarative validation knows only effects, and
 // no limit.
 pub fn check_list(
@@ -51,7 +51,7 @@ pub fn check_list(
     if kept || over && cx.profile.stops_at_list_limit { cx.declaratively(judge) } else { judge(cx) }
 }
 
-/// One taint. `old` is the stored taint of a rule.
+/// Checks one taint. `old` is the stored taint of a rule.
 // upstream v1.36 validateDeviceTaint
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
     check_key(cx, at, new.key());
@@ -62,8 +62,8 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Tai
     }
 }
 
-/// True if the effect, which this release does not know, is that of the stored device too: a later release may have
-/// written it.
+/// True if the stored device has a taint with the same key and the same effect, which this release does not know: a
+/// later release may have written it.
 // KEP-5055 r3: "Validation must be prepared to allow unknown enums in stored objects"
 fn is_excused(cx: &Cx<'_, '_>, new: Taint<'_>, stored: Option<List<'_, Taint<'_>>>) -> bool {
     // A valid list has no more than the limit.
@@ -72,7 +72,7 @@ fn is_excused(cx: &Cx<'_, '_>, new: Taint<'_>, stored: Option<List<'_, Taint<'_>
     stored.any(|old| is_same_effect(old, new))
 }
 
-/// True if both have that effect for the same key.
+/// True if both taints have the same key and effect.
 pub fn is_same_effect(old: Taint<'_>, new: Taint<'_>) -> bool {
     old.key() == new.key() && old.effect() == new.effect()
 }
@@ -85,7 +85,7 @@ fn check_key(cx: &mut Cx<'_, '_>, at: &Path<'_>, key: &str) {
     }
 }
 
-/// What is wrong with a key. A hint is said once, with the last of it.
+/// Returns what is wrong with a taint key; empty if nothing is.
 pub fn key_problems(cx: &Cx<'_, '_>, key: &str) -> Vec<names::Problem> {
     let mut problems = Vec::new();
     names::label_key(key, cx.profile.label_unit, cx.profile.label_key_word, &mut |problem| {
@@ -113,7 +113,7 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     }
 }
 
-/// What was probably meant by a key that is none.
+/// Returns what was probably meant by a malformed key.
 pub fn key_hint(key: &str) -> Option<&'static str> {
     if key.contains(['=', ':']) {
         return Some("write `key`, `value` and `effect` as separate fields");
@@ -128,10 +128,10 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
         .then_some("use a name with an optional domain, such as `example.com/broken`")
 }
 
-/// Reports an effect that is none, with what was probably meant.
+/// Reports an unknown effect, with what was probably meant.
 pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
-    let (effects, value) = (cx.profile.effects, lists::named(cx, effect));
-    let reported = cx.report(rule, at).covered().not_supported(value, || supported(effects));
+    let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
+    let reported = cx.report(rule, at).covered().not_supported(value, || supported_values(effects));
     if effect.eq_ignore_ascii_case("PreferNoSchedule") {
         reported.help(
             "`PreferNoSchedule` is supported only for node taints and their tolerations; for devices, use `NoSchedule` or `NoExecute`",
@@ -141,7 +141,7 @@ pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &
     }
 }
 
-/// `supported values: "A", "B"`
-pub fn supported(values: &[&str]) -> String {
+/// Returns `supported values: "A", "B"`.
+pub fn supported_values(values: &[&str]) -> String {
     format!("supported values: {}", gofmt::quote_list(values))
 }

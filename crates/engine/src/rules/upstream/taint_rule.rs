@@ -38,16 +38,16 @@ fn check_selector(
     old: Option<TaintSelector<'_>>,
 ) {
     if let Some(class) = new.device_class_name() {
-        naming::subdomain(cx, RULE_DEVICE_CLASS, &at.field("deviceClassName"), class);
+        naming::check_subdomain(cx, RULE_DEVICE_CLASS, &at.field("deviceClassName"), class);
     }
     if let Some(driver) = new.driver() {
-        naming::driver(cx, RULE_DRIVER, &at.field("driver"), driver);
+        naming::check_driver(cx, RULE_DRIVER, &at.field("driver"), driver);
     }
     if let Some(pool) = new.pool() {
-        naming::pool(cx, RULE_POOL, &at.field("pool"), pool);
+        naming::check_pool(cx, RULE_POOL, &at.field("pool"), pool);
     }
     if let Some(device) = new.device() {
-        naming::label(cx, RULE_DEVICE, &at.field("device"), device);
+        naming::check_label(cx, RULE_DEVICE, &at.field("device"), device);
     }
     let stored = old.is_some_and(|old| same_member(new.json(), old.json(), &TAINT_SELECTOR, "selectors"));
     selectors::check_list(cx, &at.field("selectors"), new.selectors(), stored);

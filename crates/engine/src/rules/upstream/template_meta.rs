@@ -7,13 +7,14 @@ use tollgate_api::view::ObjectMeta;
 use tollgate_document::doc::ValueKind;
 use tollgate_document::field::Path;
 
+/// Checks that a template sets only labels and annotations, and checks these.
 // upstream v1.36 ValidateTemplateObjectMeta
 pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     let spec_at = Path::ROOT.field("spec");
     let at = spec_at.field("metadata");
     meta::check_annotations(cx, &at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &at.field("labels"), metadata.labels());
-    for (field, is_set) in set_fields(metadata) {
+    for (field, is_set) in forbidden_fields(metadata) {
         if !is_set {
             continue;
         }
@@ -24,8 +25,9 @@ pub fn check(cx: &mut Cx<'_, '_>, metadata: ObjectMeta<'_>) {
     }
 }
 
-/// The fields that may not be set, in Go's order. A list that is empty counts as set, and so does a time of zero.
-pub fn set_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
+/// Returns the fields of metadata that a template may not set, in Go's order, each with whether it is set. An empty
+/// list counts as set, and so does a zero time.
+pub fn forbidden_fields(metadata: ObjectMeta<'_>) -> [(&'static str, bool); 13] {
     let is_time = |field| metadata.0.get(field).kind() == ValueKind::String;
     [
         ("name", !metadata.name().is_empty()),

@@ -1,14 +1,14 @@
 //! DeviceToleration, of requests, sub-requests and (from 1.37 on) of allocation results.
 
 use super::lists;
-use super::taint::{key_hint, key_problems, report_effect, supported};
+use super::taint::{key_hint, key_problems, report_effect, supported_values};
 use crate::rules::Cx;
 use crate::rules::table::{TOLERATION_EFFECT, TOLERATION_KEY, TOLERATION_OPERATOR, TOLERATION_VALUE};
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
-/// The tolerations of one request; no release limits their number.
+/// Checks the tolerations of one request or result; no release limits their number.
 pub fn check_list(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Toleration<'_>>) {
     for (index, toleration) in list.iter().enumerate() {
         check(cx, &at.index(index), toleration);
@@ -43,8 +43,8 @@ fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, toleration: Toleration<'_>) {
             cx.report(TOLERATION_VALUE, &value_at).invalid(value, detail);
         }),
         other => {
-            let detail = supported(&["Equal", "Exists"]);
-            let (at, value) = (at.field("operator"), lists::named(cx, other));
+            let detail = supported_values(&["Equal", "Exists"]);
+            let (at, value) = (at.field("operator"), lists::named_string(cx, other));
             cx.report(TOLERATION_OPERATOR, &at).covered().not_supported(value, detail).did_you_mean(
                 &at,
                 other,

@@ -6,7 +6,7 @@ use crate::rules::table::{
     CLASSIC_ALLOCATION_MODE, CLASSIC_CLASS_NAME, IMMUTABLE_CLASSIC_CLAIM, UNKNOWN_RESOURCE_CLASS,
 };
 use crate::rules::upstream::naming;
-use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::taint::supported_values;
 use tollgate_api::equal;
 use tollgate_api::view::{ClassicClaim, ClassicClaimSpec, View as _};
 use tollgate_document::field::Path;
@@ -27,13 +27,13 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     check_spec(cx, &at, claim.spec());
 }
 
-/// The spec at `at`, of a claim or of a template.
+/// Checks the spec at `at`, of a claim or of a template.
 pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimSpec<'_>) {
     let (name, name_at) = (spec.resource_class_name(), at.field("resourceClassName"));
     if name.is_empty() {
         cx.report(CLASSIC_CLASS_NAME, &name_at).required("");
     } else {
-        naming::subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
+        naming::check_subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
         check_class(cx, &name_at, name);
     }
     let mode = spec.allocation_mode();
@@ -41,12 +41,12 @@ pub(super) fn check_spec(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClassicClaimS
         let value = BadValue::named(mode);
         let at = at.field("allocationMode");
         cx.report(CLASSIC_ALLOCATION_MODE, &at)
-            .not_supported(value, || supported(&MODES))
+            .not_supported(value, || supported_values(&MODES))
             .did_you_mean(&at, mode, &MODES);
     }
 }
 
-/// Only where somebody said which classes there are. What is stored was created when its class was there.
+/// Reports a class that does not exist, if the existing classes are known.
 fn check_class(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     let Some(classes) = cx.context.classes else { return };
     if !classes.has(name) {

@@ -25,7 +25,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     });
 }
 
-/// `<pod name>-<resource name>`. What makes pods makes their names too, so there is nothing to judge yet.
+/// Checks the name that the claim will have, `<pod name>-<resource name>`. Skips pod templates, whose pods get their
+/// names later, and claims whose own name is malformed.
 fn check_name(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
     let Body::Pods(pods) = admission.object.body else { return };
     let pod = admission.object.metadata().name();
@@ -49,7 +50,7 @@ fn check_template(cx: &mut Cx<'_, '_>, at: &Path<'_>, template: ClassicTemplate<
     let (metadata, metadata_at) = (template.metadata(), at.field("metadata"));
     meta::check_annotations(cx, &metadata_at.field("annotations"), metadata.annotations());
     meta::check_labels(cx, &metadata_at.field("labels"), metadata.labels());
-    for (field, is_set) in template_meta::set_fields(metadata) {
+    for (field, is_set) in template_meta::forbidden_fields(metadata) {
         if is_set {
             cx.report(CLAIM_TEMPLATE_METADATA, &metadata_at.field(field))
                 .forbidden("cannot be set")

@@ -10,7 +10,7 @@ use crate::rules::table::{
     CLASSIC_DRIVER,
 };
 use crate::rules::upstream::lists::at_most;
-use crate::rules::upstream::taint::supported;
+use crate::rules::upstream::taint::supported_values;
 use crate::rules::upstream::{naming, node_selector, owner_references};
 use crate::rules::{Cx, duplicates};
 use tollgate_api::view::{
@@ -20,7 +20,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType};
 
 const PHASES: [&str; 3] = ["Allocated", "Pending", "Reallocate"];
-/// Any number of users.
+/// The value of `userLimit` for any number of users.
 const UNLIMITED: i64 = -1;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, claim: ClassicClaim<'_>) {
@@ -33,17 +33,18 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, clai
     }
 }
 
+/// Returns the phase of a claim; `Pending` if it has none.
 fn phase_of(status: ClassicClaimStatus<'_>) -> &str {
     Some(status.phase()).filter(|phase| !phase.is_empty()).unwrap_or("Pending")
 }
 
-/// True while a driver holds a resource for the claim.
+/// True if a driver holds a resource for the claim.
 fn is_held(status: ClassicClaimStatus<'_>) -> bool {
     matches!(status.phase(), "Allocated" | "Reallocate")
 }
 
-/// "A copy of the driver name from the ResourceClass at the time when allocation started": there from then on, and the
-/// same until the resource is freed.
+/// Checks that the driver name, "a copy of the driver name from the ResourceClass at the time when allocation started",
+/// is set from then on and does not change until the resource is freed.
 fn check_driver(
     cx: &mut Cx<'_, '_>,
     admission: &DecodedAttributes<'_>,
@@ -59,7 +60,7 @@ fn check_driver(
         }
         return;
     }
-    naming::driver(cx, CLASSIC_DRIVER, at, name);
+    naming::check_driver(cx, CLASSIC_DRIVER, at, name);
     let Some(Body::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let stored = stored.status();
     if is_held(stored) && is_held(status) && !stored.driver_name().is_empty() && stored.driver_name() != name
@@ -79,7 +80,7 @@ fn check_phase(
     let new = phase_of(claim.status());
     if !PHASES.contains(&new) {
         cx.report(CLAIM_PHASE, at)
-            .not_supported(BadValue::named(new), || supported(&PHASES))
+            .not_supported(BadValue::named(new), || supported_values(&PHASES))
             .did_you_mean(at, new, &PHASES);
         return;
     }
@@ -125,7 +126,7 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     let limit = usize::try_from(if given == 0 { 1 } else { given });
     if let Ok(limit) = limit
         && users.len() > limit
-        && let count = users.len() - repeats(users)
+        && let count = users.len() - repeat_count(users)
         && count > limit
     {
         cx.report(CLAIM_RESERVED_FOR, &users_at)
@@ -139,15 +140,15 @@ fn check_users(cx: &mut Cx<'_, '_>, at: &Path<'_>, status: ClassicClaimStatus<'_
     }
 }
 
-/// Entries for a user that is listed before: "only the Pod is" counted, however often it is listed.
-fn repeats(users: List<'_, OwnerReference<'_>>) -> usize {
+/// Returns how many entries are for a user that is listed before, because each user counts only once.
+fn repeat_count(users: List<'_, OwnerReference<'_>>) -> usize {
     let mut repeats = 0;
-    duplicates::each(users.iter(), identity, |_, _| repeats += 1);
+    duplicates::for_each_repeat(users.iter(), user_identity, |_, _| repeats += 1);
     repeats
 }
 
-/// A UID is enough; without one it is the name.
-fn identity(user: OwnerReference<'_>) -> [&[u8]; 4] {
+/// Returns what identifies a user: the UID or, if there is none, name, kind and apiVersion.
+fn user_identity(user: OwnerReference<'_>) -> [&[u8]; 4] {
     match user.uid() {
         "" => ["", user.name(), user.kind(), user.api_version()].map(str::as_bytes),
         uid => [uid, "", "", ""].map(str::as_bytes),
@@ -158,7 +159,7 @@ fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingSt
     let (scheduler_at, driver_at) = (at.field("scheduler"), at.field("driver"));
     let (scheduler, driver) = (scheduling.scheduler(), scheduling.driver());
     if !scheduler.selected_node().is_empty() {
-        naming::subdomain(
+        naming::check_subdomain(
             cx,
             CLAIM_SCHEDULING,
             &scheduler_at.field("selectedNode"),
@@ -174,6 +175,6 @@ fn check_scheduling(cx: &mut Cx<'_, '_>, at: &Path<'_>, scheduling: SchedulingSt
 
 fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, names: Strings<'_>) {
     for (index, name) in names.iter().enumerate() {
-        naming::subdomain(cx, CLAIM_SCHEDULING, &at.index(index), name);
+        naming::check_subdomain(cx, CLAIM_SCHEDULING, &at.index(index), name);
     }
 }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use tollgate_api::conform::suggest::nearest;
 
-/// Fields of a device, and the variables of selectors.
+/// The fields of a device.
 const FIELDS: [&str; 4] = ["driver", "attributes", "capacity", "allowMultipleAllocations"];
+/// The variables of selectors.
 const VARIABLES: [&str; 1] = ["device"];
 /// Words of other languages, and what CEL has for them.
 const WORDS: [(&str, &str); 3] = [
@@ -14,12 +15,12 @@ const WORDS: [(&str, &str); 3] = [
     (" not ", "use `!` for a logical NOT"),
 ];
 
-/// A hint for an expression and the error of its compilation.
-pub(super) fn for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
-    if let Some(hint) = named(error, "undefined field '", &FIELDS) {
+/// Returns a hint for an expression that does not compile, by the error; `None` if nothing probable is found.
+pub(super) fn hint_for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
+    if let Some(hint) = hint_for_name(error, "undefined field '", &FIELDS) {
         return Some(hint);
     }
-    if let Some(hint) = named(error, "undeclared reference to '", &VARIABLES) {
+    if let Some(hint) = hint_for_name(error, "undeclared reference to '", &VARIABLES) {
         return Some(hint);
     }
     if !error.contains("Syntax error") {
@@ -40,14 +41,14 @@ pub(super) fn for_error(text: &str, error: &str) -> Option<Cow<'static, str>> {
     WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, hint)| (*hint).into())
 }
 
-/// The name after `before` in an error, if one of the known ones is near.
-fn named(error: &str, before: &str, known: &[&'static str]) -> Option<Cow<'static, str>> {
+/// Returns ``did you mean `X`?`` for the name that follows `before` in an error; `None` if no known name is near.
+fn hint_for_name(error: &str, before: &str, known: &[&'static str]) -> Option<Cow<'static, str>> {
     let (_, rest) = error.split_once(before)?;
     let name = rest.split('\'').next()?;
     nearest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?").into())
 }
 
-/// True if a sign stands alone, outside of strings: not beside one of its partners.
+/// True if `sign` occurs outside of strings without one of its `partners` beside it, such as a single `&`.
 fn has_alone(text: &str, sign: u8, partners: &[u8]) -> bool {
     let bytes = text.as_bytes();
     let mut quote = None;
@@ -66,7 +67,7 @@ fn has_alone(text: &str, sign: u8, partners: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::for_error;
+    use super::hint_for_error;
 
     #[test]
     fn what_people_of_other_languages_write() {
@@ -88,7 +89,7 @@ mod tests {
             ("x", "undeclared reference to 'x'", None),
         ];
         for (text, error, expected) in table {
-            assert_eq!(for_error(text, error).as_deref(), expected, "{text}");
+            assert_eq!(hint_for_error(text, error).as_deref(), expected, "{text}");
         }
     }
 }
