@@ -11,29 +11,28 @@ use super::kind::PolicySpec;
 use super::schema::PolicyFaults;
 use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
 use crate::admission::DecodedAttributes;
-use crate::defaults::Edit;
 use crate::rules::Level;
 use crate::rules::table::POLICY_TOLERATION;
-use crate::site::{self, Site, walk};
+use crate::site::{Site, walk};
 use crate::tolerance::coverage::{
     Effects, KeyPattern, PolicyEntry, Shortfall, ToleratedTaints, nearest, uncovered,
 };
 use tollgate_api::profile::Profile;
-use tollgate_api::view::{Toleration, View as _};
-use tollgate_document::doc::{Change, New, Value, ValueKind};
+use tollgate_api::view::Toleration;
+use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::names::{self, KeyWord, Unit};
 
+mod added;
 mod written;
 
+pub(super) use added::default_edits;
 use written::{WrittenToleration, allowed_instead};
 
 /// Most tolerations of an object that are compared with entries: as many as a claim that an API server accepts (32
 /// requests with 8 alternatives each) has within the documented limit of 16. An object with more is denied.
 const MAX_COMPARED: usize = 32 * 8 * 16;
-/// Most requests and alternatives of a claim that get defaults; an API server accepts no more.
-const MAX_LISTS: usize = 32 * 8;
 
 /// The compiled `spec` of a TolerationPolicy, without what all kinds share.
 #[derive(Debug)]
@@ -467,60 +466,4 @@ fn describe_shortfall(
         ));
     }
     lacks.join(", and ")
-}
-
-/// Returns the edits that add the default tolerations of the policies that bind the user to a new claim or template.
-pub(super) fn default_edits(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    profile: &Profile,
-) -> Vec<Edit> {
-    let wanted = || {
-        toleration_policies(policies)
-            .filter(|(matched, _)| matched.binds && matched.policy.adds_defaults())
-            .flat_map(|(_, policy)| &policy.defaults)
-    };
-    let mut edits = Vec::new();
-    if wanted().next().is_none() {
-        return edits;
-    }
-    let limit = profile.documented.tolerations.unwrap_or(usize::MAX);
-    let mut lists = 0;
-    site::visit_requests(admission.object, &mut |_, _| lists += 1);
-    if lists > MAX_LISTS {
-        return edits;
-    }
-    site::visit_requests(admission.object, &mut |at, request| {
-        let list = site::tolerations_of(request);
-        let room = limit.saturating_sub(list.len());
-        let mut added: Vec<&WrittenToleration> = Vec::new();
-        for default in wanted() {
-            if added.len() == room {
-                break;
-            }
-            let tolerated = default.tolerated(profile);
-            let is_there = list.iter().any(|given| tolerated_taints(given, profile).contains(&tolerated))
-                || added.iter().any(|other| other.tolerated(profile).contains(&tolerated));
-            if !is_there {
-                added.push(default);
-            }
-        }
-        let list_at = at.field("tolerations");
-        if added.is_empty() {
-        } else if list.value().kind() == ValueKind::Array {
-            for (index, default) in added.into_iter().enumerate() {
-                let change = Change::Append { list: list.value().index(), value: default.to_new() };
-                edits.push(Edit { at: list_at.index(list.len() + index).owned(), change });
-            }
-        } else {
-            let value = New::List(added.into_iter().map(WrittenToleration::to_new).collect());
-            let change = if list.value().exists() {
-                Change::Replace { node: list.value().index(), value }
-            } else {
-                Change::Add { object: request.json().index(), key: "tolerations", value }
-            };
-            edits.push(Edit { at: list_at.owned(), change });
-        }
-    });
-    edits
 }
