@@ -60,7 +60,8 @@ pub enum ObjectNames {
     Owner,
 }
 
-/// The list.
+/// Every kind of request that Tollgate sends to an API server, from which the ClusterRoles in the manifests are
+/// checked.
 pub const API_CALLS: &[ApiCall] = &[
     configurations("validatingwebhookconfigurations"),
     configurations("mutatingwebhookconfigurations"),
@@ -109,18 +110,21 @@ pub const API_CALLS: &[ApiCall] = &[
     objects(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
 ];
 
-/// Commands that end list, and do not watch.
+/// The verbs of commands that read a resource once: they list it, and do not watch it.
 const LIST: &[&str] = &["list"];
 
+/// Reading `/metrics`, which has the feature gates of the API server.
 const fn gates(needed_by: NeededBy) -> ApiCall {
     ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: &["get"] }
 }
 
+/// Reading the discovery of an API group, for `audit` and `snapshot`.
 const fn discovery(path: &'static str) -> ApiCall {
     ApiCall { needed_by: NeededBy::Audit, target: CallTarget::PublicUrl(path), verbs: &["get"] }
 }
 
-/// Server-side apply of an object that does not exist is a `create` too.
+/// Writing webhook configurations, for `--register`. The verbs include `create`, which server-side apply needs for an
+/// object that does not exist.
 const fn configurations(resource: &'static str) -> ApiCall {
     let group = "admissionregistration.k8s.io";
     ApiCall {
@@ -130,10 +134,12 @@ const fn configurations(resource: &'static str) -> ApiCall {
     }
 }
 
+/// Reading a path that is not an object, for `--cluster`.
 const fn url(target: CallTarget) -> ApiCall {
     ApiCall { needed_by: NeededBy::Cluster, target, verbs: &["get"] }
 }
 
+/// Requests with these verbs for all objects of a resource.
 const fn objects(
     needed_by: NeededBy,
     group: &'static str,

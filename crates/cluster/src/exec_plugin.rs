@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tollgate_document::source::documents;
 use tollgate_formats::gotime;
 
-/// After a refusal a plugin runs again, at most this often.
+/// Least time between two runs of a plugin whose credentials are refused.
 const RUN_AGAIN: Duration = Duration::from_secs(10);
 
 /// A plugin and what it issued last.
@@ -33,6 +33,7 @@ pub(super) struct ExecPlugin {
     last: Arc<Mutex<Issued>>,
 }
 
+/// The credentials that a plugin issued.
 #[derive(Clone)]
 struct Issued {
     /// None if the plugin issues a client certificate only.
@@ -69,7 +70,7 @@ impl ExecPlugin {
         Ok(last.header.clone())
     }
 
-    /// The API server does not accept what was issued last.
+    /// Records that the API server refused what was issued last, so that the plugin runs again.
     pub(super) async fn refuse(&self) {
         self.last.lock().await.is_refused = true;
     }
@@ -81,6 +82,7 @@ fn unix_seconds() -> i64 {
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
 
+/// Runs the plugin and returns the credentials that it prints.
 fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let name = config.command.as_deref().unwrap_or_default();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
@@ -106,7 +108,7 @@ fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     read(config, &text).with_context(|| format!("exec plugin `{name}`"))
 }
 
-/// Whether the plugin may ask the user; some plugins must.
+/// Whether the plugin may use the terminal to ask the user. An error if it must and stdin is not a terminal.
 fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> anyhow::Result<bool> {
     match mode {
         Some(ExecInteractiveMode::Never) => Ok(false),
@@ -118,7 +120,7 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> any
     }
 }
 
-/// The input of a plugin, as JSON.
+/// The ExecCredential that a plugin gets as its input, as JSON.
 fn request(config: &ExecConfig, is_interactive: bool) -> String {
     let cluster = config.cluster.as_ref().filter(|_| config.provide_cluster_info);
     let cluster = cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, described(cluster)));
@@ -128,6 +130,7 @@ fn request(config: &ExecConfig, is_interactive: bool) -> String {
     )
 }
 
+/// The `cluster` member of a plugin's input, as JSON.
 fn described(cluster: &ExecAuthCluster) -> String {
     let mut out = format!(r#"{{"server":{}"#, quoted(cluster.server.as_deref().unwrap_or_default()));
     let authority = cluster.certificate_authority_data.as_ref().map(|pem| STANDARD.encode(pem));
@@ -150,7 +153,7 @@ fn described(cluster: &ExecAuthCluster) -> String {
     out
 }
 
-/// A JSON string.
+/// The text as a JSON string, with its quotes.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {
@@ -164,7 +167,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Reads what a plugin prints: an ExecCredential in JSON or YAML.
+/// Parses what a plugin prints: an ExecCredential in JSON or YAML.
 fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let document = documents(text).next().and_then(Result::ok);
     let document = document.context("the output is not an ExecCredential")?;

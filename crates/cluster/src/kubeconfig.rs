@@ -24,7 +24,8 @@ const MAX_KUBECONFIG: u64 = 1 << 20;
 /// Contexts that an error lists.
 const MAX_LISTED: usize = 20;
 
-/// The configuration of a client, and the name of its context; a service account has none.
+/// Reads the client configuration of a target, and the name of its context. The name is `None` for the service account
+/// of a pod.
 pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
     let Some(kubeconfig) = find(target.kubeconfig)? else {
         if let Some(context) = target.context {
@@ -77,7 +78,7 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
     Ok((config, Some(context)))
 }
 
-/// kubectl takes an empty value for none. kube makes paths absolute before, and an empty one the path of a folder.
+/// Removes empty values, as kubectl does. kube has made paths absolute before, so an empty path is that of a folder.
 fn without_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
     let paths = [
         &mut cluster.certificate_authority,
@@ -99,7 +100,8 @@ fn without_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
     }
 }
 
-/// The kubeconfig, merged from its files. A file that was named must exist; others may be missing or empty.
+/// Reads the named kubeconfig, which must exist, or merges those of `KUBECONFIG` or `~/.kube/config`, which may be
+/// missing. `None` if there is nothing in them.
 fn find(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
     if let Some(file) = named {
         check_size(file)?;
@@ -127,10 +129,12 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
     Ok(if is_empty { None } else { Some(merged) })
 }
 
+/// Whether a file exists; an error if that cannot be told.
 fn exists(file: &Path) -> anyhow::Result<bool> {
     file.try_exists().with_context(|| format!("cannot read {}", file.display()))
 }
 
+/// Reads one kubeconfig.
 fn read(file: &Path) -> anyhow::Result<Kubeconfig> {
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
         KubeconfigError::Parse(why) => not_a_kubeconfig(file, &why.to_string()),
@@ -141,7 +145,7 @@ fn read(file: &Path) -> anyhow::Result<Kubeconfig> {
     Ok(kubeconfig)
 }
 
-/// What a context refers to.
+/// The context that is used, with its cluster and user.
 #[derive(Debug)]
 struct Choice<'k> {
     context: String,
@@ -150,7 +154,7 @@ struct Choice<'k> {
     user: AuthInfo,
 }
 
-/// The named context, or the current one.
+/// Finds the named context, or the current one if none is named, with its cluster and user.
 fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<Choice<'k>> {
     let available = || {
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
@@ -177,7 +181,8 @@ fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result
     Ok(Choice { context: name.to_owned(), cluster, user })
 }
 
-/// A parser quotes the lines where tokens are: only the number of the line is shown.
+/// The error for a file that cannot be parsed. It has only the number of the line: a parser quotes lines, which may
+/// contain tokens.
 fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
     let first = why.lines().next().unwrap_or_default();
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
@@ -189,7 +194,8 @@ fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
     )
 }
 
-/// What of an error may be printed: a credential plugin that fails is quoted with all it wrote.
+/// The first line of an error, with its causes, as it may be printed: without the output of a credential plugin, and
+/// without user names and passwords in URLs.
 pub(super) fn shown(error: &dyn std::error::Error) -> anyhow::Error {
     let text = error_chain(error);
     let first = text.lines().next().unwrap_or_default();
@@ -197,8 +203,7 @@ pub(super) fn shown(error: &dyn std::error::Error) -> anyhow::Error {
     anyhow::anyhow!("{}", without_user(first))
 }
 
-/// kube reads the whole of a kubeconfig, and of the files that it names, by path. An endless device must be rejected
-/// before.
+/// Refuses a file that is too large or not a regular file: kube reads files to their end, and a device may have none.
 fn check_size(file: &Path) -> anyhow::Result<()> {
     let name = || format!("cannot read {}", file.display());
     let found = std::fs::metadata(file).with_context(name)?;

@@ -12,7 +12,8 @@ use http::Uri;
 
 use super::client::without_user;
 
-/// The proxy for an API server, if there is one. `variable` reads the environment.
+/// The proxy to use for an API server: `proxy-url` of the kubeconfig, or that of the environment, which `variable`
+/// reads. `None` to connect directly.
 pub(super) fn proxy_for(
     server: &Uri,
     proxy_url: Option<&str>,
@@ -38,7 +39,8 @@ pub(super) fn proxy_for(
     if is_local || listed() { Ok(None) } else { parse(name, &url).map(Some) }
 }
 
-/// A proxy without a scheme is an http one; both names of SOCKS5 let the proxy resolve names.
+/// Parses the URL of a proxy, which `source` names in errors. Without a scheme it is http; `socks5h` is the same as
+/// `socks5`.
 fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
     let url = url.trim();
     let with_scheme = match url.split_once("://") {
@@ -57,8 +59,8 @@ fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
     })
 }
 
-/// An entry of `NO_PROXY` has the host: a name with its subdomains, `.name` or `*.name` for the subdomains only, an
-/// address, a range of addresses, `*`; names and addresses may have a port.
+/// True if an entry of `NO_PROXY` matches the host: a name (with its subdomains), `.name` or `*.name` (subdomains
+/// only), an address, a range of addresses, or `*`. Names and addresses may have a port.
 fn is_listed(list: &str, host: &str, port: u16) -> bool {
     let ip = host.parse::<IpAddr>().ok();
     list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {
@@ -85,7 +87,8 @@ fn is_listed(list: &str, host: &str, port: u16) -> bool {
     })
 }
 
-/// `name`, `name:port`, `[address]:port`, or an IPv6 address, whose colons are its own.
+/// Splits an entry of `NO_PROXY` into host and port: `name:port` or `[address]:port`. An IPv6 address without brackets
+/// has no port.
 fn split_port(entry: &str) -> (&str, Option<&str>) {
     if let Some((address, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (address, rest.strip_prefix(':'));
@@ -96,11 +99,13 @@ fn split_port(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// Parses `10.0.0.0/8` into address and number of bits; `None` if it is not a range.
 fn parse_range(entry: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = entry.split_once('/')?;
     Some((address.parse().ok()?, bits.parse().ok()?))
 }
 
+/// True if the address is in the range.
 fn is_in((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
     let (network, ip, width) = match (network.to_canonical(), ip.to_canonical()) {
         (IpAddr::V4(network), IpAddr::V4(ip)) => {

@@ -92,13 +92,14 @@ impl Cluster {
     }
 }
 
-/// The webhook configuration object.
+/// Resource and name of the webhook configuration to register.
 struct Target {
     resource: &'static str,
     name: String,
 }
 
 impl Target {
+    /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
     fn of(manifest: &str) -> anyhow::Result<Target> {
         let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
         let resource = match manifest.root().get("kind").str() {
@@ -113,8 +114,8 @@ impl Target {
         format!("{API_PATH}/{}/{}", self.resource, self.name)
     }
 
-    /// A list of at most one object: a watch can always start at the resourceVersion of a list, but not at that of an
-    /// old object.
+    /// The path of a list with at most this object. A watch can start at the resourceVersion of a list, but not always
+    /// at that of an old object.
     fn list(&self) -> String {
         format!("{API_PATH}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
     }
@@ -144,7 +145,7 @@ struct Applied {
     exists: bool,
 }
 
-/// The state of the stored configuration.
+/// What the stored configuration is after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Registered {
     /// As desired.
@@ -156,11 +157,13 @@ enum Registered {
 }
 
 impl Registered {
+    /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
     fn of(stored: Value<'_>) -> Registered {
         if lacks_bundle(stored) { Registered::NoCaBundle } else { Registered::UpToDate }
     }
 }
 
+/// Keeps one webhook configuration registered.
 struct Registrar {
     client: ApiClient,
     timing: Timing,
@@ -316,6 +319,7 @@ impl Registrar {
         Ok(Registered::of(parse(&answer)?.root()))
     }
 
+    /// Counts and logs a write.
     fn log_write(&self, what: &str, fields: &[String]) {
         let (resource, name, fields) = (self.target.resource, &self.target.name, fields.join(", "));
         self.status.update(|state| state.done += 1);
@@ -382,7 +386,7 @@ impl Registrar {
         }
     }
 
-    /// The current owner; `None` if it does not exist, or none is configured.
+    /// Gets the owner; `None` if it does not exist, or none is configured.
     async fn owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
         match self.client.get(&format!("{CLUSTER_ROLES_PATH}/{name}"), FULL_OBJECTS).await {

@@ -28,13 +28,14 @@ pub struct ServerInfo {
 }
 
 impl Cluster {
-    /// Asks once, and waits for the answer. Not for the cluster's own thread.
+    /// Asks the API server for its release, gates and versions, and waits for the answer. Not for the cluster's own
+    /// thread.
     pub fn server_info(&self) -> Result<ServerInfo, ApiError> {
         self.wait_for(|client| async move { fetch(&client).await })
     }
 
-    /// Asks until there is an answer, and again periodically: an API server may be upgraded, or get other gates.
-    /// Calls `on_change` with every answer that differs from the one before.
+    /// Asks the API server again and again, since it may be upgraded. Calls `on_change` with the first answer, and with
+    /// every answer that differs from the one before.
     pub fn follow_server(&self, on_change: impl Fn(&ServerInfo) + Send + 'static) {
         let (client, timing) = (self.client.clone(), self.timing);
         self.spawn(async move {
@@ -61,7 +62,7 @@ impl Cluster {
     }
 }
 
-/// Gates that cannot be read now are those that the same release reported before.
+/// Replaces gates that cannot be read now by those that the same release reported before, if it did.
 fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     let before = before.filter(|before| before.release.eq(&info.release));
     if let (Some(before), Err(why)) = (before, &info.live.gates)
@@ -73,13 +74,14 @@ fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     info
 }
 
+/// Asks the API server once. Only a release that cannot be read is an error.
 async fn fetch(client: &ApiClient) -> Result<ServerInfo, ApiError> {
     let reported = fetch_release(client).await?;
     let live = LiveServer { gates: fetch_gates(client).await, served: fetch_served(client).await };
     Ok(ServerInfo { release: reported, live, stale_gates: None })
 }
 
-/// The gates in the metrics. All samples of a metric stand together: what follows them is not read.
+/// Reads the feature gates from `/metrics`, up to the end of their metric.
 async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     let (mut gates, mut is_there) = (Vec::new(), false);
     let read = |line: &[u8]| match Line::read(line) {
@@ -108,7 +110,7 @@ enum Line {
 }
 
 impl Line {
-    /// Reads `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
+    /// Parses a line such as `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
     fn read(line: &[u8]) -> Line {
         let rest = line.strip_prefix(METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
         let Some(rest) = rest else { return Line::OtherMetric };
@@ -127,7 +129,7 @@ impl Line {
     }
 }
 
-/// The versions of each kind, from discovery.
+/// Reads from discovery which versions of each kind the API server serves.
 async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
     let group = format!("/apis/{GROUP}");
     let text = match client.get(&group, FULL_OBJECTS).await {
@@ -145,7 +147,7 @@ async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
     Ok(served)
 }
 
-/// The versions of an APIGroup that are known here.
+/// The versions in an APIGroup (JSON) that Tollgate knows; `None` if the text is something else.
 fn versions(text: &str) -> Option<Vec<Version>> {
     let group = doc::parse(text).ok()?;
     let group = group.root();
@@ -153,7 +155,7 @@ fn versions(text: &str) -> Option<Vec<Version>> {
     Some(group.get("versions").items().filter_map(|item| Version::parse(item.get("version").str())).collect())
 }
 
-/// The kinds of an APIResourceList that are known here.
+/// The kinds in an APIResourceList (JSON) that Tollgate knows; `None` if the text is something else.
 fn kinds(text: &str) -> Option<Vec<ApiKind>> {
     let list = doc::parse(text).ok()?;
     let list = list.root();

@@ -106,7 +106,8 @@ struct CachedState {
 }
 
 impl StateWatch {
-    /// Starts the watches. The snapshot takes at most `limit` bytes: beyond that, the largest objects are left out.
+    /// Starts to watch all kinds that impact needs. The snapshot takes at most `limit` bytes: beyond that, the largest
+    /// objects are left out.
     pub fn watch(cluster: &Cluster, limit: usize) -> StateWatch {
         let health = WATCHED_KINDS.map(|watched| Arc::new(WatchHealth::new(watched.resource.name)));
         let state =
@@ -124,7 +125,7 @@ impl StateWatch {
         StateWatch(state)
     }
 
-    /// The current snapshot; `None` until everything was listed once.
+    /// The current snapshot; `None` until every kind was listed once.
     pub fn current(&self) -> Option<ClusterState> {
         let (mut oldest, mut unreadable) = (None, 0);
         for health in &self.0.health {
@@ -155,7 +156,7 @@ impl StateWatch {
         Some((health.status(), snapshot.count(watched.kind)))
     }
 
-    /// Bytes that the snapshot takes, and may take.
+    /// Bytes that the snapshot takes, and bytes that it may take.
     pub fn memory(&self) -> (usize, usize) {
         (self.0.lock().bytes(), self.0.limit)
     }
@@ -170,7 +171,7 @@ impl CachedState {
         change(Arc::make_mut(&mut self.lock()))
     }
 
-    /// Says which objects were left out, each at the watch of its kind.
+    /// Records objects that were left out of the snapshot, each at the watch of its kind.
     fn record(&self, left_out: &[LeftOutObject]) {
         for object in left_out {
             let Some(at) = WATCHED_KINDS.iter().position(|watched| watched.kind == object.kind) else {
@@ -183,6 +184,7 @@ impl CachedState {
         }
     }
 
+    /// Why an object does not fit, for messages.
     fn why(&self, object: &LeftOutObject) -> String {
         format!(
             "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
@@ -199,6 +201,7 @@ struct SnapshotSink {
 }
 
 impl SnapshotSink {
+    /// The flag of the sink's kind in [`CachedState::has_shed`].
     fn has_shed(&self) -> Option<&AtomicBool> {
         let position = WATCHED_KINDS.iter().position(|watched| watched.kind == self.watched.kind)?;
         self.state.has_shed.get(position)
@@ -243,7 +246,8 @@ impl ObjectSink for SnapshotSink {
     }
 }
 
-/// `/apis/policy/v1/poddisruptionbudgets` → `policy/v1`: items of a list have no apiVersion.
+/// The apiVersion of a list path, which items of a list do not repeat: `/apis/policy/v1/poddisruptionbudgets` →
+/// `policy/v1`.
 fn api_version(path: &str) -> &str {
     let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
     group.rsplit_once('/').map_or(group, |(group, _)| group)

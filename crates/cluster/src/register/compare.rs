@@ -35,7 +35,7 @@ const COMPARED: [&str; 10] = [
     "matchConditions",
 ];
 
-/// How many entries are not there, each of which is one of the [`differences`].
+/// How many desired entries are not stored. Each of them is also one of the [`differences`].
 pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
     let desired = desired.get("webhooks").items();
     desired.filter(|webhook| entry(stored, webhook.get("name").str()).is_none()).count()
@@ -74,7 +74,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
     found
 }
 
-/// The address the API server calls and the CA it trusts there. All entries of a configuration have the same.
+/// The differences in the address that the API server calls and in the CA that it trusts there.
 fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec<String> {
     let (stored, desired) = (stored.get("clientConfig"), desired.get("clientConfig"));
     let is_compared = |field: &&str| *field != "caBundle" || desired.get(field).exists();
@@ -83,7 +83,8 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
     different.map(|field| format!("{name}: clientConfig.{field}")).collect()
 }
 
-/// Where else the API server calls an entry of Tollgate: another server uses the same name.
+/// The address of an entry of Tollgate that is not the desired one; `None` if there is none. Another server uses the
+/// name.
 pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
     let own = desired.get("webhooks").at(0).get("clientConfig");
     let mut entries = stored.get("webhooks").items();
@@ -96,7 +97,7 @@ pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<Str
     })
 }
 
-/// `https://host:port`, or the Service as `service/name.namespace`.
+/// The address in a clientConfig: its URL, or the Service as `service/name.namespace`.
 fn address(config: Value<'_>) -> String {
     let (url, service) = (config.get("url").str(), config.get("service"));
     if url.is_empty() {
@@ -106,11 +107,12 @@ fn address(config: Value<'_>) -> String {
     url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
 }
 
-/// Some entry of Tollgate is no longer desired.
+/// True if a stored entry of Tollgate is not desired.
 pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
     leftovers(stored, desired).next().is_some()
 }
 
+/// The stored entries of Tollgate that are not desired.
 fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
@@ -118,7 +120,7 @@ fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = 
     })
 }
 
-/// Some entry of Tollgate has no caBundle: the API server trusts only its own roots there.
+/// True if an entry of Tollgate has no caBundle, so that the API server trusts only its own roots there.
 pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
     let ours = stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(SUFFIX));
     let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
@@ -187,18 +189,22 @@ pub(super) fn stored_bundle(configuration: Value<'_>) -> String {
     decoded.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
 }
 
+/// The entry of that name in a webhook configuration.
 fn entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
     configuration.get("webhooks").items().find(|webhook| webhook.get("name").str() == name)
 }
 
+/// The items of `metadata.ownerReferences`.
 fn references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     stored.get("metadata").get("ownerReferences").items()
 }
 
+/// True if a reference names the owner, whatever its uid.
 fn refers_to(reference: Value<'_>, owner: &Owner) -> bool {
     reference.get("kind").str() == "ClusterRole" && reference.get("name").str() == owner.name
 }
 
+/// An item of `ownerReferences` for the owner, as JSON.
 fn reference(owner: &Owner) -> String {
     let Owner { name, uid } = owner;
     format!(
@@ -206,12 +212,12 @@ fn reference(owner: &Owner) -> String {
     )
 }
 
-/// A desired entry, with the stored caBundle if another controller injects it.
+/// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
 fn with_kept_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(desired, "clientConfig", &client_config(desired, stored))
 }
 
-/// The desired clientConfig, with the stored caBundle if none is desired.
+/// The desired clientConfig as JSON, with the stored caBundle if it has none itself.
 fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
     let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
     if client.get("caBundle").exists() || !bundle.exists() {
@@ -220,6 +226,7 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(client, "caBundle", &bundle.to_json())
 }
 
+/// The first stored entry of Tollgate that has a caBundle.
 fn ours_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
@@ -227,7 +234,7 @@ fn ours_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     })
 }
 
-/// An object with one member set, as JSON.
+/// The object as JSON, with one member added or replaced; `value` is JSON.
 fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
     let others = object.members().filter(|(member, _)| member.text() != name);
     let mut members: Vec<String> =
@@ -236,7 +243,7 @@ fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Equal, in any order of object members; absent, null and empty are equal.
+/// True if both are equal. The order of members does not matter; absent, null and empty values are equal.
 fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()
