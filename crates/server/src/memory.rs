@@ -64,18 +64,18 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     Ok(MemoryPlan { connections, common, small, working, small_working, one_peer })
 }
 
-/// The evaluation of several small bodies, or of one.
+/// Bytes reserved for the evaluation of small bodies: a share of the limit, enough for at least one.
 fn small_working(max_memory: usize) -> usize {
     (max_memory / 32).max(memory_needed(SMALL_BODY))
 }
 
-/// Bytes for the cached state of the cluster, if it is cached.
+/// Bytes of a memory limit that are for the cached state of the cluster, where it is cached.
 pub(super) fn state_share(max_memory: usize) -> usize {
     max_memory / 5
 }
 
-/// The smallest sufficient limit, if a sixteenth of it is for small bodies, a thirty-second for their evaluation, and a
-/// fifth for the state of a cluster.
+/// The smallest memory limit with which the server can start: a sixteenth of it is for small bodies, a thirty-second
+/// for their evaluation, and a fifth for the state of a cluster.
 fn required_memory(limits: Limits) -> usize {
     let reading = if limits.caches_state { READING_MEMORY } else { 0 };
     let least = memory_needed(limits.max_body)

@@ -60,6 +60,7 @@ pub(super) enum Outcome {
 impl Outcome {
     const ALL: [Outcome; 3] = [Outcome::Allowed, Outcome::Denied, Outcome::Patched];
 
+    /// `Denied` if the decision denies, `Patched` if it has edits, else `Allowed`.
     pub(super) fn of(decision: &Decision) -> Outcome {
         match decision {
             decision if !decision.allowed() => Outcome::Denied,
@@ -77,7 +78,7 @@ impl Outcome {
     }
 }
 
-/// The label value of a resource.
+/// The label value of a resource: its name, or the last of [`RESOURCES`] for one that is not among them.
 pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str {
     let same = |label: &&&str| match label.split_once('/') {
         Some((name, sub)) => name == resource && sub == sub_resource,
@@ -86,7 +87,7 @@ pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str
     RESOURCES.iter().find(same).copied().unwrap_or("other")
 }
 
-/// The name of a side, as label value and in logs.
+/// The name of an endpoint, as label value and in logs.
 pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
     match endpoint {
         Endpoint::Validate => "validate",
@@ -94,7 +95,8 @@ pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// The index of a combination of labels; `None` for a resource that is not among [`RESOURCES`].
+/// The index of a combination of labels in [`Metrics::request_cells`]; `None` for a resource that is not among
+/// [`RESOURCES`].
 fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
     let resource = RESOURCES.iter().position(|known| *known == resource)?;
     let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
@@ -129,7 +131,7 @@ pub(super) struct Metrics {
     pub(super) dropped_lines: Counter,
 }
 
-/// A metric that was made and registered.
+/// Creates a metric and adds it to the registry.
 fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -215,6 +217,7 @@ impl Metrics {
         metrics
     }
 
+    /// Counts a request with its decision, and its findings by rule.
     pub(super) fn count_decision(
         &self,
         endpoint: Endpoint,
@@ -267,7 +270,7 @@ impl Metrics {
         self.expiry.get_or_create(&[("certificate", which)]).set(expires);
     }
 
-    /// Records the policies in use; `at` is when they were read, none if they do not come from files.
+    /// Records the policies in use. `at` is when they were read; `None` if they do not come from files.
     pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
@@ -282,7 +285,7 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
-    /// New policies are loaded, but not in use yet.
+    /// Records that new policies are loaded and not in use yet.
     pub(super) fn record_policies_waiting(&self) {
         self.policy_reload_ok.set(0);
     }
@@ -293,7 +296,7 @@ impl Metrics {
         self.policy_reload_ok.set(0);
     }
 
-    /// All metrics, as OpenMetrics text.
+    /// Returns all metrics as OpenMetrics text.
     pub(super) fn render(&self) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {

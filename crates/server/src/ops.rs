@@ -12,6 +12,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::{SharedState, background, clock, reload};
 
+/// Adds the routes of health checks, metrics and log level.
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         // The name of a log level is the longest valid body.
@@ -45,6 +46,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpRes
     if ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() }.body(text)
 }
 
+/// A line of `/readyz?verbose`.
 struct Check {
     name: &'static str,
     ok: bool,
@@ -53,6 +55,7 @@ struct Check {
     message: String,
 }
 
+/// Checks everything that readiness depends on.
 fn checks(shared: &SharedState) -> Vec<Check> {
     let draining = shared.is_draining();
     let mut checks = vec![Check {
@@ -163,7 +166,7 @@ async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Sha
     }
 }
 
-/// The request is for localhost by name, and not made by a web page.
+/// True if the request is addressed to localhost, and was not made by a web page.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST);
     let host = match (hosts.next(), hosts.next()) {

@@ -33,7 +33,7 @@ pub enum TlsVersions {
     Tls12AndTls13,
 }
 
-/// The TLS configuration of the server.
+/// The TLS configuration of the server; with `clients`, connections need a client certificate.
 pub(super) fn config(
     versions: TlsVersions,
     resolver: Arc<CertificateResolver>,
@@ -63,7 +63,8 @@ impl CertificateResolver {
         Arc::new(CertificateResolver(ArcSwap::from_pointee(None)))
     }
 
-    /// Uses a chain and its key (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    /// Uses a certificate chain and its key (PEM) from now on. Returns the earliest expiry (seconds since 1970); an
+    /// error changes nothing.
     pub(super) fn store(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
         let chain = certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
@@ -74,7 +75,7 @@ impl CertificateResolver {
         Ok(expires)
     }
 
-    /// [`Self::store`] with the contents of both files: the chain, then the key.
+    /// Calls [`Self::store`] with the contents of both files: the chain, then the key.
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         match contents.as_slice() {
             [chain, key] => self.store(chain, key),
@@ -89,7 +90,7 @@ impl ResolvesServerCert for CertificateResolver {
     }
 }
 
-/// The certificates of a PEM text, at least one.
+/// The certificates of a PEM text; an error if there is none.
 pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let chain = chain.context("the certificate is not PEM")?;
@@ -97,6 +98,7 @@ pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'sta
     Ok(chain)
 }
 
+/// The earliest expiry of the certificates, in seconds since 1970.
 fn earliest_expiry(chain: &[CertificateDer<'_>]) -> anyhow::Result<i64> {
     let mut earliest = i64::MAX;
     for certificate in chain {
@@ -119,7 +121,8 @@ impl ClientVerifier {
         Arc::new(ClientVerifier { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
     }
 
-    /// Uses the CA certificates (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes
+    /// nothing.
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         let authorities = certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
@@ -133,6 +136,7 @@ impl ClientVerifier {
         Ok(expires)
     }
 
+    /// True if a name of the certificate is listed, or no names are.
     fn has_listed_name(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;

@@ -16,7 +16,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::self_signed::name_text;
 use super::tls::{certificates, provider};
 
-/// The text is a CA bundle: PEM, certificates only, and one of them has not expired.
+/// Checks that the text is a CA bundle: PEM certificates, of which at least one has not expired.
 pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     let mut latest = i64::MIN;
     for certificate in certificates(bundle)? {
@@ -27,7 +27,7 @@ pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A server with this chain and key (PEM) is trusted under this name by a client with this CA bundle (PEM).
+/// Checks that a client with this CA bundle trusts a server with this chain and key under this name. All are PEM.
 pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i64) -> anyhow::Result<()> {
     let chain = certificates(chain)?;
     let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
@@ -70,7 +70,7 @@ pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i6
     }
 }
 
-/// DNS names and addresses of a certificate.
+/// The DNS names and IP addresses of a certificate.
 fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
     let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
     let names = parsed.subject_alternative_name().ok().flatten();

@@ -36,13 +36,13 @@ const OPS_ROOM: Room = Room { connections: 256, per_address: 64 };
 /// Accepted connections per worker beyond its limit: those that wait until it has made room for them.
 const WAITING_CONNECTIONS: usize = 64;
 
-/// Connections beside those that are limited.
+/// Connections that can be open in addition to those that the limit counts.
 pub(super) fn extra_connections(workers: usize) -> usize {
     OPS_ROOM.connections + WAITING_CONNECTIONS * (workers + 1)
 }
 
-/// Socket options of the listener's connections: the system buffers only so much of a response, and gives up on a
-/// client that reads none of it.
+/// Sets options that the listener's connections inherit: how much of a response the system buffers, and after how long
+/// it gives up on a client that reads none of it.
 pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) -> anyhow::Result<()> {
     let millis = u32::try_from(write_timeout.as_millis()).unwrap_or(u32::MAX);
     // The system doubles it.
@@ -174,7 +174,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
     Ok(builder.run())
 }
 
-/// The state of a new connection; others make room for it.
+/// Returns the state of a new connection, for which others are aborted if there are too many.
 fn accept(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
     // A client that is already gone has no address.
     let address =
