@@ -49,7 +49,7 @@ pub struct FolderWalk {
     pub kustomizations: Vec<PathBuf>,
 }
 
-/// Walks a folder.
+/// Finds the manifests in a folder and its subfolders.
 pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let mut found = FolderWalk::default();
     let roots = std::fs::canonicalize(folder).and_then(|root| Ok((root, std::path::absolute(folder)?)));
@@ -80,7 +80,7 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     walker.found
 }
 
-/// The kustomizations above a file, up to the end of its repository.
+/// The kustomizations in the folders above a file, up to the top of its repository.
 pub fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
     let mut found = FolderWalk::default();
     if let Ok(absolute) = std::path::absolute(file) {
@@ -89,8 +89,8 @@ pub fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
     found.kustomizations
 }
 
-/// Charts and kustomizations above the walked folder: it may be a part of one. Links are not followed there, since the
-/// end of the repository may not have been reached yet.
+/// Adds the charts and kustomizations above the walked folder, which may be a part of one. Does not follow links, which
+/// may lead out of the repository.
 fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     for above in folder.ancestors() {
         if above != folder {
@@ -105,6 +105,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     }
 }
 
+/// The state of a walk.
 struct Walker {
     root: PathBuf,
     no_ignore: bool,
@@ -124,7 +125,7 @@ struct FolderEntry {
 }
 
 impl Walker {
-    /// Adds the manifests of a folder; `absolute` is its absolute path.
+    /// Adds the manifests of a folder and its subfolders; `absolute` is its absolute path.
     fn search(&mut self, folder: &Path, absolute: &Path) {
         match std::fs::canonicalize(folder).map(|real| self.entered.insert(real)) {
             Ok(true) => {}
@@ -144,8 +145,8 @@ impl Walker {
         }
     }
 
-    /// The entries in the order of their names. What they are comes with their names: system calls for fifty thousand
-    /// files take long.
+    /// Reads the entries of a folder, sorted by name. Their types come with their names: a system call for each of
+    /// fifty thousand files would take long.
     fn entries(&mut self, folder: &Path) -> Vec<FolderEntry> {
         let mut entries = Vec::new();
         let listed = match std::fs::read_dir(folder) {
@@ -170,6 +171,7 @@ impl Walker {
         entries
     }
 
+    /// Handles one entry: walks a folder, and adds a file that is an input, chart or kustomization.
     fn visit(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
         let name = entry.name.as_os_str();
         let is_kustomization = KUSTOMIZATIONS.iter().any(|known| name == OsStr::new(known));
@@ -209,7 +211,7 @@ impl Walker {
         }
     }
 
-    /// Notes a Markdown file that is not checked. Those that are left out are not counted, and links are not followed.
+    /// Adds a Markdown file that is not an input, unless it is hidden, left out or a link.
     fn note_markdown(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
         let is_hidden = entry.name.as_encoded_bytes().starts_with(b".");
         if !is_hidden && entry.is_file && !entry.is_link && self.left_out(absolute, entry) == (false, false) {
@@ -217,7 +219,7 @@ impl Walker {
         }
     }
 
-    /// An exclude or an ignore file leaves the path out; it is counted.
+    /// True if an exclude or an ignore file leaves the path out; counts it in that case.
     fn leaves_out(&mut self, absolute: &Path, entry: &FolderEntry) -> bool {
         let (is_excluded, is_ignored) = self.left_out(absolute, entry);
         self.found.excluded += usize::from(is_excluded);
@@ -225,7 +227,7 @@ impl Walker {
         is_excluded || is_ignored
     }
 
-    /// An exclude leaves the path out; an ignore file does.
+    /// Whether an exclude leaves the path out, and whether an ignore file does; at most one of both is true.
     fn left_out(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
         if self.excludes.is_empty() && self.ignore_files.is_empty() {
             return (false, false);
