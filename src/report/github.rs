@@ -32,6 +32,7 @@ impl ReportWriter for Writer {
     }
 }
 
+/// Appends the workflow command that annotates a finding.
 fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &Report) {
     let (diagnostic, location) = (&located.diagnostic, &located.location);
     let command = match diagnostic.level {
@@ -62,10 +63,12 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFin
     _ = writeln!(out, ",title={}::{}", property(diagnostic.finding.rule.id), data(&text));
 }
 
+/// The message of a workflow command, escaped.
 fn data(text: &str) -> String {
     sanitize::characters(text).replace('%', "%25").replace('\n', "%0A")
 }
 
+/// The value of a property in a workflow command, escaped.
 fn property(text: &str) -> String {
     // A name is one line, and what is escaped here cannot be a command.
     data(text).replace("%0A", "\u{fffd}").replace(':', "%3A").replace(',', "%2C")

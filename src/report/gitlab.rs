@@ -121,11 +121,13 @@ impl ReportWriter for Writer {
 /// How every issue begins.
 const PREFIX: &str = "{\"fingerprint\":\"";
 
+/// Appends an issue as JSON, with the separator before it.
 fn push(out: &mut String, issue: &Issue<'_>) {
     out.push_str(SEPARATOR);
     out.push_str(&encode(issue));
 }
 
+/// The name of a level in GitLab.
 fn severity(level: Level) -> &'static str {
     match level {
         Level::Deny => "critical",
@@ -134,7 +136,7 @@ fn severity(level: Level) -> &'static str {
     }
 }
 
-/// Releases and page, as Markdown.
+/// The releases and the page of a finding, as Markdown.
 fn body(located: &LocatedFinding) -> String {
     let (rule, profiles) = (located.diagnostic.finding.rule.id, located.diagnostic.profiles.join(", "));
     format!("Profiles: {profiles}\n\nDocumentation: [{rule}]({})", docs_url(rule))

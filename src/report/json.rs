@@ -154,6 +154,7 @@ pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> 
     encode(&Line { uid, allowed: error.is_none() && verdict.allowed(), findings, error })
 }
 
+/// The record of a finding with its positions and its fix.
 fn located(located: &LocatedFinding) -> Finding<'_> {
     let fix = located.fix.as_ref().map(|fix| Fix {
         title: &fix.title,
@@ -167,6 +168,7 @@ fn located(located: &LocatedFinding) -> Finding<'_> {
     Finding { fix, ..finding(&located.diagnostic, Some(&located.location)) }
 }
 
+/// The record of a finding; `location` is `None` where there is no file.
 fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) -> Finding<'a> {
     let finding = &diagnostic.finding;
     Finding {
@@ -214,7 +216,7 @@ fn unreadable(error: &InputError) -> Unreadable<'_> {
     Unreadable { message: &error.message, line: error.line, column: error.column }
 }
 
-/// Compact JSON of a type of ours; those cannot fail. What could write to a terminal is escaped.
+/// Serialises a value as compact JSON, in which characters that could control a terminal are escaped.
 pub(super) fn encode(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""));
     sanitize::json(&text).into_owned()

@@ -95,7 +95,7 @@ impl ReportWriter for Writer {
     }
 }
 
-/// Text as XML holds it, in attributes too.
+/// Escapes a text for XML elements and attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -166,7 +166,7 @@ struct Region {
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    /// The tool and its rules.
+    /// Writes the tool and its rules.
     fn begin(&self, report: &Report) -> String {
         let rules: Vec<String> =
             rules::all().map(describe).chain(std::iter::once(describe_unreadable())).collect();
@@ -222,6 +222,7 @@ impl ReportWriter for Writer {
     }
 }
 
+/// The reporting descriptor of a rule, as JSON.
 fn describe(rule: RuleId) -> String {
     let about = about(page(rule));
     let about = if about.is_empty() { rule.id } else { &about };
@@ -235,6 +236,7 @@ fn describe(rule: RuleId) -> String {
     })
 }
 
+/// The reporting descriptor for input that cannot be read, as JSON.
 fn describe_unreadable() -> String {
     let text = "The input cannot be read or parsed, so nothing in it was checked.";
     encode(&ReportingDescriptor {
@@ -247,6 +249,7 @@ fn describe_unreadable() -> String {
     })
 }
 
+/// Appends a result as JSON, with the separator before it.
 fn push(out: &mut String, found: &SarifResult<'_>) {
     out.push_str(SEPARATOR);
     out.push_str(&encode(found));
@@ -332,7 +335,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// The file as a URI: relative if its name is.
+/// The location of a file as a URI: relative if its name is.
 fn artifact(file: &str) -> ArtifactLocation {
     if file.starts_with('/') {
         return ArtifactLocation { uri: format!("file://{}", percent(file)), uri_base_id: None };
@@ -343,7 +346,7 @@ fn artifact(file: &str) -> ArtifactLocation {
     ArtifactLocation { uri: percent(file), uri_base_id: Some("%SRCROOT%") }
 }
 
-/// A path as RFC 3986 writes it.
+/// Encodes a path as RFC 3986 requires.
 fn percent(path: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(path.len());
