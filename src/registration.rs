@@ -73,12 +73,12 @@ pub(crate) struct WebhookEntries {
 }
 
 impl WebhookEntries {
-    /// Those of the static manifests, which cover every set of policies.
+    /// The entries of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
         WebhookEntries::filter(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
     }
 
-    /// Those that an engine needs.
+    /// The entries that the rules and policies of an engine need.
     pub(crate) fn needed_by(engine: &Engine) -> WebhookEntries {
         let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule));
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
@@ -121,7 +121,7 @@ impl WebhookEntries {
         WebhookEntries::filter(is_needed, is_closed)
     }
 
-    /// Entries that cover both.
+    /// The entries that either of both has.
     #[must_use]
     #[cfg(feature = "online")]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
@@ -131,17 +131,18 @@ impl WebhookEntries {
         WebhookEntries::filter(|name| has(name) && !is_covered(name), is_closed)
     }
 
-    /// The entry is registered.
+    /// True if the entry is registered.
     #[cfg(feature = "online")]
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    /// The entry fails closed, whatever the manifest says.
+    /// True if the entry fails closed because of a policy, whatever the manifest says.
     fn fails_closed(&self, name: &str) -> bool {
         self.closed.contains(&name)
     }
 
+    /// The entries for which `wanted` is true; those for which `closed` is true fail closed.
     fn filter(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,
@@ -154,7 +155,7 @@ impl WebhookEntries {
     }
 }
 
-/// No release serves `spec.taints`: only servers of such a draft do.
+/// True for a draft with `spec.taints` of slices, which no release serves; false for the default profile.
 fn is_draft(profile: &Profile) -> bool {
     profile.slice_taints && profile.name != profile::DEFAULT.name
 }

@@ -41,7 +41,7 @@ pub enum Refusal {
 }
 
 impl Answer {
-    /// Reads the status code and the body of a response.
+    /// Classifies the response to a create request, by its status code and body (JSON).
     pub fn of(code: u16, body: &str) -> Answer {
         let document = doc::parse(body).ok();
         let root = document.as_ref().map_or(Value::absent(), |document| document.root());
@@ -79,13 +79,13 @@ impl Answer {
         }
     }
 
-    /// The server said what it thinks of the object.
+    /// True if the server judged the object: accepted or refused it.
     pub fn is_verdict(&self) -> bool {
         matches!(self, Answer::Accepted | Answer::Refused(_))
     }
 }
 
-/// An object of a dry run has no resourceVersion: it is not stored.
+/// The answer in a successful response: `Persisted` if the object has a resourceVersion, which a dry run does not set.
 fn accepted(object: Value<'_>) -> Answer {
     let metadata = object.get("metadata");
     match (metadata.exists(), metadata.get("resourceVersion").str()) {
@@ -95,7 +95,7 @@ fn accepted(object: Value<'_>) -> Answer {
     }
 }
 
-/// Said by a webhook or a policy, whatever the status code: each chooses its own.
+/// True if the message comes from a webhook or a policy. The status code does not tell: each chooses its own.
 fn is_admission(message: &str) -> bool {
     let webhook =
         message.starts_with("admission webhook \"") || message.contains(": failed calling webhook \"");
@@ -103,14 +103,15 @@ fn is_admission(message: &str) -> bool {
     webhook || policy.iter().any(|policy| message.contains(&format!("is forbidden: {policy}")))
 }
 
-/// Said by the authorizer: `… is forbidden: User "alice" cannot create resource "resourceslices" …`.
+/// True if the message comes from the authorizer: `… is forbidden: User "alice" cannot create resource "resourceslices"
+/// …`.
 fn is_authorization(message: &str) -> bool {
     message
         .split_once("forbidden: User \"")
         .is_some_and(|(_, rest)| rest.contains("\" cannot create resource \""))
 }
 
-/// Said before admission: the request is wrong, not the object.
+/// True if the message was written before admission, about the request and not about the object.
 fn is_bad_request(message: &str) -> bool {
     [
         "the namespace of the ",
@@ -122,7 +123,7 @@ fn is_bad_request(message: &str) -> bool {
     .any(|beginning| message.starts_with(beginning))
 }
 
-/// The errors of a Status.
+/// The answer in a `Status` with reason `Invalid`: its errors. `None` if it has none.
 fn invalid(status: Value<'_>) -> Option<Answer> {
     let (mut fields, mut texts) = (BTreeSet::new(), BTreeSet::new());
     for cause in status.get("details").get("causes").items() {

@@ -21,6 +21,7 @@ pub enum CorpusSet {
 }
 
 impl CorpusSet {
+    /// The compressed cases.
     const fn bytes(self) -> &'static [u8] {
         match self {
             CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
@@ -28,7 +29,7 @@ impl CorpusSet {
         }
     }
 
-    /// The cases as text: a line about what is left out, then a line for each case.
+    /// Decompresses the cases: a line about what is left out, then one JSON object per line and case.
     pub fn text(self) -> Result<String, String> {
         let mut text = String::new();
         let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
@@ -57,7 +58,7 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The cases of these sets. Objects that live in a namespace are moved to the one given.
+    /// Reads the cases of these sets. Objects that live in a namespace are move_to_namespace to `namespace`.
     pub fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
         let mut corpus = Corpus::default();
         for set in sets {
@@ -66,6 +67,7 @@ impl Corpus {
         Ok(corpus)
     }
 
+    /// Adds the cases of a text; `None` if it cannot be parsed.
     fn add(&mut self, text: &str, namespace: &str) -> Option<()> {
         let (head, cases) = text.split_once('\n')?;
         let head = doc::parse(head).ok()?;
@@ -83,7 +85,7 @@ impl Corpus {
     }
 }
 
-/// The kind and version of an object, if some release serves them.
+/// The kind and version of an object; `None` if no release serves them.
 pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
@@ -92,7 +94,8 @@ pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
     (kind.only_version().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
 }
 
-/// The object in another namespace, if it names one: it must be that of the request.
+/// The object (JSON) with another namespace, if it names one: it must be that of the request. `None` if it cannot be
+/// parsed.
 fn moved(object: &str, namespace: &str) -> Option<String> {
     let document = doc::parse(object).ok()?;
     let named = document.root().get("metadata").get("namespace");

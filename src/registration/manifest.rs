@@ -77,7 +77,8 @@ const FAILS_OPEN: &str = "  failurePolicy: Ignore";
 /// Precedes the entries.
 const LIST: &str = "webhooks:\n";
 
-/// The address of the webhook and the names of the configurations.
+/// Where the API server reaches the webhook (Service or URL), the names of the configurations, and what they have in
+/// common.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
@@ -98,7 +99,7 @@ impl Destination {
     /// Default namespace.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
-    /// The Service of the manifests in a namespace.
+    /// The Service of the manifests in this namespace, with default names.
     #[cfg(feature = "online")]
     pub(crate) fn service(namespace: &str) -> Destination {
         let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
@@ -113,7 +114,7 @@ impl Destination {
         }
     }
 
-    /// The base configurations as YAML, validating first; `webhooks` may be empty.
+    /// The two base configurations as YAML, validating first. `webhooks` may be empty.
     pub(crate) fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
         BASE.map(|[text, derived]| {
             let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
@@ -127,7 +128,7 @@ impl Destination {
         })
     }
 
-    /// The base configurations that have an entry.
+    /// The base configurations that have an entry, as YAML.
     pub(crate) fn needed_base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> Vec<String> {
         let is_needed = |files: [&'static str; 2]| {
             files.into_iter().flat_map(split).any(|(name, _)| entries.names.contains(&name))
@@ -136,7 +137,7 @@ impl Destination {
         base.filter(|(_, files)| is_needed(*files)).map(|(text, _)| text).collect()
     }
 
-    /// The configurations of another API as YAML.
+    /// The configurations of an optional API as YAML.
     pub(crate) fn other(
         &self,
         api: OptionalApi,
@@ -146,7 +147,7 @@ impl Destination {
         api.texts().iter().map(|text| self.fill(text, entries, bundle)).collect()
     }
 
-    /// A configuration with its name, address and caBundle.
+    /// A configuration with its name, address and caBundle filled in, and only with these entries.
     fn fill(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
         let mut fill = String::new();
         let mut fails_closed = self.fail_closed;
@@ -187,7 +188,7 @@ fn host(url: &str) -> &str {
     }
 }
 
-/// The entries of a list, each with its name and the comments before it.
+/// The entries of a `webhooks` list: the name of each, and its text with the comments before it.
 fn split(list: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -202,7 +203,7 @@ fn split(list: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The start of the first line for which `has` is true.
+/// The byte at which the first line starts for which `has` is true.
 fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
