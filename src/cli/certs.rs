@@ -30,7 +30,7 @@ pub(super) struct Arguments {
 /// What the command writes.
 const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
-/// The names of a server that is reached through its Service or from the same machine.
+/// The default names in a certificate: those of the Service, and those of the local machine.
 pub(super) fn names() -> Vec<String> {
     let service = ["tollgate.tollgate-system.svc", "tollgate.tollgate-system.svc.cluster.local"];
     let local = ["localhost", "127.0.0.1", "::1"];

@@ -44,7 +44,7 @@ pub(super) enum TextSource {
 }
 
 impl TextSource {
-    /// A walk found it in a folder.
+    /// True if a walk found the text in a folder.
     pub(super) fn is_found(self) -> bool {
         matches!(self, TextSource::Found(_) | TextSource::Markdown { is_found: true })
     }
@@ -53,12 +53,12 @@ impl TextSource {
         matches!(self, TextSource::Markdown { .. })
     }
 
-    /// The parts of a text that are manifests.
+    /// The bytes of the manifests in a text: code blocks in Markdown, else the whole text.
     fn parts(self, text: &str) -> Vec<Range<usize>> {
         if self.is_markdown() { markdown::manifests(text) } else { std::iter::once(0..text.len()).collect() }
     }
 
-    /// The text was found in a folder and is no manifest: all of its documents are skipped.
+    /// True if the text was found in a folder and all of its documents are skipped.
     pub(super) fn skips_all(self, text: &str) -> bool {
         let TextSource::Found(role) = self else { return false };
         documents(text).all(|document| match document {
@@ -93,7 +93,7 @@ impl TextChecker<'_> {
         self.check_against(&mut KnownFindings::default(), file, text, source, emit);
     }
 
-    /// [`Self::check`], given the findings of the text in a baseline; those left in `known` at the end have gone.
+    /// Checks a text like [`Self::check`], given its findings in a baseline. Those left in `known` afterwards are gone.
     pub(super) fn check_against(
         &self,
         known: &mut KnownFindings,
@@ -122,8 +122,8 @@ impl TextChecker<'_> {
         .check();
     }
 
-    /// The namespaces of the text itself, if no others are known and a rule asks for them: admin access is allowed by a
-    /// label of the namespace, and the two are often in one file.
+    /// The Namespace objects of the text, if no others are known and it uses admin access, which a label of the
+    /// namespace allows.
     fn own_namespaces(&self, text: &str) -> Option<Namespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
@@ -233,7 +233,7 @@ impl TextRun<'_> {
         }
     }
 
-    /// Reports the keys of a list that are given twice. Its items are reported one by one, those of the last `items`.
+    /// Reports the keys that a list has twice, and then its items; those of the last `items` if there are several.
     fn report_list(&mut self, document: &Document<'_>) {
         let duplicates = list::duplicate_keys(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
@@ -267,12 +267,14 @@ impl TextRun<'_> {
         });
     }
 
-    /// The document is a policy test: by the name of its file, unless it says that it is something else.
+    /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
     fn is_test(&self, root: Value<'_>) -> bool {
         let has_tests = self.source == TextSource::Named || root.get("tests").exists();
         policy::is_test(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 
+    /// Reports a document that cannot be parsed: as an error, or as skipped if a file in a folder need not be a
+    /// manifest.
     fn report_unparsable(&mut self, fault: &DocumentError) {
         let error = fault.input_error(self.file, &self.lines);
         match self.source {
@@ -292,7 +294,7 @@ impl TextRun<'_> {
         }
     }
 
-    /// kubectl rejects a file without objects too; in a pipeline, a manifest was probably lost.
+    /// Reports a text without documents: an error if the user named it, as in kubectl, else skipped.
     fn report_empty(&mut self) {
         if self.source != TextSource::Named {
             return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
@@ -406,7 +408,7 @@ impl TextRun<'_> {
     }
 }
 
-/// A result with what an object says about itself, and no verdict yet.
+/// A result with type, namespace and name of an object, and without a verdict.
 fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>) -> DocumentResult<'a> {
     let metadata = object.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
@@ -420,12 +422,12 @@ fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>)
     }
 }
 
-/// The document is a policy.
+/// True if the document is a policy, by its apiVersion.
 fn is_policy(root: Value<'_>) -> bool {
     list::last(root, "apiVersion").str().starts_with("tollgate.dev/")
 }
 
-/// Locates a finding about an item in the file.
+/// Adds to a finding its position in the file. Its paths are changed to start at the document, not at the list item.
 fn locate(
     mut diagnostic: Diagnostic,
     lines: &Lines<'_>,
@@ -449,7 +451,7 @@ fn locate(
     LocatedFinding { diagnostic, location, also, fix }
 }
 
-/// An error of a policy, with its byte in the text that is checked.
+/// The error of a policy as an error at its position in the text.
 fn error_in_text(error: &PolicyError, lines: &Lines<'_>) -> InputError {
     InputError::at_position(&error.file, lines, (error.line, error.column), error.message.clone())
 }

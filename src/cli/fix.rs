@@ -44,7 +44,7 @@ pub(super) struct FixedText {
 }
 
 impl Fixer<'_> {
-    /// The text with its fixes applied; none if there was nothing to apply.
+    /// The text with its fixes applied; `None` if none could be applied.
     pub(super) fn fix(&self, file: &str, text: &str) -> Option<FixedText> {
         let mut state = Judged::of(&self.texts, file, text, self.source);
         let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
@@ -74,7 +74,8 @@ impl Fixer<'_> {
         (fixed.findings > 0).then_some(fixed)
     }
 
-    /// Fixes to apply together, in the order of the text.
+    /// At most `size` fixes, at least one if any is wanted, that do not overlap and were not rejected, in the order of
+    /// the text.
     fn batch<'s>(
         &self,
         state: &'s Judged,

@@ -29,7 +29,7 @@ pub(super) struct GivenLevel {
 }
 
 impl LevelArgs {
-    /// The levels, with those of the command line only.
+    /// The levels of the command line.
     pub(super) fn levels(&self) -> Levels {
         let mut levels = Levels::default();
         for given in &self.given {
@@ -39,7 +39,7 @@ impl LevelArgs {
     }
 }
 
-/// The flag, its variable and its help.
+/// The flag that sets rules to this level, with its environment variable and help.
 fn flag(setting: LevelSetting) -> Arg {
     let (variable, help) = match setting {
         LevelSetting::Deny => (

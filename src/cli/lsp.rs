@@ -97,7 +97,8 @@ impl Arguments {
     }
 }
 
-/// Reads messages until the input ends. The thread lives as long as the process: a read cannot be interrupted.
+/// Starts a thread that sends each message from stdin as an event, until the input ends. It lives as long as the
+/// process, because a read cannot be interrupted.
 fn start_reader(sender: SyncSender<Event>) {
     std::thread::spawn(move || {
         let mut reader = FrameReader::new(io::stdin().lock());
@@ -115,7 +116,7 @@ fn start_reader(sender: SyncSender<Event>) {
     });
 }
 
-/// Handles events until the session ends; the error that ended it, if one did.
+/// Handles events until the session ends. Returns the error with which the input ended, if it did.
 fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
     let mut inbox = Inbox::default();
     loop {
@@ -164,15 +165,18 @@ struct Inbox {
 }
 
 impl Inbox {
+    /// True if nothing waits to be handled.
     fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.checked.is_empty() && self.ended.is_none()
     }
 
+    /// True if more messages may be taken from the reading thread.
     fn has_room(&self) -> bool {
         let bytes: usize = self.messages.iter().map(Message::len).sum();
         self.messages.len() < MAX_WAITING && bytes < MAX_WAITING_BYTES
     }
 
+    /// Adds an event to those that wait. Bad input is answered at once, and a cancelled request is marked.
     fn add(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
         match event {
             Event::Ended(error) => self.ended = Some(error),
@@ -198,7 +202,7 @@ impl Inbox {
     }
 }
 
-/// The process exists. Only Linux shows it without a system call; elsewhere the end of stdin must suffice.
+/// True if the process exists. Always true where there is no `/proc`: there, only the end of stdin ends the session.
 fn is_running(id: i64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(id.to_string()).exists()

@@ -184,6 +184,7 @@ impl Mutator<'_> {
         Ok(())
     }
 
+    /// Determines the defaults to insert into a document.
     fn apply_defaults<'a>(
         &mut self,
         name: &str,
@@ -240,7 +241,7 @@ impl Mutator<'_> {
     }
 }
 
-/// The labels of an item's namespace.
+/// The labels of the namespace that an item is in.
 fn labels_of<'d>(item: &ListedObject<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };

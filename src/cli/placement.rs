@@ -14,12 +14,12 @@ use super::plugin::{flag, takes_value};
 use super::shared::{EngineArgs, ExitArgs};
 use tollgate_api::conform::suggest::and_list;
 
-/// The shared flags that a command can have.
+/// A command with all flags that several commands share.
 pub(super) fn shared_flags() -> Command {
     ExitArgs::augment_args(EngineArgs::augment_args(Command::new("shared")))
 }
 
-/// Puts the shared flags that stand before the command behind it.
+/// Moves shared flags that stand before the command behind it, where the parser accepts them.
 pub(super) fn behind_command(words: &[OsString], root: &Command) -> Vec<OsString> {
     let shared = shared_flags();
     let mut rest = words.iter();
@@ -54,7 +54,7 @@ pub(super) fn behind_command(words: &[OsString], root: &Command) -> Vec<OsString
     kept
 }
 
-/// Says which commands have a flag that this one does not have. The parser itself would only advise to pass it as a value.
+/// Adds to the error about an unknown flag which commands have that flag. Other errors stay as they are.
 pub(super) fn with_commands(mut error: clap::Error, root: &Command) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
     let word = word.clone();

@@ -18,12 +18,12 @@ const DEFAULT: u8 = 0;
 /// The candidates are all there is: no file names.
 const NO_FILES: u8 = 4;
 
-/// The name as which the program was called, if it is not its own.
+/// `kubectl tollgate` if the program was called as a plugin of kubectl; `None` if under its own name.
 pub(super) fn name(arguments: &[OsString]) -> Option<&'static str> {
     (called_as(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
 }
 
-/// What kubectl is answered, if it asks for completions.
+/// The answer to kubectl if it asks for completions; `None` if the program was called for something else.
 pub(super) fn completions(arguments: &[OsString], command: impl Fn() -> Command) -> Option<String> {
     if called_as(arguments) != "kubectl_complete-tollgate" {
         return None;
@@ -35,11 +35,13 @@ pub(super) fn completions(arguments: &[OsString], command: impl Fn() -> Command)
     Some(complete(&command, &words))
 }
 
+/// The file name of the program, without extension.
 fn called_as(arguments: &[OsString]) -> String {
     let program = arguments.first().map(Path::new).and_then(Path::file_stem);
     program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The completions for the last of these words, in the format of kubectl.
 fn complete(root: &Command, words: &[String]) -> String {
     let Some((current, before)) = words.split_last() else { return format!(":{DEFAULT}\n") };
     let mut command = root;
@@ -78,6 +80,7 @@ fn complete(root: &Command, words: &[String]) -> String {
 /// Candidates with their descriptions.
 type Candidates = Vec<(String, String)>;
 
+/// The flag that a word such as `--kubernetes=1.36` or `-o` names; `None` if the command does not have it.
 pub(super) fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     let name = word.split('=').next().unwrap_or_default();
     command.get_arguments().find(|arg| {
@@ -87,6 +90,7 @@ pub(super) fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     })
 }
 
+/// True if the flag needs a value.
 pub(super) fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values() && arg.get_num_args().is_none_or(|range| range.min_values() > 0)
 }
@@ -101,13 +105,14 @@ fn subcommands(command: &Command) -> Candidates {
     visible.map(|command| (command.get_name().to_owned(), about(command.get_about()))).collect()
 }
 
-/// The first line of a help text.
+/// The first line of a help text; empty if there is none.
 fn about(help: Option<&clap::builder::StyledStr>) -> String {
     let text = help.map(ToString::to_string).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The values of an argument; after a comma the next one of a list is meant. Arguments without known values are files.
+/// The candidates for the value of an argument, and the directive for the shell. After a comma, the next value of a
+/// list is completed. Arguments without known values are files.
 fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
     let known: Candidates = match arg.get_id().as_str() {
         "kubernetes" | "profiles" => {

@@ -89,7 +89,7 @@ impl Diff {
     }
 }
 
-/// The policies of a file or folder. An empty folder is an empty set: what there was before the first policy.
+/// Loads the policies of a file or folder. An empty folder is an empty set, as before the first policy.
 fn load(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_empty_folder(path) {
         return Ok(PolicySet::default());
@@ -97,12 +97,12 @@ fn load(path: &Path) -> Result<PolicySet, Failure> {
     policies::load(&[path.to_owned()])
 }
 
-/// One line that cannot write to the terminal it is shown on.
+/// The text as one line without control characters.
 fn line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
 }
 
-/// Namespaces to compare for.
+/// Namespaces for which the policies are compared, represented by one of them.
 struct Subject {
     title: String,
     /// The name of one of them.
@@ -111,6 +111,7 @@ struct Subject {
     selector: Option<String>,
 }
 
+/// The given namespaces, or else one for each pattern and selector in the policies, and one for all others.
 fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<Subject> {
     let subject = |title: String, name: &str| Subject { title, name: name.to_owned(), selector: None };
     if let Some(namespaces) = namespaces {

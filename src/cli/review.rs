@@ -241,7 +241,7 @@ impl ReviewError {
     }
 }
 
-/// Line and column of a byte of the frame; columns count characters.
+/// Line and column of a byte of the frame, from 1; columns count characters.
 fn position(frame: &Frame, at: usize) -> (usize, usize) {
     let before = String::from_utf8_lossy(frame.bytes.get(..at).unwrap_or(&frame.bytes)).into_owned();
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count();

@@ -51,7 +51,7 @@ impl Arguments {
     }
 }
 
-/// The schema of files that are read by rows.
+/// The JSON Schema of files whose documents are one of these structs, combined with `combined`, such as `oneOf`.
 fn of_rows(title: &str, combined: &str, files: &[&'static Struct]) -> String {
     let mut definitions = BTreeMap::new();
     let kinds: Vec<String> = files.iter().map(|file| reference(file, &mut definitions)).collect();
@@ -66,7 +66,7 @@ fn of_rows(title: &str, combined: &str, files: &[&'static Struct]) -> String {
     )
 }
 
-/// A reference to a struct, which is described on the way.
+/// The JSON reference to a struct, whose definition is added to `definitions` if it is not there.
 fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, String>) -> String {
     if !definitions.contains_key(ty.name) {
         definitions.insert(ty.name, String::new());
@@ -94,6 +94,7 @@ fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, Strin
     format!("{{\"$ref\": \"#/$defs/{}\"}}", ty.name)
 }
 
+/// The JSON Schema of a type; structs that it uses are added to `definitions`.
 fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> String {
     match ty {
         Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
@@ -132,6 +133,7 @@ fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Strin
     }
 }
 
+/// The text as a JSON string, with its quotes.
 fn quoted(text: &str) -> String {
     let mut out = String::new();
     json_string(&mut out, text);

@@ -184,7 +184,7 @@ enum MinVersion {
     Tls13,
 }
 
-/// Only this machine finds it.
+/// True for `localhost` and loopback addresses, which only this machine reaches.
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -237,6 +237,7 @@ impl Arguments {
         Ok(Tally::default())
     }
 
+    /// The certificate files that the flags name, or else settings for a self-signed certificate.
     fn certificates(&self) -> Certificates {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -246,7 +247,7 @@ impl Arguments {
         }
     }
 
-    /// The names of the self-signed certificate: those of the command line, the registered one, and the address on which
+    /// The names in the self-signed certificate: those of `--dns-name`, the registered one, and the address on which
     /// the webhook listens.
     fn names(&self) -> Vec<String> {
         let called = self.cluster.advertised_name();
@@ -261,8 +262,8 @@ impl Arguments {
         names
     }
 
-    /// Where an API server outside of this process finds it: a name in the certificate that is not the Service's, a public
-    /// one if there is any. In a URL, so an IPv6 address is in brackets.
+    /// The host at which an API server outside of the cluster reaches the webhook: a name in the certificate that is
+    /// not the Service's, if possible not a loopback one. For URLs, so an IPv6 address is in brackets.
     fn reachable_host(&self) -> Option<String> {
         let names = self.names();
         let address = self.listen.ip();
@@ -301,7 +302,7 @@ impl Arguments {
         settings
     }
 
-    /// Where it is, and how to register it.
+    /// Prints the addresses of the server, and the command that registers it.
     fn print_startup(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
         let (webhook, ops) = (server.address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;

@@ -94,7 +94,7 @@ struct KnownState {
 }
 
 impl Selection {
-    /// Reads the dump, or the cluster if one is named.
+    /// Reads the state from the dump, or from the cluster if one is named; without either there is none.
     fn read_state(&self, release: &ReleaseArgs, console: &mut Console) -> Result<KnownState, Failure> {
         if !self.state.is_empty() {
             let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
@@ -111,7 +111,8 @@ impl Selection {
         Ok(KnownState { state: None, omissions: Vec::new(), profiles: release.profiles()? })
     }
 
-    /// The devices, one item per rule. `must_exist` names are looked up in the state, if there is one.
+    /// The devices to taint, one item per rule. With `must_exist`, names that are not in the state are an error, if
+    /// there is one.
     fn resolve(
         &self,
         known: &KnownState,
@@ -204,7 +205,8 @@ impl Taint {
         Ok(Tally::default())
     }
 
-    /// A driver is named like a domain. A single word is legal, too, but nearly always a node or a pool.
+    /// Refuses a driver name without a dot if it cannot be looked up: it is legal, but nearly always the name of a node
+    /// or pool.
     fn check_unknown_driver(&self) -> Result<(), Failure> {
         match &self.selection.target {
             DeviceTarget::Devices(DeviceNames { driver: Some(driver), .. })
@@ -221,7 +223,7 @@ impl Taint {
     }
 }
 
-/// The DeviceTaintRule, as it is printed and as the engine reads it.
+/// The DeviceTaintRule as YAML, as it is printed and checked.
 fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
     let name = name::rule_name(target, &mark.key, effect);
     let mut out = format!(
@@ -243,7 +245,7 @@ fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) 
     out
 }
 
-/// Reads a manifest that was written here.
+/// Parses a manifest that was written here.
 fn read_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     let document = documents(manifest).next().and_then(Result::ok);
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))
@@ -279,7 +281,7 @@ impl Untaint {
     }
 }
 
-/// The newest version in which all the profiles have rules, if possible one that their API servers serve unasked.
+/// The newest version of DeviceTaintRule that all profiles have, if possible one that they serve by default.
 fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     let kind = ApiKind::DeviceTaintRule;
     let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
@@ -296,7 +298,7 @@ fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     })
 }
 
-/// What to do next, as comments.
+/// The commands to run next, as YAML comments: how to see, change and delete the rule.
 fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> String {
     let mut out = String::new();
     let patch = |effect: &str| {
@@ -325,7 +327,7 @@ fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> Stri
     out
 }
 
-/// A text as YAML that reads as a string.
+/// The text as a YAML scalar that is read as a string, in quotes if needed.
 fn scalar(text: &str) -> String {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let plain = text.starts_with(|letter: char| letter.is_ascii_alphabetic())

@@ -16,13 +16,13 @@ use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 
-/// Reads the files: their names and texts.
+/// Reads the files and returns their names and texts.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let inputs = files::collect_complete(paths)?;
     inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
 }
 
-/// What the files say about their cluster.
+/// What the headers of the files say about their cluster: release and API server.
 pub(super) fn header(texts: &[(String, String)]) -> Inventory {
     let mut inventory = Inventory::default();
     for (_, text) in texts {
@@ -31,7 +31,7 @@ pub(super) fn header(texts: &[(String, String)]) -> Inventory {
     inventory
 }
 
-/// Audits the objects of these texts.
+/// Checks the objects of a dump and reports them.
 pub(super) fn audit(
     texts: &[(String, String)],
     mut run: AuditRun<'_>,
@@ -113,7 +113,7 @@ pub(super) fn audit(
     Ok(())
 }
 
-/// The cluster's own release and feature gates, as far as the dump records them.
+/// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
 pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile> {
     let server = inventory.server();
     let (major, minor) =
@@ -123,7 +123,7 @@ pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile>
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }
 
-/// The Namespaces of the dump. Without any, nothing is known of labels.
+/// The Namespace objects of the dump; `None` if it has none, because then nothing is known of labels.
 fn namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {

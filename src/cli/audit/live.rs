@@ -21,7 +21,7 @@ use tollgate_engine::impact::SnapshotKind;
 /// Keys and values of all namespaces that are kept: 50,000 namespaces with ten labels each.
 const MAX_NAMESPACE_NODES: usize = 1_500_000;
 
-/// Audits a cluster.
+/// Lists the objects of a cluster, checks them and reports them.
 pub(super) fn audit(
     asked: &AskedServer,
     mut run: AuditRun<'_>,
@@ -79,13 +79,14 @@ pub(super) fn audit(
     reporter.incomplete.append(&mut objects.omissions.failures);
 }
 
-/// Which kinds are listed: in one namespace those that live in namespaces, and budgets only if impact is counted.
+/// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if
+/// impact is counted.
 fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
     (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
 }
 
-/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not checked; why
-/// the one namespace that is audited may not exist is put into `unchecked`.
+/// Reads the labels of namespaces; `None` if that fails, and then rules that need labels are not checked. Sets
+/// `unchecked` if the one namespace that is audited may not exist.
 fn read_namespaces(
     asked: &AskedServer,
     run: &AuditRun<'_>,
@@ -130,7 +131,8 @@ fn read_namespaces(
     listed.map(|_| namespaces)
 }
 
-/// Notes that a release does not serve the version in which objects were listed: they are checked in it all the same.
+/// Notes that a release does not serve the version in which objects were listed. They are checked in that version
+/// anyway.
 fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {

@@ -143,7 +143,7 @@ impl OpenReports {
         self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
     }
 
-    /// Adds an object.
+    /// Adds the findings of an object; without findings it counts as passed.
     pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str) {
         if let Some(error) = entry.error {
             return self.add_error("unreadable", &error.to_string());
@@ -205,7 +205,7 @@ impl OpenReports {
         format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME}!={time}'")
     }
 
-    /// All reports as one list, for `kubectl apply -f -`.
+    /// All reports as one JSON list, for `kubectl apply -f -`.
     pub(super) fn list(&self) -> String {
         let mut items = Vec::new();
         for (namespace, report) in &self.namespaces {
@@ -243,7 +243,7 @@ impl OpenReports {
     }
 }
 
-/// The results of each report; without results there is one report all the same.
+/// Splits results so that each report stays below [`MAX_BYTES`]. Without results there is one empty report.
 fn parts(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
     let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
     for result in results {
@@ -259,7 +259,8 @@ fn parts(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
     parts
 }
 
-/// Bytes of a result in compact JSON. Go escapes `<`, `>` and `&` with six characters.
+/// Bytes of a result in the annotation of `kubectl apply`: compact JSON, in which Go escapes `<`, `>` and `&` with six
+/// characters.
 fn size_in_annotation(result: &ReportResult) -> usize {
     let text = serde_json::to_string(result).unwrap_or_default();
     let escaped = text.bytes().filter(|byte| b"<>&".contains(byte)).count();

@@ -15,7 +15,8 @@ use tollgate_formats::gofmt;
 /// The member that was forgotten.
 const FORGOTTEN: &str = "exactly";
 
-/// The errors that the server would report if the fields were inside of `exactly`, at the places where they are now.
+/// The errors that the API server would report next if the fields were inside of `exactly`, located where they are now.
+/// Empty if no finding is about a forgotten `exactly`.
 pub(super) fn errors(
     checker: &TextChecker<'_>,
     file: &str,
@@ -53,7 +54,7 @@ pub(super) fn errors(
     errors.into_iter().filter_map(inside).collect()
 }
 
-/// The object as JSON, with the members of these requests in `exactly`.
+/// The object as JSON, with the given members of each request moved into `exactly`.
 fn nested(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
     let mut object = item.value().to_json();
     for (path, members) in requests {

@@ -24,7 +24,7 @@ fn row(key: impl Into<String>, value: impl Into<String>, from: impl Into<String>
 
 const DEFAULT: &str = "default";
 
-/// What holds, and why.
+/// Every setting with its value and where it comes from.
 pub(super) fn rows(
     given: &GivenFlags,
     levels: &LevelArgs,
@@ -76,7 +76,7 @@ pub(super) fn rows(
     rows
 }
 
-/// The levels that hold: those of the file that no flag replaces, then those of flags.
+/// The rows of the levels: those of the file that no flag replaces, then those of flags.
 fn level_rows(
     levels: &LevelArgs,
     settings: &Settings,
@@ -104,10 +104,12 @@ fn level_rows(
     rows
 }
 
+/// The value of a setting and its line.
 fn single(string: Option<&Setting<String>>) -> Option<(String, usize)> {
     string.map(|string| (string.value.clone(), string.line))
 }
 
+/// The values of a list, joined with commas, and its line.
 fn joined(strings: Option<&Strings>) -> Option<(String, usize)> {
     let strings = strings?;
     let values: Vec<&str> = strings.value.iter().map(|item| item.value.as_str()).collect();

@@ -96,6 +96,7 @@ pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
     out
 }
 
+/// The cells of a row of the table.
 fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
     let mut cells = vec![kind.to_owned(), version.to_owned(), thousands(row.verdict.of)];
     cells.extend([row.verdict, row.fields, row.texts].map(Count::percent));
@@ -238,6 +239,7 @@ impl DifferenceFile {
     }
 }
 
+/// The record of an answer in the file of `--out`.
 fn said(answer: &Answer) -> Said {
     match answer {
         Answer::Refused(Refusal::Undecodable(words)) => Said { allowed: false, errors: vec![words.clone()] },

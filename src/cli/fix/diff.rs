@@ -14,7 +14,7 @@ const MAX_CHANGES: usize = 1_000;
 /// Lines of both texts that are the same, by their numbers.
 type Pairs = Vec<(usize, usize)>;
 
-/// The patch that turns `old` into `new`; empty if they are the same.
+/// The unified diff from `old` to `new`; empty if they are equal.
 pub(in super::super) fn unified(name: &str, old: &str, new: &str) -> String {
     if old == new {
         return String::new();
@@ -67,7 +67,7 @@ fn push(out: &mut String, mark: char, lines: &[&str]) {
     }
 }
 
-/// Changes with the lines around them; those that are near each other are one.
+/// Groups the changes into hunks with lines of context; changes near each other share one.
 fn hunks(same: &[(usize, usize)], old_count: usize, new_count: usize) -> Vec<Hunk> {
     let mut changes: Vec<((usize, usize), (usize, usize))> = Vec::new();
     let (mut at_old, mut at_new) = (0, 0);
@@ -95,7 +95,7 @@ fn hunks(same: &[(usize, usize)], old_count: usize, new_count: usize) -> Vec<Hun
     changes.into_iter().map(with_context).collect()
 }
 
-/// The lines that both have, in order.
+/// The lines that both texts have, in order. If too much differs, only those at the start and end.
 fn common(old: &[&str], new: &[&str]) -> Pairs {
     let head = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let rest = old.len().min(new.len()) - head;
@@ -111,7 +111,7 @@ fn common(old: &[&str], new: &[&str]) -> Pairs {
     pairs
 }
 
-/// The lines that both have, in order, by Myers' search; none if too much differs.
+/// The lines that both texts have, in order, by Myers' algorithm; `None` if more than [`MAX_CHANGES`] lines differ.
 fn shortest(old: &[&str], new: &[&str]) -> Option<Pairs> {
     let limit = (old.len() + new.len()).min(MAX_CHANGES);
     // By diagonal, shifted to be positive: how many old lines are read.
@@ -139,6 +139,7 @@ fn shortest(old: &[&str], new: &[&str]) -> Option<Pairs> {
     None
 }
 
+/// Follows the history of the search back from its end, and returns the pairs on the way.
 fn walk_back(history: &[Vec<usize>], limit: usize, end: (usize, usize)) -> Pairs {
     let (mut x, mut y) = end;
     let mut pairs = Vec::new();

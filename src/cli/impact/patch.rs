@@ -118,12 +118,13 @@ fn unreadable(fault: UnreadableObject) -> Failure {
     Failure::Input(fault.to_string())
 }
 
+/// The version in the apiVersion of a slice; v1 if it is unknown.
 fn version_of(slice: Value<'_>) -> Version {
     let version = slice.get("apiVersion").str().rsplit('/').next().unwrap_or_default();
     Version::parse(version).unwrap_or(Version::V1)
 }
 
-/// The object with the creation time of the stored one, as after an update.
+/// The object with the creation time of the stored one, as it is after an update.
 fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
     let created = stored.metadata().creation_timestamp().map(gotime::rfc3339);
     let metadata = object.get("metadata");
@@ -147,6 +148,7 @@ fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
     }
 }
 
+/// The text report of a patch: each tainted device with the steps that lead to its taints.
 fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceRecord], is_upper_bound: bool) -> String {
     let plural = if devices.len() == 1 { "" } else { "s" };
     let (name, hedge) = (line(name), if is_upper_bound { "at most " } else { "" });

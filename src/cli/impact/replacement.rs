@@ -41,7 +41,7 @@ struct GroupRecord<'a> {
     because: String,
 }
 
-/// Reports the replacements of a cluster.
+/// Reports which process groups of a FoundationDBCluster are replaced, and when.
 pub(super) fn report(
     object: Value<'_>,
     state: &[Value<'_>],
@@ -93,6 +93,7 @@ pub(super) fn report(
     Ok(())
 }
 
+/// The records of the process groups, for JSON.
 fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
     let records = forecast.groups.iter().map(|group| GroupRecord {
         id: group.id,
@@ -108,6 +109,7 @@ fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
     records.collect()
 }
 
+/// The text report of a cluster.
 fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
     let (name, count) = (sanitize::line(name), forecast.groups.len());
     let plural = if count == 1 { "" } else { "s" };

@@ -7,8 +7,8 @@ use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use tollgate_formats::sanitize::line;
 
-/// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
-/// numbers are lower bounds, and what the controller will write is not known.
+/// The text report of an impact; lists at most `limit` pods, all for 0. If the state is not complete, the numbers are
+/// lower bounds, and what the controller will write is not known.
 pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
     let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
     let mut out = String::new();
@@ -104,7 +104,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete:
     out
 }
 
-/// What is written before numbers that are not exact.
+/// The words before numbers that are not exact, such as `at most `.
 #[derive(Clone, Copy)]
 struct Hedge {
     /// Before the first number of a line.
@@ -183,6 +183,7 @@ fn total(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: 
     out
 }
 
+/// `s` unless the count is 1.
 fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

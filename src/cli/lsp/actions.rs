@@ -75,8 +75,8 @@ pub(super) struct Target<'a> {
 type Replacement = (Range<usize>, String);
 
 impl Target<'_> {
-    /// The actions for a range of bytes. `is_wanted` says which kinds the client asks for, `fix_all` gives the text with
-    /// all safe fixes.
+    /// The actions for a range of bytes, of the kinds for which `is_wanted` is true. `fix_all` gives the text with all
+    /// safe fixes, or `None` if there are none.
     pub(super) fn actions(
         &self,
         bytes: &Range<usize>,
@@ -102,6 +102,7 @@ impl Target<'_> {
         found
     }
 
+    /// The action that applies the fix of a problem; `None` if it has none.
     fn fix(&self, problem: &Problem) -> Option<CodeAction> {
         let fix = problem.fix.as_ref()?;
         let is_safe = fix.applicability == Applicability::Safe;
@@ -113,7 +114,7 @@ impl Target<'_> {
         Some(self.action(title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
     }
 
-    /// All safe fixes in one edit, from the first to the last byte that differs.
+    /// The action that turns the text into `fixed`, in one edit from the first to the last byte that differs.
     fn rewrite(&self, fixed: &str) -> CodeAction {
         let old = self.text.as_str();
         let pairs = old.chars().zip(fixed.chars());
@@ -128,7 +129,8 @@ impl Target<'_> {
         self.action(title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 
-    /// Allows a lint on the line that it is about.
+    /// The action that suppresses a lint with a comment above its line; `None` for other rules and for JSON, which has
+    /// no comments.
     fn allow(&self, problem: &Problem) -> Option<CodeAction> {
         let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
         let text = self.text.as_str();
@@ -170,6 +172,7 @@ impl Target<'_> {
     }
 }
 
+/// The edits of a problem's fix; empty if it has none.
 fn replacements(problem: &Problem) -> Vec<Replacement> {
     let edits = problem.fix.iter().flat_map(|fix| &fix.edits);
     edits.map(|edit| (edit.location.bytes.clone(), edit.text.clone())).collect()

@@ -58,7 +58,7 @@ pub(super) struct Container<'t> {
     pub(super) kind: &'t str,
 }
 
-/// Finds the cursor at a byte of a text.
+/// Determines what is at a byte of a text, and the containers around it.
 pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
     let part = part_around(text, at);
     let mut scanner = Scanner {
@@ -82,7 +82,7 @@ pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
     Cursor { place, word, is_json, containers: chain }
 }
 
-/// The bytes between the `---` around the cursor.
+/// The bytes of the document around the cursor, between its `---` lines.
 fn part_around(text: &str, at: usize) -> Range<usize> {
     let (mut start, mut line_start) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -132,7 +132,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads what starts on this line; where the next line starts.
+    /// Reads what starts on this line; returns where the next unread line starts.
     fn line(&mut self, start: usize) -> usize {
         let next = self.next_line(start);
         let line = self.slice(start..next).trim_end();
@@ -154,7 +154,7 @@ impl<'t> Scanner<'t> {
         self.node(start, column, next)
     }
 
-    /// Reads a key, item or value at a column of a line.
+    /// Reads a key, item or value at a column of a line; returns where the next unread line starts.
     fn node(&mut self, line: usize, mut column: usize, next: usize) -> usize {
         let line_end = line + self.slice(line..next).trim_end().len();
         let is_here = |scanner: &Scanner<'_>| scanner.is_on(line, next);
@@ -217,7 +217,7 @@ impl<'t> Scanner<'t> {
         if value.starts_with(['|', '>']) { self.block_scalar(next, column) } else { next }
     }
 
-    /// Skips the lines of a block scalar.
+    /// Skips the lines of a block scalar that are indented by more than `column`; returns where the next line starts.
     fn block_scalar(&mut self, mut at: usize, column: usize) -> usize {
         while at < self.end {
             let next = self.next_line(at);
@@ -236,14 +236,14 @@ impl<'t> Scanner<'t> {
         at
     }
 
-    /// The cursor is on a blank line at a column: a key may be typed there.
+    /// Records that the cursor is at a column of a blank line, where a key may be typed.
     fn blank(&mut self, column: usize) {
         let around = self.frames.iter().rfind(|frame| frame.column < column);
         let container = around.map_or(0, |frame| frame.container);
         self.found = Some((Place::Key, self.at..self.at, container));
     }
 
-    /// The cursor is in a word, or after one, between two bytes.
+    /// Records that the cursor is in or after the word between two bytes, unless it was found before.
     fn find(&mut self, place: Place<'t>, start: usize, end: usize) {
         if self.found.is_none() {
             let word = start..end.max(start);
@@ -252,18 +252,19 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The cursor, not found yet, is on this line; at the end of the text, on the last one.
+    /// True if the cursor was not found yet and is on this line. At the end of the text it is on the last line.
     fn is_on(&self, line: usize, next: usize) -> bool {
         let is_last = next == self.at && next == self.end && !self.slice(line..next).ends_with('\n');
         self.found.is_none() && ((line..next).contains(&self.at) || is_last)
     }
 
+    /// Opens a key or dash at a column, whose value may go on in the next lines.
     fn push(&mut self, column: usize, step: Step<'t>) {
         let container = self.child(self.top(), step);
         self.frames.push(Frame { column, is_item: step == Step::Item, container });
     }
 
-    /// Adds a container.
+    /// Adds a container below `parent` and returns its number.
     fn child(&mut self, parent: usize, step: Step<'t>) -> usize {
         if let (Step::Key(key), Some(parent)) = (step, self.containers.get_mut(parent)) {
             parent.keys.push(key);
@@ -272,7 +273,7 @@ impl<'t> Scanner<'t> {
         self.containers.len() - 1
     }
 
-    /// Remembers what says which object it is.
+    /// Remembers the value of `apiVersion` or `kind` in its container; other keys are ignored.
     fn note(&mut self, owner: usize, key: &str, value: &'t str) {
         let Some(owner) = self.containers.get_mut(owner) else { return };
         match key {
@@ -282,12 +283,14 @@ impl<'t> Scanner<'t> {
         }
     }
 
+    /// Closes the innermost frames as long as `is_over` is true.
     fn pop(&mut self, is_over: impl Fn(&Frame) -> bool) {
         while self.frames.last().is_some_and(&is_over) {
             self.frames.pop();
         }
     }
 
+    /// The number of the innermost container.
     fn top(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.container)
     }
@@ -305,7 +308,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// The code of a line, and where its comment starts.
+/// Splits a line into its code and the position at which its comment starts; `None` without a comment.
 fn split_comment(content: &str) -> (&str, Option<usize>) {
     let mut quote = None;
     let mut before = ' ';
@@ -323,7 +326,7 @@ fn split_comment(content: &str) -> (&str, Option<usize>) {
     (content, None)
 }
 
-/// Where the colon after a key is.
+/// The position of the colon that ends a key; `None` if the code does not start with a key.
 fn key_end(code: &str) -> Option<usize> {
     let quote = code.chars().next().filter(|letter| matches!(letter, '"' | '\''));
     let from = match quote {
@@ -338,7 +341,7 @@ fn key_end(code: &str) -> Option<usize> {
     Some(from + colon)
 }
 
-/// A plain or quoted scalar.
+/// A plain or quoted scalar without its quotes.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inner = |quote: char| text.strip_prefix(quote).map(|rest| rest.strip_suffix(quote).unwrap_or(rest));

@@ -27,8 +27,8 @@ pub(super) struct OpenDocument {
 }
 
 impl OpenDocument {
-    /// Applies the changes of `textDocument/didChange`: whole texts or ranges, one after the other. False if one of them
-    /// cannot be understood.
+    /// Applies the changes of `textDocument/didChange`, whole texts or ranges, one after the other. False if one cannot
+    /// be understood.
     pub(super) fn apply(&mut self, changes: Value<'_>, encoding: Encoding) -> bool {
         for change in changes.items() {
             let (range, new) = (change.get("range"), change.get("text"));
@@ -48,25 +48,25 @@ impl OpenDocument {
     }
 }
 
-/// True if changes contain a whole text, so that what was there before does not matter.
+/// True if one of the changes is a whole text, so that the text before does not matter.
 pub(super) fn replaces_text(changes: Value<'_>) -> bool {
     changes
         .items()
         .any(|change| is_whole(change.get("range")) && change.get("text").kind() == ValueKind::String)
 }
 
-/// A change without a range is one of the whole text.
+/// True if the range of a change is absent, which means the whole text.
 fn is_whole(range: Value<'_>) -> bool {
     !range.exists() || range.is_null()
 }
 
-/// A position of the protocol.
+/// Parses a position of the protocol; `None` if it is not one.
 pub(super) fn position(value: Value<'_>) -> Option<Position> {
     let number = |name| value.get(name).int().and_then(|number| usize::try_from(number).ok());
     Some(Position { line: number("line")?, character: number("character")? })
 }
 
-/// The path of a `file:` address.
+/// The path of a `file:` URI; `None` for other URIs.
 pub(super) fn path(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     // `file://host/path`: the host is dropped, as there is no other than this one.

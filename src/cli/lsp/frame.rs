@@ -66,6 +66,7 @@ impl<R: BufRead> FrameReader<R> {
         }
     }
 
+    /// Reads a body of this length; a longer one than allowed is skipped and becomes a bad frame.
     fn body(&mut self, length: u64) -> io::Result<Option<Frame>> {
         if length > MAX_SKIPPED {
             let message = format!("Content-Length {length} is too large");
@@ -82,7 +83,7 @@ impl<R: BufRead> FrameReader<R> {
         Ok((body.len() as u64 == length).then_some(Frame::Body(body)))
     }
 
-    /// A line with its break, or the end of one that is too long; `None` at the end of the input.
+    /// Reads a line with its line break, only the end of one that is too long; `None` at the end of the input.
     fn header_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
@@ -106,7 +107,7 @@ enum Header {
     Bad,
 }
 
-/// What a header line says. In lost input the header may follow bytes that belong to something else.
+/// Parses a header line. After bad input (`is_lost`) the header may follow other bytes on its line.
 fn content_length(line: &str, is_lost: bool) -> Header {
     const NAME: &str = "content-length:";
     let lower = line.to_ascii_lowercase();

@@ -98,12 +98,12 @@ impl<'a, W: Write> Session<'a, W> {
         }
     }
 
-    /// The client said that it is done.
+    /// True if the client sent `shutdown`.
     pub(super) fn is_shut_down(&self) -> bool {
         self.phase == Phase::ShutDown
     }
 
-    /// Handles a message; `cancelled` are the ids of cancelled requests.
+    /// Handles a message. A request whose id is in `cancelled` is answered with an error.
     pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
         let Some(id) = &message.id else { return self.notification(message) };
         if cancelled.remove(id) {
@@ -121,11 +121,12 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(Next::GoOn)
     }
 
-    /// Answers input that is no message.
+    /// Answers input that is not a message with an error.
     pub(super) fn bad_input(&mut self, id: Option<&str>, code: ErrorCode, reason: &str) -> io::Result<()> {
         self.client.fail(id, code, reason)
     }
 
+    /// Answers a request.
     fn request(&mut self, message: &Message) -> Result<Answer, RequestError> {
         let method = message.method.as_str();
         match (self.phase, method) {
@@ -167,7 +168,7 @@ impl<'a, W: Write> Session<'a, W> {
         }
     }
 
-    /// Calls with the document and byte that parameters name; `None` if no such document is open.
+    /// Calls `call` with the document and byte that the parameters name; `None` if the document is not open.
     fn at_position<T>(
         &self,
         params: Value<'_>,
@@ -275,7 +276,7 @@ impl<'a, W: Write> Session<'a, W> {
         failure.map_or(Ok(()), |failure| self.show_failure(&failure))
     }
 
-    /// Adds a document; returns why its configuration does not load, if it does not.
+    /// Adds an open document. Returns why its configuration does not load; `None` if it does.
     fn insert(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
         let path = path(uri);
         let (judge, failure) = self.judges.of(path.as_deref(), None);
@@ -311,7 +312,7 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(Next::GoOn)
     }
 
-    /// Has the document's state checked.
+    /// Queues the current state of a document to be checked.
     fn check(&mut self, uri: &str) {
         self.generation += 1;
         let Some(document) = self.documents.get_mut(uri) else { return };
@@ -326,7 +327,8 @@ impl<'a, W: Write> Session<'a, W> {
         });
     }
 
-    /// Loads configurations and policies again and checks all documents. If they do not load, the last ones stay.
+    /// Loads configurations and policies again, and checks all documents. Keeps the old ones if the new ones do not
+    /// load.
     fn reload(&mut self) -> io::Result<()> {
         self.judges.forget();
         let mut failures = BTreeSet::new();
@@ -348,7 +350,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.show(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
     }
 
-    /// Publishes what was found, unless there is a newer state.
+    /// Publishes what a check found, unless the document has changed since.
     pub(super) fn finish(&mut self, checked: Checked) -> io::Result<()> {
         let Checked { uri, generation, problems } = checked;
         let encoding = self.encoding;
@@ -374,7 +376,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 }
 
-/// What may be written in a document.
+/// The fields and words that may be written in a document, by its profiles.
 fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
     Vocabulary { profiles: &document.judge.configured.engine.profiles }
 }

@@ -9,7 +9,7 @@ use similar::{DiffOp, TextDiff};
 
 const CONTEXT_LINES: usize = 3;
 
-/// The diff, empty if the texts are equal.
+/// The unified diff from `old` to `new`; empty if they are equal.
 pub(super) fn unified(name: &str, old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());

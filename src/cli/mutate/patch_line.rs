@@ -23,7 +23,7 @@ struct PatchLine<'a> {
     patch: Box<RawValue>,
 }
 
-/// The line for the patch of an object.
+/// The JSON line for the patch of an object.
 pub(super) fn of(
     file: &str,
     document: usize,

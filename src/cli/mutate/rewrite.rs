@@ -14,7 +14,7 @@ use tollgate_document::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
 use tollgate_document::source::{Document, documents};
 use tollgate_engine::defaults::Edit;
 
-/// The text of a file with all edits applied.
+/// The text of a file with all edits applied; what is not edited keeps its form.
 pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut done = 0;
@@ -30,7 +30,7 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
     out
 }
 
-/// The bytes of a document in its file, and their replacement.
+/// The bytes of a document in its file, and the text that replaces them.
 fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<Change> =
@@ -52,12 +52,12 @@ fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>
     (span, printed)
 }
 
-/// The source of a JSON document may include the documents after it.
+/// The length of a document within its source, which for JSON may include the documents after it.
 fn source_length(doc: &Doc<'_>) -> usize {
     if doc.syntax() == Syntax::Json { doc.root().span().end as usize } else { doc.source().len() }
 }
 
-/// True if the text is one document that equals `expected`.
+/// True if the text is a single document that equals `expected`.
 fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
     let mut found = documents(text);
     let first = found.next().and_then(Result::ok);
@@ -65,7 +65,7 @@ fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
         && found.next().is_none()
 }
 
-/// The change an edit makes to the document as it was read.
+/// The change that an edit makes to the document as it was read; `None` if its path does not exist.
 fn change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     Some(match &edit.change {
         Change::Add { key, value, .. } => {
@@ -86,6 +86,7 @@ struct Insert {
     text: String,
 }
 
+/// The text insertions that make these changes in the source of a document.
 fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     let mut added: HashMap<u32, Vec<(&str, &New)>> = HashMap::new();
     for change in changes {
@@ -134,6 +135,7 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     inserts
 }
 
+/// The source with all insertions applied.
 fn splice(source: &str, inserts: Vec<Insert>) -> String {
     let mut out = String::with_capacity(source.len() + 256);
     let mut done = 0;
@@ -146,7 +148,7 @@ fn splice(source: &str, inserts: Vec<Insert>) -> String {
     out
 }
 
-/// `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
+/// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
 fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
@@ -168,7 +170,8 @@ fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
     Insert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
 }
 
-/// `{a: b}` becomes `{a: b, key: value}`; over several lines each member gets a line.
+/// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If it spans several lines, each member gets
+/// one.
 fn flow(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
@@ -205,7 +208,7 @@ fn member(key: &str, value: &New, json: bool, blank: &str) -> String {
     }
 }
 
-/// Lines after the last member that is one line, or before the first.
+/// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
 fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
@@ -234,7 +237,7 @@ fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Inser
     Insert { at: at..at, text }
 }
 
-/// A new value in a document of that syntax.
+/// A new value as text in a document of that syntax.
 fn scalar(value: &New, syntax: Syntax) -> String {
     match value {
         New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),

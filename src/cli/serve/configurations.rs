@@ -30,7 +30,8 @@ pub(super) enum CaSource {
 }
 
 impl CaSource {
-    /// The bundle as PEM.
+    /// The CA bundle to register, as PEM; `None` if another controller injects it. `in_use` is the registered one, from
+    /// which the CAs of other replicas are kept.
     fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
@@ -78,7 +79,8 @@ impl DesiredEntries {
 const REGISTRATION_POLLS: usize = 250;
 const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Registers what new policies need before they are used, and removes what they do not need afterwards.
+/// Hooks that register the entries which new policies need before those are used, and afterwards remove those they do
+/// not need.
 pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
@@ -117,6 +119,7 @@ pub(super) enum Configuration {
 }
 
 impl Configuration {
+    /// The base configurations, and those of these optional APIs.
     pub(super) fn all(with: &[OptionalApi]) -> Vec<Configuration> {
         let mut all = vec![Configuration::Base(0), Configuration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
@@ -151,6 +154,7 @@ impl Configuration {
         }
     }
 
+    /// A function that returns the desired configuration as JSON.
     pub(super) fn manifest_fn(
         self,
         here: Destination,

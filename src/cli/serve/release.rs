@@ -25,7 +25,8 @@ struct Line {
     degraded: bool,
 }
 
-/// Uses the profile of the API server's release, with its feature gates or those that were chosen.
+/// Follows the release and feature gates of the API server, and checks against them; `choice` overrides gates. The
+/// returned tasks report the status of both.
 pub(super) fn follow_server(
     cluster: &Cluster,
     engine_handle: EngineHandle,
@@ -66,6 +67,7 @@ pub(super) fn follow_server(
     ]
 }
 
+/// Makes the engine use the profile of the API server; keeps the default one if its release is unknown.
 fn use_server(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
@@ -103,6 +105,7 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line
     Line { message: format!("{message}{rules}"), degraded: false }
 }
 
+/// The line about the gates, and whether they are those that the API server reports.
 fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (Line, bool) {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };

@@ -89,7 +89,7 @@ impl PolicyArgs {
 }
 
 impl EngineArgs {
-    /// These flags over a configuration file: what is given wins, key by key.
+    /// These flags, with the values of a configuration file where no flag is given.
     pub(in super::super) fn over(&self, file: FileDefaults) -> EngineArgs {
         let mut all = self.clone();
         all.release.fill(file.kubernetes, file.feature_gates);
@@ -102,17 +102,17 @@ impl EngineArgs {
         all
     }
 
-    /// `--classes` is given.
+    /// True if `--classes` is given.
     pub(in super::super) fn has_classes(&self) -> bool {
         !self.classes.is_empty()
     }
 
-    /// The engine for these flags.
+    /// The engine for these flags, with the profiles that they select.
     pub(in super::super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
         self.engine_for(standard, self.release.profiles()?)
     }
 
-    /// The engine for these flags and some profiles.
+    /// The engine for these flags, but for the given profiles.
     pub(in super::super) fn engine_for(
         &self,
         standard: DefaultRules,
@@ -127,6 +127,7 @@ impl EngineArgs {
         Ok(self.engine_of(DefaultRules::Webhook, self.release.profiles_at_start()?)?.behind_server())
     }
 
+    /// The engine for these flags and profiles, without policies. `standard` are the rules if `--rules` is not given.
     fn engine_of(&self, standard: DefaultRules, profiles: Vec<&'static Profile>) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| match standard {
             DefaultRules::Offline => true,

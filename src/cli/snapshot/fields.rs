@@ -124,7 +124,7 @@ pub(super) struct Projection<'a> {
     pub(super) annotations: &'a [String],
 }
 
-/// What is kept of an object of that kind.
+/// The object without the fields that a snapshot leaves out.
 pub(super) fn project<'d>(kind: &ListedKind, object: Value<'d>, projection: Projection<'_>) -> Doc<'d> {
     let keep = match kind {
         _ if *kind == PODS => &POD,
@@ -143,7 +143,7 @@ pub(super) fn project<'d>(kind: &ListedKind, object: Value<'d>, projection: Proj
     out.finish()
 }
 
-/// Recursion ends with `keep`, whose depth is fixed.
+/// Copies of a value what `keep` says. Recursion is limited by the depth of `keep`, which is fixed.
 fn copy(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>) {
     match (keep, value.kind()) {
         (Fields(fields), ValueKind::Object) => {
@@ -176,6 +176,7 @@ fn copy(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projec
     }
 }
 
+/// What is kept of the field with that name; `None` if it is not listed.
 fn of_name<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
@@ -183,6 +184,7 @@ fn of_name<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep
 /// What is kept of opaque parameters.
 const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
 
+/// Copies the members of an object for which `keep` returns something.
 fn members<'k>(
     out: &mut Builder<'_>,
     value: Value<'_>,

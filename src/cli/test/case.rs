@@ -33,7 +33,7 @@ pub(super) struct CaseOutcome {
 }
 
 impl TestFile {
-    /// Parses a file; errors have line and column.
+    /// Parses a test file; errors have line and column.
     pub(super) fn read(file: &str, text: &str) -> Result<TestFile, String> {
         let lines = Lines::of(text);
         let document = match documents(text).next() {
@@ -55,7 +55,7 @@ impl TestFile {
         })
     }
 
-    /// Runs all cases.
+    /// Runs all cases against the policies.
     pub(super) fn run(&self, set: PolicySet) -> Result<Vec<CaseOutcome>, String> {
         let document = doc::parse(&self.json).map_err(|error| error.detail)?;
         let root = document.root();
@@ -86,7 +86,7 @@ impl TestFile {
     }
 }
 
-/// The cluster state of a test file.
+/// Reads the cluster state of a test file.
 fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
     let mut snapshot = Snapshot::new();
     for object in state.items() {
@@ -102,7 +102,7 @@ fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
     Ok(snapshot)
 }
 
-/// Why a case fails, if it does.
+/// Runs one case and returns why it failed; `None` if it passed.
 fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
@@ -165,7 +165,7 @@ fn verdict(decision: &Decision) -> &'static str {
     }
 }
 
-/// Equality of JSON: members in any order.
+/// True if both are equal as JSON; the order of members does not matter.
 fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
     one.kind() == other.kind()
         && one.text() == other.text()
@@ -176,7 +176,7 @@ fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
             .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| json_equal(value, other)))
 }
 
-/// The request of a case without a review.
+/// The admission request for a case that gives an object instead of a review.
 fn request_of(test: Value<'_>) -> Request<'_> {
     let object = test.get("object");
     let old_object = test.get("oldObject");

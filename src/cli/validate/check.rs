@@ -39,7 +39,7 @@ impl WorkItem {
         }
     }
 
-    /// The manifests to read.
+    /// The input to read; `None` for other work.
     pub(in super::super) fn input(&self) -> Option<&Input> {
         match self {
             WorkItem::Read(input, source) if !source.is_markdown() => Some(input),
@@ -47,7 +47,7 @@ impl WorkItem {
         }
     }
 
-    /// The file to read.
+    /// The path of the file to read; `None` for stdin and other work.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             WorkItem::Read(Input::File(path), _) => Some(path),
@@ -77,7 +77,7 @@ pub(super) struct FileOutput {
 }
 
 impl FileOutput {
-    /// The folder in which a walk found it.
+    /// The folder in which a walk found the file; `None` for a file that the user named.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.is_found)?.parent()
     }
@@ -104,7 +104,7 @@ pub(super) struct FileChecker<'r> {
 }
 
 impl FileChecker<'_> {
-    /// The name of an input in the baseline, and what is known about it.
+    /// The name of an input in the baseline, and its known findings; `None` without a baseline.
     fn known(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
             return Some((baseline_name(input, folder), KnownFindings::collecting()));
@@ -221,19 +221,20 @@ impl FileChecker<'_> {
         output
     }
 
-    /// Some report says how many findings can be fixed.
+    /// True if some report says how many findings can be fixed.
     fn counts_fixes(&self) -> bool {
         let counts = |report: &Report| report.format == Format::Text && !report.quiet && !report.statistics;
         self.reports.iter().any(counts)
     }
 
-    /// Fixes an input that could be read, if that was asked for.
+    /// Fixes an input, if that was asked for and it could be read; `None` otherwise, and for Markdown.
     fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
         let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
         (!text.is_empty() && !source.is_markdown()).then(|| mode.apply(input, text, *source, checker))
     }
 
-    /// Why a file that cannot be read is no error: it was found in a folder and is no manifest.
+    /// Why a file that cannot be read is skipped: it was found in a folder and is no manifest. `None` if it is an
+    /// error.
     fn reason_not_to_read(&self, work: &WorkItem) -> Option<SkipReason> {
         let WorkItem::Read(Input::File(path), source) = work else { return None };
         if !source.is_found() {
@@ -252,7 +253,7 @@ impl FileChecker<'_> {
     }
 }
 
-/// The Markdown file mentions the API group of claims. What cannot be read mentions nothing.
+/// True if the Markdown file contains [`GROUP`]; false if it cannot be read.
 fn mentions_objects(path: &Path) -> bool {
     let text = files::read_regular(path, MAX_SEARCHED);
     text.is_ok_and(|text| memchr::memmem::find(&text, GROUP.as_bytes()).is_some())

@@ -65,8 +65,8 @@ impl Folds {
         }
     }
 
-    /// What to print now that the part of a file is there. The folder is none for a file that the user named, which is
-    /// shown whole.
+    /// Adds the part of a file, and returns what to print now. `folder` is `None` for a file that the user named, which
+    /// is shown whole.
     pub(super) fn add(&mut self, folder: Option<&Path>, piece: &Piece) -> String {
         let mut out = String::new();
         if self.current.as_deref() != folder {
@@ -87,7 +87,7 @@ impl Folds {
         out
     }
 
-    /// What to print of the current folder.
+    /// Ends the current folder, and returns what to print of it.
     fn complete(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         let findings = held.iter().filter(|(_, is_finding)| *is_finding).count();
@@ -109,7 +109,7 @@ impl Folds {
         held.into_iter().filter(|(_, is_finding)| is_shown || !is_finding).map(|(text, _)| text).collect()
     }
 
-    /// The rest of the report, and what comes after its summary.
+    /// The rest of the report, and the text about hidden findings that follows its summary.
     pub(super) fn end(mut self) -> (String, String) {
         let rest = self.complete();
         let mut folded = self.folded();
@@ -134,7 +134,8 @@ impl Folds {
         (rest, out)
     }
 
-    /// The folders to name, and what is hidden in each: a parent in place of several, if nothing else is in it.
+    /// The folders with hidden findings, and how many each has. Several are replaced by their parent if nothing else is
+    /// in it.
     fn folded(&self) -> Vec<(PathBuf, usize)> {
         let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
         for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
@@ -153,7 +154,7 @@ impl Folds {
         named
     }
 
-    /// All folders below have many findings, or there are many folders.
+    /// True if all folders below have many findings, or there are many folders.
     fn is_noisy(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
@@ -161,7 +162,7 @@ impl Folds {
             || below.all(|(_, counts)| counts.found > MAX_IN_FOLDER)
     }
 
-    /// The glob that leaves a folder out, as a word for a shell. None for a folder that the user named.
+    /// The glob for `--exclude` that leaves out a folder, quoted for a shell; `None` for a folder that the user named.
     fn exclude(&self, folder: &Path) -> Option<String> {
         let below = |root: &PathBuf| folder.strip_prefix(root).ok().map(Path::to_owned);
         let below_root = self.roots.iter().filter_map(below).min_by_key(|path| path.components().count())?;

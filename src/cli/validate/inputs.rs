@@ -63,7 +63,7 @@ pub(in super::super) struct FoundInputs {
     pub(super) kustomizations: Vec<PathBuf>,
 }
 
-/// The inputs of the arguments, in order.
+/// Finds the inputs of the arguments, in order: files, and the manifests in folders.
 pub(in super::super) fn collect(
     paths: &[PathBuf],
     options: &WalkOptions,
@@ -81,8 +81,8 @@ pub(in super::super) fn collect(
 }
 
 impl FoundInputs {
-    /// Prepares the inputs for a command that reads Markdown: named files are Markdown by their names, and Markdown
-    /// files that are not checked are searched for objects.
+    /// Prepares the inputs for a command that reads Markdown. Named files with such a name become Markdown, and files
+    /// that are not checked are searched for objects.
     pub(super) fn with_markdown(mut self) -> FoundInputs {
         for item in &mut self.work {
             if let WorkItem::Read(Input::File(path), source @ TextSource::Named) = item
@@ -139,7 +139,7 @@ impl FoundInputs {
     }
 }
 
-/// The note about a folder without manifests. It is no error: a repository may have none yet.
+/// The note about a folder without manifests. It is not an error, because a repository may have none yet.
 fn nothing_in(folder: &Path, walk: &FolderWalk) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };

@@ -23,7 +23,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout of what a walk found.
+    /// The layout of the charts and kustomizations that a walk found.
     pub(super) fn of(walk: &FolderWalk) -> Layout {
         let mut named = NamedFiles::default();
         walk.kustomizations.iter().for_each(|path| named.read(path));
@@ -32,7 +32,7 @@ impl Layout {
         Layout { charts: walk.charts.iter().map(|folder| normal(folder)).collect(), patches }
     }
 
-    /// The role of a file.
+    /// The role of a file, by its place.
     pub(super) fn role(&self, path: &Path) -> FileRole {
         if self.charts.is_empty() && self.patches.is_empty() {
             return FileRole::Plain;
@@ -62,6 +62,7 @@ struct NamedFiles {
 }
 
 impl NamedFiles {
+    /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
     fn read(&mut self, path: &Path) {
         let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION) else { return };
         let Some(folder) = path.parent() else { return };
@@ -77,7 +78,7 @@ impl NamedFiles {
     }
 }
 
-/// An absolute path without `.` and `..`, by its text alone.
+/// The absolute path without `.` and `..`, without looking at the file system.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut normal = PathBuf::new();

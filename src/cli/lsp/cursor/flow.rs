@@ -17,7 +17,8 @@ struct Bracket<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    /// Reads from a bracket on, which is the value of the last key or dash; where the next line starts.
+    /// Reads a flow collection, from its first bracket, as the value of the last key or dash. Returns where the next
+    /// line starts.
     pub(super) fn flow(&mut self, start: usize, next: usize) -> usize {
         let container = self.top();
         let indent = self.frames.last().map(|frame| frame.column);
@@ -109,7 +110,7 @@ impl<'t> Scanner<'t> {
         self.end
     }
 
-    /// What follows on the line of the last bracket: nothing, or a comment.
+    /// Handles what follows the last bracket on its line: nothing, or a comment.
     fn after_flow(&mut self, at: usize, end: usize) -> usize {
         let rest = self.slice(at..end);
         if let Some(comment) = rest.find('#').map(|comment| at + comment)
@@ -131,7 +132,7 @@ impl<'t> Scanner<'t> {
         bracket.key = Some((key, self.child(bracket.container, Step::Key(key))));
     }
 
-    /// The container of a bracket inside of another one.
+    /// The number of the container that a bracket inside of another one opens.
     fn item_of(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
         match bracket {
             Some(list) if !list.is_map => {
@@ -149,7 +150,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The cursor is here: a key or a value of the innermost bracket, whose word ends at `end`.
+    /// Records that the cursor is on a key or value of the innermost bracket, whose word ends at `end`.
     fn find_in_flow(&mut self, open: &[Bracket<'t>], end: usize) {
         let (None, Some(bracket)) = (&self.found, open.last()) else { return };
         let word = match bracket.word {
@@ -170,20 +171,20 @@ impl<'t> Scanner<'t> {
 }
 
 impl Bracket<'_> {
-    /// What the value that comes is.
+    /// The number of the container that the next value is.
     fn value(&self) -> Option<usize> {
         self.key.map(|(_, container)| container).or(self.item)
     }
 }
 
-/// A colon that ends a key: white space or another value follows, or a quoted key is before it.
+/// True for a colon that ends a key: followed by white space or another value, or preceded by a quoted key.
 fn is_colon(bytes: &[u8], at: usize) -> bool {
     let after = bytes.get(at + 1).copied().unwrap_or(b' ');
     let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or_default();
     after.is_ascii_whitespace() || b",{}[]\"'".contains(&after) || before == b'"' || before == b'\''
 }
 
-/// One past the end of a quoted string; a string that is not closed ends with its line.
+/// The position after the closing quote of a string; `line_end` if it is not closed.
 fn string_end(bytes: &[u8], start: usize, line_end: usize) -> usize {
     let quote = bytes.get(start).copied().unwrap_or_default();
     let mut at = start + 1;
