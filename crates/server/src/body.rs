@@ -68,7 +68,7 @@ pub(super) struct BodyLimits {
 }
 
 /// Reads a whole body within its limits, and reserves memory for it as it arrives.
-pub(super) async fn receive<'g>(
+pub(super) async fn receive_body<'g>(
     mut payload: Payload,
     limits: BodyLimits,
     limiter: &'g LoadLimiter,

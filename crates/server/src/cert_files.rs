@@ -69,14 +69,14 @@ pub(super) struct CertificateStatus {
 
 impl CertificateSource {
     /// A source that reads these files, which another process writes.
-    pub(super) fn files(
+    pub(super) fn of_files(
         name: &'static str,
         files: Vec<PathBuf>,
         metrics: Arc<Metrics>,
         apply: ApplyFiles,
     ) -> anyhow::Result<CertificateSource> {
         let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
-        CertificateSource::open(name, directories, metrics, Box::new(move || read(&files)), apply)
+        CertificateSource::open(name, directories, metrics, Box::new(move || read_all(&files)), apply)
             .map_err(|error| anyhow::Error::new(UnusableFiles(format!("{error:#}"))))
     }
 
@@ -161,7 +161,7 @@ fn parent_directory(file: &Path) -> &Path {
 
 /// Reads the files. If a volume is swapped meanwhile, all of them are read again, so that they are of one generation
 /// and a swap is never reported as an error.
-fn read(files: &[PathBuf]) -> anyhow::Result<Contents> {
+fn read_all(files: &[PathBuf]) -> anyhow::Result<Contents> {
     let generations =
         || files.iter().map(|file| volume_generation(parent_directory(file))).collect::<Vec<PathBuf>>();
     let mut before = generations();
@@ -258,7 +258,7 @@ mod tests {
             Ok(7)
         });
         write("good");
-        let open = CertificateSource::files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
+        let open = CertificateSource::of_files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
         let source = open.expect("it is good");
         write("bad");
         source.reload();

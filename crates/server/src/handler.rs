@@ -13,7 +13,7 @@ use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::background::{NamespaceLabels, NamespaceSource};
-use super::body::{BodyError, BodyLimits, ReceivedBody, receive};
+use super::body::{BodyError, BodyLimits, ReceivedBody, receive_body};
 use super::clock::{self, Seconds};
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
@@ -158,7 +158,7 @@ async fn receive_review<'g>(
     };
     let connection = connection(request);
     let mut body =
-        receive(payload, limits, &shared.limiter, connection).await.map_err(|fault| match fault {
+        receive_body(payload, limits, &shared.limiter, connection).await.map_err(|fault| match fault {
             BodyError::TooLarge(Some(head)) => deny_too_large(&head, endpoint, shared),
             fault => body_error(&fault, shared).into(),
         })?;
@@ -181,7 +181,7 @@ async fn answer_review(
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, NotChecked> {
-    let stopped = |stop| stopped(stop, body, endpoint, shared);
+    let stopped = |stop| answer_stopped(stop, body, endpoint, shared);
     let config = shared.config.current();
     let text = review_text(body);
     let document = run_step(|| parse_review(&text)).map_err(stopped)?;
@@ -393,7 +393,7 @@ fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
 }
 
 /// The answer to a review whose evaluation stopped: denied if it looks crafted, else an error response.
-fn stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+fn answer_stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
     match stop {
         Stop::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.

@@ -156,7 +156,7 @@ impl Server {
         let put = resolver.clone();
         let put = Box::new(move |contents: &cert_files::Contents| put.load(contents));
         sources.push(match &settings.certificates {
-            Certificates::Files { certificate, key } => CertificateSource::files(
+            Certificates::Files { certificate, key } => CertificateSource::of_files(
                 "server",
                 vec![certificate.clone(), key.clone()],
                 metrics.clone(),
@@ -180,14 +180,14 @@ impl Server {
             let check = tls::ClientVerifier::new(settings.client_names.clone());
             clients = Some(check.clone());
             let put = Box::new(move |contents: &cert_files::Contents| check.load(contents));
-            sources.push(CertificateSource::files(
+            sources.push(CertificateSource::of_files(
                 "client-ca",
                 vec![authority.clone()],
                 metrics.clone(),
                 put,
             )?);
         }
-        let tls = tls::config(settings.tls_versions, resolver, clients)?;
+        let tls = tls::server_config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
         limits.max_memory = memory::effective_limit(limits.max_memory);
         let reserved = RESERVED_DESCRIPTORS + webhook::extra_connections(settings.workers);
@@ -258,7 +258,7 @@ impl Server {
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
-        watched.config.current().warn_if_labels_lack(watched.namespaces());
+        watched.config.current().warn_if_labels_are_missing(watched.namespaces());
         let waiting = self.shared.clone();
         let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
         let watch = watch::spawn(self.settings.reload_period, is_waiting, move |requested| {

@@ -43,7 +43,7 @@ pub(super) struct MemoryPlan {
 pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let working = memory_needed(limits.max_body);
     let small = limits.max_in_flight.saturating_mul(SMALL_BODY).min(limits.max_memory / 16);
-    let small_working = small_working(limits.max_memory);
+    let small_working = small_working_share(limits.max_memory);
     let cluster = if limits.caches_state { state_share(limits.max_memory) + READING_MEMORY } else { 0 };
     let parts = [BASE_MEMORY, working, small, small_working, cluster];
     let other = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
@@ -65,7 +65,7 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
 }
 
 /// Bytes reserved for the evaluation of small bodies: a share of the limit, enough for at least one.
-fn small_working(max_memory: usize) -> usize {
+fn small_working_share(max_memory: usize) -> usize {
     (max_memory / 32).max(memory_needed(SMALL_BODY))
 }
 

@@ -132,7 +132,7 @@ pub(super) struct Metrics {
 }
 
 /// Creates a metric and adds it to the registry.
-fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+fn register_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
@@ -146,7 +146,7 @@ impl Metrics {
             ("rust_version", env!("CARGO_PKG_RUST_VERSION")),
         ]);
         registry.register("build", "Version of the running program", build);
-        let requests = registered(&mut registry, "requests", "Admission decisions");
+        let requests = register_metric(&mut registry, "requests", "Admission decisions");
         let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
@@ -156,54 +156,54 @@ impl Metrics {
             requests,
             request_cells: std::iter::repeat_with(OnceLock::new).take(cells).collect(),
             durations: [duration(Endpoint::Validate), duration(Endpoint::Mutate)],
-            errors: registered(
+            errors: register_metric(
                 &mut registry,
                 "http_errors",
                 "Requests without a decision, by HTTP status code",
             ),
-            findings: registered(&mut registry, "findings", "Findings by rule and level"),
-            in_flight: registered(
+            findings: register_metric(&mut registry, "findings", "Findings by rule and level"),
+            in_flight: register_metric(
                 &mut registry,
                 "in_flight",
                 "Requests that were received completely and are being processed",
             ),
-            connections: registered(&mut registry, "connections", "Open TLS connections"),
-            evicted: registered(
+            connections: register_metric(&mut registry, "connections", "Open TLS connections"),
+            evicted: register_metric(
                 &mut registry,
                 "connections_evicted",
                 "Connections that were closed because there were too many",
             ),
-            shed: registered(
+            shed: register_metric(
                 &mut registry,
                 "shed",
                 "Requests that were rejected because too many requests were in flight or the memory limit was reached",
             ),
-            panics: registered(&mut registry, "panics", "Requests that caused a panic"),
-            dropped_lines: registered(&mut registry, "log_lines_dropped", "Log lines that were dropped"),
-            reloads: registered(&mut registry, "certificate_reloads", "Certificate reloads, by result"),
-            reload_ok: registered(
+            panics: register_metric(&mut registry, "panics", "Requests that caused a panic"),
+            dropped_lines: register_metric(&mut registry, "log_lines_dropped", "Log lines that were dropped"),
+            reloads: register_metric(&mut registry, "certificate_reloads", "Certificate reloads, by result"),
+            reload_ok: register_metric(
                 &mut registry,
                 "certificate_reload_ok",
                 "1 if the certificate in use matches the files on disk",
             ),
-            expiry: registered(
+            expiry: register_metric(
                 &mut registry,
                 "certificate_expiry_timestamp_seconds",
                 "Expiry time of the certificate in use",
             ),
-            policies: registered(&mut registry, "policies", "Number of policies in use"),
-            policy_digest: registered(
+            policies: register_metric(&mut registry, "policies", "Number of policies in use"),
+            policy_digest: register_metric(
                 &mut registry,
                 "policy_info",
                 "Digest of the policies in use; replicas with the same digest use the same policies",
             ),
-            policy_reloads: registered(&mut registry, "policy_reloads", "Policy reloads, by result"),
-            policy_reload_ok: registered(
+            policy_reloads: register_metric(&mut registry, "policy_reloads", "Policy reloads, by result"),
+            policy_reload_ok: register_metric(
                 &mut registry,
                 "policy_reload_ok",
                 "1 if the policies in use match the files on disk",
             ),
-            policy_loaded: registered(
+            policy_loaded: register_metric(
                 &mut registry,
                 "policy_last_success_timestamp_seconds",
                 "Time at which policies were last loaded successfully",

@@ -43,7 +43,7 @@ impl ServingConfig {
 
     /// Logs a warning if policies need namespace labels that are neither watched nor loaded from a file: requests will
     /// fail.
-    pub(super) fn warn_if_labels_lack(&self, watched: Option<&dyn NamespaceSource>) {
+    pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceSource>) {
         if self.lacks_labels(watched) {
             tracing::warn!("{NO_LABELS}");
         }
@@ -237,7 +237,7 @@ impl ReloadableConfig {
         }
         self.metrics.record_policies_loaded(&config.engine, Some(clock::unix()));
         log_policies(&config);
-        config.warn_if_labels_lack(watched);
+        config.warn_if_labels_are_missing(watched);
         false
     }
 }

@@ -137,7 +137,7 @@ impl SelfSignedCerts {
             .collect::<anyhow::Result<_>>()?;
         let server = match &held.server {
             Some(pair) if has_names(&pair.certificate, &self.names) => {
-                Some((validity_of(&pair.certificate)?, signed_by(pair, &held.authorities)))
+                Some((validity_of(&pair.certificate)?, signer_index(pair, &held.authorities)))
             }
             _ => None,
         };
@@ -157,7 +157,8 @@ impl SelfSignedCerts {
             next.server = Some(make_server_cert(&self.names, authority, now)?);
         }
         if let Some(directory) = &self.directory {
-            write(directory, &next).with_context(|| format!("cannot write to {}", directory.display()))?;
+            write_directory(directory, &next)
+                .with_context(|| format!("cannot write to {}", directory.display()))?;
         }
         *held = next;
         Ok(true)
@@ -185,7 +186,7 @@ impl SelfSignedCerts {
 /// Creates a CA.
 fn make_ca(now: i64) -> anyhow::Result<CertAndKey> {
     let key = KeyPair::generate()?;
-    let mut params = params(now, CA_LIFETIME, bundle::CA_NAME)?;
+    let mut params = certificate_params(now, CA_LIFETIME, bundle::CA_NAME)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key)?;
@@ -197,7 +198,7 @@ fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyho
     let not_after = validity_of(&authority.certificate)?.not_after;
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;
-    let mut params = params(now, SERVER_LIFETIME.min(not_after - now), "tollgate")?;
+    let mut params = certificate_params(now, SERVER_LIFETIME.min(not_after - now), "tollgate")?;
     for name in names {
         params.subject_alt_names.push(match name.parse::<IpAddr>() {
             Ok(address) => SanType::IpAddress(address),
@@ -212,7 +213,7 @@ fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyho
 }
 
 /// The parameters of a certificate with this common name that is valid for so many seconds.
-fn params(now: i64, validity: i64, name: &str) -> anyhow::Result<CertificateParams> {
+fn certificate_params(now: i64, validity: i64, name: &str) -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::default();
     params.not_before = OffsetDateTime::from_unix_timestamp(now - CLOCK_SKEW)?;
     params.not_after = OffsetDateTime::from_unix_timestamp(now + validity)?;
@@ -259,7 +260,7 @@ pub(super) fn name_text(name: &GeneralName<'_>) -> String {
 }
 
 /// The index of the CA that signed the server certificate, by key identifier; `None` if none of them did.
-fn signed_by(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
+fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
     use x509_parser::extensions::ParsedExtension;
     let of_issuer = with_parsed(&server.certificate, |certificate| {
         certificate.iter_extensions().find_map(|extension| match extension.parsed_extension() {
@@ -345,7 +346,7 @@ fn pem_sections(text: &str) -> Vec<String> {
 }
 
 /// Writes all certificates and keys to the directory.
-fn write(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
+fn write_directory(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     refuse_world_writable(directory)?;

@@ -40,7 +40,7 @@ impl ConnectionTimeouts {
     }
 
     /// Time between two sweeps: an eighth of the shortest timeout, within bounds.
-    fn period(&self) -> Duration {
+    fn sweep_interval(&self) -> Duration {
         let Limits { head_timeout, idle_timeout, write_timeout, .. } = self.0;
         let shortest = head_timeout.min(idle_timeout).min(write_timeout);
         (shortest / 8).clamp(Duration::from_millis(5), Duration::from_millis(500))
@@ -116,7 +116,7 @@ pub(super) fn start(timeouts: ConnectionTimeouts) {
     let is_first = STARTED.with(|runs| runs.set(()).is_ok());
     if is_first {
         actix_web::rt::spawn(async move {
-            let period = timeouts.period();
+            let period = timeouts.sweep_interval();
             let mut last = clock::instant();
             let mut now = last;
             loop {

@@ -34,7 +34,7 @@ pub enum TlsVersions {
 }
 
 /// The TLS configuration of the server; with `clients`, connections need a client certificate.
-pub(super) fn config(
+pub(super) fn server_config(
     versions: TlsVersions,
     resolver: Arc<CertificateResolver>,
     clients: Option<Arc<ClientVerifier>>,
@@ -66,7 +66,7 @@ impl CertificateResolver {
     /// Uses a certificate chain and its key (PEM) from now on. Returns the earliest expiry (seconds since 1970); an
     /// error changes nothing.
     pub(super) fn store(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
-        let chain = certificates(chain)?;
+        let chain = parse_certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
         let pair = CertifiedKey::from_der(chain, key, &provider())
@@ -91,7 +91,7 @@ impl ResolvesServerCert for CertificateResolver {
 }
 
 /// The certificates of a PEM text; an error if there is none.
-pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+pub(super) fn parse_certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let chain = chain.context("the certificate is not PEM")?;
     anyhow::ensure!(!chain.is_empty(), "the file contains no certificate");
@@ -124,7 +124,7 @@ impl ClientVerifier {
     /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes
     /// nothing.
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
-        let authorities = certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
+        let authorities = parse_certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
         let mut roots = RootCertStore::empty();
         for authority in authorities {

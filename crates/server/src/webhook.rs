@@ -117,7 +117,7 @@ pub(super) fn start(
             .and_then(http.map_err(TlsError::Service));
         apply_fn_factory(service, move |socket: TcpStream, service| {
             sweep::start(timeouts);
-            let connection = accept(&socket, room, &accepted, accepted.metrics.connections.clone());
+            let connection = admit_connection(&socket, room, &accepted, accepted.metrics.connections.clone());
             let serving = service.call(Stream::new(socket, connection.clone()));
             async move { connection.serve(serving).await }
         })
@@ -164,7 +164,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
         apply_fn_factory(http, move |socket: TcpStream, service| {
             sweep::start(timeouts);
             // Without a TLS handshake, all of the first phase is for the head of the request.
-            let connection = accept(&socket, OPS_ROOM, &accepted, Gauge::default());
+            let connection = admit_connection(&socket, OPS_ROOM, &accepted, Gauge::default());
             let stream = Stream::new(socket, connection.clone());
             let peer = stream.peer();
             let serving = service.call((stream, Protocol::Http1, peer));
@@ -175,7 +175,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
 }
 
 /// Returns the state of a new connection, for which others are aborted if there are too many.
-fn accept(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
+fn admit_connection(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
     // A client that is already gone has no address.
     let address =
         socket.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
