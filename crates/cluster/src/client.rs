@@ -21,7 +21,7 @@ use secrecy::ExposeSecret as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec_plugin::ExecPlugin;
-use super::kubeconfig::{self, shown};
+use super::kubeconfig::{self, without_secrets};
 use super::retry::Timing;
 use super::token_file::TokenFile;
 use super::watch_lines::WatchLines;
@@ -177,7 +177,7 @@ impl ApiClient {
         }
         let plugin = run_plugin(auth, token.is_some()).context("cannot use the credentials")?;
         let client = kube::Client::try_from(config)
-            .map_err(|error| shown(&error))
+            .map_err(|error| without_secrets(&error))
             .context("cannot use the credentials")?;
         let (endpoint, large) = (Endpoint { context, server }, Arc::new(Semaphore::new(1)));
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
@@ -185,7 +185,7 @@ impl ApiClient {
 
     /// Gets the object or list at a path.
     pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
-        self.send_and_read(request(Method::GET, path, accept, Body::empty())?).await
+        self.send_and_read(build_request(Method::GET, path, accept, Body::empty())?).await
     }
 
     /// Gets what is at a path, up to `limit` bytes; returns the response even if its status is an error.
@@ -195,7 +195,7 @@ impl ApiClient {
         accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_any(request(Method::GET, path, accept, Body::empty())?, limit).await
+        self.send_and_read_any(build_request(Method::GET, path, accept, Body::empty())?, limit).await
     }
 
     /// Gets a page of a list; an error if it has more than `limit` bytes.
@@ -224,14 +224,14 @@ impl ApiClient {
 
     /// Posts an object; returns the response even if its status is an error.
     pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
-        let mut request = request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let mut request = build_request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
         let media_type = http::HeaderValue::from_static(FULL_OBJECTS);
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
-        self.send_any(request, MAX_RESPONSE).await
+        self.send_and_read_any(request, MAX_RESPONSE).await
     }
 
     /// Adds the `Authorization` header to a request, if there is a token file or an exec plugin.
-    async fn with_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
+    async fn add_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
         let header = match (&self.token, &self.plugin) {
             (Some(token), _) => Some(token.header()),
             (None, Some(plugin)) => {
@@ -248,7 +248,7 @@ impl ApiClient {
     /// Sends a request with its credentials. After a 401 the exec plugin is told to issue new ones for the next
     /// request.
     async fn send_authorized(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let response = self.client.send(self.with_token(request).await?).await;
+        let response = self.client.send(self.add_token(request).await?).await;
         let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
         if let Some(plugin) = self.plugin.as_ref().filter(|_| response.status().as_u16() == 401) {
             plugin.refuse().await;
@@ -257,7 +257,11 @@ impl ApiClient {
     }
 
     /// Sends a request and reads up to `limit` bytes of the body; returns the response even if its status is an error.
-    async fn send_any(&self, request: Request<Body>, limit: usize) -> Result<Response<String>, ApiError> {
+    async fn send_and_read_any(
+        &self,
+        request: Request<Body>,
+        limit: usize,
+    ) -> Result<Response<String>, ApiError> {
         let work = async {
             let response = self.send_authorized(request).await?;
             let (head, body) = response.into_parts();
@@ -271,7 +275,7 @@ impl ApiClient {
     /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
     pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
-        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let mut request = build_request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
         let media_type = http::HeaderValue::from_static("application/apply-patch+yaml");
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
         self.send_and_read(request).await
@@ -280,7 +284,7 @@ impl ApiClient {
     /// Sends a JSON merge patch; returns the stored object.
     pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}");
-        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
+        let mut request = build_request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
         let media_type = http::HeaderValue::from_static("application/merge-patch+json");
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
         self.send_and_read(request).await
@@ -288,7 +292,7 @@ impl ApiClient {
 
     /// Opens a watch, which is read line by line.
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
-        let response = self.send(request(Method::GET, path, accept, Body::empty())?).await?;
+        let response = self.send(build_request(Method::GET, path, accept, Body::empty())?).await?;
         Ok(WatchLines::new(response.into_body(), self.large.clone()))
     }
 
@@ -300,7 +304,8 @@ impl ApiClient {
         mut read: impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let work = async {
-            let mut body = self.send(request(Method::GET, path, accept, Body::empty())?).await?.into_body();
+            let mut body =
+                self.send(build_request(Method::GET, path, accept, Body::empty())?).await?.into_body();
             let (mut rest, mut size) = (Vec::new(), 0_usize);
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
@@ -393,7 +398,7 @@ pub(super) fn status_error(code: u16, text: &str) -> ApiError {
 }
 
 /// Builds a request with the headers `Accept` and `User-Agent`.
-fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
+fn build_request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
     let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
     let request = request.header(http::header::USER_AGENT, USER_AGENT);
     request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))

@@ -54,7 +54,7 @@ pub(super) struct ClientPair {
 impl ExecPlugin {
     /// Runs the plugin. A client certificate is used as long as the program runs.
     pub(super) fn open(config: ExecConfig) -> anyhow::Result<(ExecPlugin, Option<ClientPair>)> {
-        let (issued, pair) = run(&config)?;
+        let (issued, pair) = run_plugin(&config)?;
         Ok((ExecPlugin { config: Arc::new(config), last: Arc::new(Mutex::new(issued)) }, pair))
     }
 
@@ -64,7 +64,7 @@ impl ExecPlugin {
         let has_expired = last.expires.is_some_and(|expires| unix_seconds() > expires);
         if has_expired || (last.is_refused && last.at.elapsed() >= RUN_AGAIN) {
             let config = self.config.clone();
-            let (issued, _) = tokio::task::spawn_blocking(move || run(&config)).await??;
+            let (issued, _) = tokio::task::spawn_blocking(move || run_plugin(&config)).await??;
             *last = issued;
         }
         Ok(last.header.clone())
@@ -83,7 +83,7 @@ fn unix_seconds() -> i64 {
 }
 
 /// Runs the plugin and returns the credentials that it prints.
-fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+fn run_plugin(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let name = config.command.as_deref().unwrap_or_default();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
     let mut command = Command::new(name);
@@ -93,7 +93,7 @@ fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
             command.env(name, value);
         }
     }
-    command.env("KUBERNETES_EXEC_INFO", request(config, is_interactive));
+    command.env("KUBERNETES_EXEC_INFO", exec_credential_request(config, is_interactive));
     for variable in config.drop_env.iter().flatten() {
         command.env_remove(variable);
     }
@@ -105,7 +105,7 @@ fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     })?;
     anyhow::ensure!(output.status.success(), "exec plugin `{name}` failed: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
-    read(config, &text).with_context(|| format!("exec plugin `{name}`"))
+    parse_credential(config, &text).with_context(|| format!("exec plugin `{name}`"))
 }
 
 /// Whether the plugin may use the terminal to ask the user. An error if it must and stdin is not a terminal.
@@ -121,18 +121,19 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> any
 }
 
 /// The ExecCredential that a plugin gets as its input, as JSON.
-fn request(config: &ExecConfig, is_interactive: bool) -> String {
+fn exec_credential_request(config: &ExecConfig, is_interactive: bool) -> String {
     let cluster = config.cluster.as_ref().filter(|_| config.provide_cluster_info);
-    let cluster = cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, described(cluster)));
+    let cluster =
+        cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, cluster_json(cluster)));
     format!(
         r#"{{"kind":"ExecCredential","apiVersion":{},"spec":{{"interactive":{is_interactive}{cluster}}}}}"#,
-        quoted(config.api_version.as_deref().unwrap_or_default()),
+        json_string(config.api_version.as_deref().unwrap_or_default()),
     )
 }
 
 /// The `cluster` member of a plugin's input, as JSON.
-fn described(cluster: &ExecAuthCluster) -> String {
-    let mut out = format!(r#"{{"server":{}"#, quoted(cluster.server.as_deref().unwrap_or_default()));
+fn cluster_json(cluster: &ExecAuthCluster) -> String {
+    let mut out = format!(r#"{{"server":{}"#, json_string(cluster.server.as_deref().unwrap_or_default()));
     let authority = cluster.certificate_authority_data.as_ref().map(|pem| STANDARD.encode(pem));
     for (name, value) in [
         ("tls-server-name", cluster.tls_server_name.as_deref()),
@@ -140,7 +141,7 @@ fn described(cluster: &ExecAuthCluster) -> String {
         ("proxy-url", cluster.proxy_url.as_deref()),
     ] {
         if let Some(value) = value {
-            _ = write!(out, r#","{name}":{}"#, quoted(value));
+            _ = write!(out, r#","{name}":{}"#, json_string(value));
         }
     }
     if cluster.insecure_skip_tls_verify == Some(true) {
@@ -154,7 +155,7 @@ fn described(cluster: &ExecAuthCluster) -> String {
 }
 
 /// The text as a JSON string, with its quotes.
-fn quoted(text: &str) -> String {
+fn json_string(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {
         match letter {
@@ -168,7 +169,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Parses what a plugin prints: an ExecCredential in JSON or YAML.
-fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let document = documents(text).next().and_then(Result::ok);
     let document = document.context("the output is not an ExecCredential")?;
     let root = document.doc.root();
@@ -208,7 +209,7 @@ fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<Clien
 
 #[cfg(test)]
 mod tests {
-    use super::{is_interactive, read, request};
+    use super::{exec_credential_request, is_interactive, parse_credential};
     use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 
     fn plugin() -> ExecConfig {
@@ -246,10 +247,10 @@ mod tests {
             ExecAuthCluster { server: Some("https://a\"b".to_owned()), ..ExecAuthCluster::default() };
         config.cluster = Some(cluster);
         let plain = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}"#;
-        assert_eq!(request(&config, false), plain);
+        assert_eq!(exec_credential_request(&config, false), plain);
         config.provide_cluster_info = true;
         assert!(
-            request(&config, true)
+            exec_credential_request(&config, true)
                 .ends_with(r#""spec":{"interactive":true,"cluster":{"server":"https://a\"b"}}}"#)
         );
     }
@@ -277,7 +278,7 @@ mod tests {
             (credential("v1", r#"{"token":"SECRET","expirationTimestamp":"x"}"#), Some("not a valid time")),
             ("SECRET".to_owned(), Some("the output is not an ExecCredential")),
         ] {
-            let said = read(&plugin(), &text).err().map(|error| error.to_string());
+            let said = parse_credential(&plugin(), &text).err().map(|error| error.to_string());
             match (&said, refused) {
                 (None, None) => {}
                 (Some(said), Some(why)) => assert!(said.contains(why) && !said.contains("SEC"), "{said}"),

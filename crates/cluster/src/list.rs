@@ -44,7 +44,7 @@ const SLICE_PAGE: usize = 24;
 const DRA: &str = "resource.k8s.io";
 
 /// A kind of the group `resource.k8s.io`.
-const fn dra(
+const fn dra_kind(
     kind: &'static str,
     resource: &'static str,
     versions: &'static [&'static str],
@@ -56,19 +56,19 @@ const fn dra(
 
 /// ResourceSlices.
 pub const SLICES: ListedKind =
-    dra("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
+    dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
 /// ResourceClaims.
 pub const CLAIMS: ListedKind =
-    dra("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
 /// ResourceClaimTemplates.
 pub const TEMPLATES: ListedKind =
-    dra("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
 /// DeviceClasses.
 pub const CLASSES: ListedKind =
-    dra("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
 /// DeviceTaintRules.
 pub const RULES: ListedKind =
-    dra("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
 /// Pods.
 pub const PODS: ListedKind =
     ListedKind { kind: "Pod", group: "", resource: "pods", versions: &["v1"], namespaced: true, page: PAGE };

@@ -201,20 +201,20 @@ struct CachedLabels {
 const ENTRY: usize = 128;
 
 /// Bytes that a namespace takes in the cache, with its name.
-fn bytes_of(name: &str, labels: &Labels) -> usize {
+fn entry_bytes(name: &str, labels: &Labels) -> usize {
     ENTRY + name.len() + labels.bytes_kept()
 }
 
 impl CachedLabels {
     fn insert(&mut self, name: &str, labels: Labels) {
         self.remove(name);
-        self.bytes += bytes_of(name, &labels);
+        self.bytes += entry_bytes(name, &labels);
         self.all.insert(name.into(), labels);
     }
 
     fn remove(&mut self, name: &str) {
         if let Some(labels) = self.all.remove(name) {
-            self.bytes -= bytes_of(name, &labels);
+            self.bytes -= entry_bytes(name, &labels);
         }
     }
 
@@ -224,7 +224,7 @@ impl CachedLabels {
             return;
         }
         let mut sizes: Vec<(usize, Box<str>)> =
-            self.all.iter().map(|(name, labels)| (bytes_of(name, labels), name.clone())).collect();
+            self.all.iter().map(|(name, labels)| (entry_bytes(name, labels), name.clone())).collect();
         sizes.sort_unstable_by(|one, other| other.cmp(one));
         for (_, name) in sizes {
             if self.bytes <= limit - limit / 16 {

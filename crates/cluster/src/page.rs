@@ -74,30 +74,31 @@ impl<'t> SkippedObject<'t> {
     pub(super) fn of_page(error: &'t ApiError) -> Option<SkippedObject<'t>> {
         let ApiError::TooLarge { head, .. } = error else { return None };
         let (list, item) = head.split_once(r#""items":["#)?;
-        let (namespace, name, _) = identity(item)?;
-        let (version, token) = (text_of(list, "resourceVersion"), text_of(list, "continue"));
+        let (namespace, name, _) = leading_identity(item)?;
+        let (version, token) = (string_member(list, "resourceVersion"), string_member(list, "continue"));
         Some(SkippedObject { namespace, name, version, token, event: "" })
     }
 
     /// The object of an event that was too long.
     pub(super) fn of_event(head: &'t str) -> Option<SkippedObject<'t>> {
         let (event, object) = head.split_once(r#""object":"#)?;
-        let (namespace, name, version) = identity(object)?;
-        Some(SkippedObject { namespace, name, version, token: "", event: text_of(event, "type") })
+        let (namespace, name, version) = leading_identity(object)?;
+        Some(SkippedObject { namespace, name, version, token: "", event: string_member(event, "type") })
     }
 }
 
 /// Namespace, name and resourceVersion from the beginning of an object, where an API server writes them before anything
 /// long. `None` if there is no name.
-fn identity(object: &str) -> Option<(&str, &str, &str)> {
+fn leading_identity(object: &str) -> Option<(&str, &str, &str)> {
     let (_, metadata) = object.split_once(r#""metadata":{"#)?;
     let (names, rest) = metadata.split_once(r#""uid":"#).unwrap_or((metadata, ""));
-    let name = text_of(names, "name");
-    (!name.is_empty()).then(|| (text_of(names, "namespace"), name, text_of(rest, "resourceVersion")))
+    let name = string_member(names, "name");
+    (!name.is_empty())
+        .then(|| (string_member(names, "namespace"), name, string_member(rest, "resourceVersion")))
 }
 
 /// The value of the first `"key":"…"` in a text, if it has no escapes; empty if there is none.
-fn text_of<'t>(text: &'t str, key: &str) -> &'t str {
+fn string_member<'t>(text: &'t str, key: &str) -> &'t str {
     let value = text.split_once(&format!(r#""{key}":""#)).and_then(|(_, value)| value.split_once('"'));
     value.map_or("", |(value, _)| value)
 }

@@ -20,7 +20,7 @@ pub(super) fn proxy_for(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Option<Uri>> {
     if let Some(url) = proxy_url.filter(|url| !url.is_empty()) {
-        return parse("proxy-url in the kubeconfig", url).map(Some);
+        return parse_proxy_url("proxy-url in the kubeconfig", url).map(Some);
     }
     let either = |upper: &'static str, lower: &'static str| {
         let set = |name: &'static str| {
@@ -35,13 +35,14 @@ pub(super) fn proxy_for(
     let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
     let port = server.port_u16().unwrap_or(if is_https { 443 } else { 80 });
     let is_local = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    let listed = || either("NO_PROXY", "no_proxy").is_some_and(|(_, list)| is_listed(&list, &host, port));
-    if is_local || listed() { Ok(None) } else { parse(name, &url).map(Some) }
+    let listed =
+        || either("NO_PROXY", "no_proxy").is_some_and(|(_, list)| bypasses_proxy(&list, &host, port));
+    if is_local || listed() { Ok(None) } else { parse_proxy_url(name, &url).map(Some) }
 }
 
 /// Parses the URL of a proxy, which `source` names in errors. Without a scheme it is http; `socks5h` is the same as
 /// `socks5`.
-fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
+fn parse_proxy_url(source: &str, url: &str) -> anyhow::Result<Uri> {
     let url = url.trim();
     let with_scheme = match url.split_once("://") {
         Some(("socks5h", rest)) => format!("socks5://{rest}"),
@@ -61,11 +62,11 @@ fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
 
 /// True if an entry of `NO_PROXY` matches the host: a name (with its subdomains), `.name` or `*.name` (subdomains
 /// only), an address, a range of addresses, or `*`. Names and addresses may have a port.
-fn is_listed(list: &str, host: &str, port: u16) -> bool {
+fn bypasses_proxy(list: &str, host: &str, port: u16) -> bool {
     let ip = host.parse::<IpAddr>().ok();
     list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {
         if let (Some(range), Some(ip)) = (parse_range(&entry), ip) {
-            return is_in(range, ip);
+            return is_in_range(range, ip);
         }
         let (name, wanted) = split_port(&entry);
         if name.is_empty() || wanted.is_some_and(|wanted| wanted.parse() != Ok(port)) {
@@ -106,7 +107,7 @@ fn parse_range(entry: &str) -> Option<(IpAddr, u32)> {
 }
 
 /// True if the address is in the range.
-fn is_in((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
+fn is_in_range((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
     let (network, ip, width) = match (network.to_canonical(), ip.to_canonical()) {
         (IpAddr::V4(network), IpAddr::V4(ip)) => {
             (u128::from(network.to_bits()), u128::from(ip.to_bits()), 32)
@@ -120,7 +121,7 @@ fn is_in((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_listed, proxy_for};
+    use super::{bypasses_proxy, proxy_for};
 
     fn chosen(server: &str, proxy_url: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
         let variable = |name: &str| {
@@ -192,7 +193,7 @@ mod tests {
             ("[fd12::1]:1", "fd12::1", false),
             ("10.0.0.0/8", "ten.example.com", false),
         ] {
-            assert_eq!(is_listed(list, host, 6443), expected, "{list} {host}");
+            assert_eq!(bypasses_proxy(list, host, 6443), expected, "{list} {host}");
         }
     }
 }

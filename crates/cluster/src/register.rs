@@ -70,7 +70,7 @@ impl std::fmt::Debug for Registration {
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
     pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
-        let target = Target::of(&(registration.desired)("")?)?;
+        let target = Target::from_manifest(&(registration.desired)("")?)?;
         let status = Arc::new(SharedStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
@@ -100,7 +100,7 @@ struct Target {
 
 impl Target {
     /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
-    fn of(manifest: &str) -> anyhow::Result<Target> {
+    fn from_manifest(manifest: &str) -> anyhow::Result<Target> {
         let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
         let resource = match manifest.root().get("kind").str() {
             "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
@@ -116,7 +116,7 @@ impl Target {
 
     /// The path of a list with at most this object. A watch can start at the resourceVersion of a list, but not always
     /// at that of an old object.
-    fn list(&self) -> String {
+    fn list_path(&self) -> String {
         format!("{API_PATH}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
     }
 }
@@ -158,7 +158,7 @@ enum Registered {
 
 impl Registered {
     /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
-    fn of(stored: Value<'_>) -> Registered {
+    fn from_stored(stored: Value<'_>) -> Registered {
         if lacks_bundle(stored) { Registered::NoCaBundle } else { Registered::UpToDate }
     }
 }
@@ -213,8 +213,8 @@ impl Registrar {
     /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
     async fn reconcile(&mut self) -> Result<Reconciled, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
-        let owner = self.owner().await?;
-        let text = self.client.get(&self.target.list(), FULL_OBJECTS).await?;
+        let owner = self.fetch_owner().await?;
+        let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;
         let list = parse(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
         let stored = list.root().get("items").at(0);
@@ -258,7 +258,7 @@ impl Registrar {
             };
         });
         let seconds = self.timing.watch_timeout.as_secs().max(1);
-        let list = self.target.list();
+        let list = self.target.list_path();
         let path = format!(
             "{list}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
@@ -281,11 +281,11 @@ impl Registrar {
             let object = compare::manifest_to_create(desired, owner);
             let answer = self.client.apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.log_write("webhook configuration created", &[]);
-            return Ok(Registered::of(parse(&answer)?.root()));
+            return Ok(Registered::from_stored(parse(&answer)?.root()));
         }
         let wrong = differences(stored, desired, owner);
         if wrong.is_empty() && !(is_new && has_leftovers(stored, desired)) {
-            return Ok(Registered::of(stored));
+            return Ok(Registered::from_stored(stored));
         }
         // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
@@ -316,7 +316,7 @@ impl Registrar {
             return Err(ApiError::Status { code: 200, message });
         }
         self.log_write("webhook configuration updated", &wrong);
-        Ok(Registered::of(parse(&answer)?.root()))
+        Ok(Registered::from_stored(parse(&answer)?.root()))
     }
 
     /// Counts and logs a write.
@@ -356,7 +356,7 @@ impl Registrar {
                                     (state.ok, state.reverts) = (false, state.reverts + 1);
                                     state.message = format!("changed: {}", wrong.join(", "));
                                 });
-                                let rival = rivals::rival(object, parse(&desired)?.root(), &wrong);
+                                let rival = rivals::rival_address(object, parse(&desired)?.root(), &wrong);
                                 return Ok(Reconciled::Drifted(rival));
                             }
                             if lacks_bundle(object) == self.status.get().ok {
@@ -380,14 +380,14 @@ impl Registrar {
                 Err(_) => {}
             }
             // The certificates may have been renewed meanwhile, or the owner replaced.
-            if self.desired_with_bundle(&stored)? != desired || self.owner().await? != owner {
+            if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
                 return Ok(Reconciled::Recheck);
             }
         }
     }
 
     /// Gets the owner; `None` if it does not exist, or none is configured.
-    async fn owner(&self) -> Result<Option<Owner>, ApiError> {
+    async fn fetch_owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
         match self.client.get(&format!("{CLUSTER_ROLES_PATH}/{name}"), FULL_OBJECTS).await {
             Ok(text) => {

@@ -157,7 +157,7 @@ impl StateWatch {
     }
 
     /// Bytes that the snapshot takes, and bytes that it may take.
-    pub fn memory(&self) -> (usize, usize) {
+    pub fn used_and_allowed_bytes(&self) -> (usize, usize) {
         (self.0.lock().bytes(), self.0.limit)
     }
 }
@@ -172,20 +172,20 @@ impl CachedState {
     }
 
     /// Records objects that were left out of the snapshot, each at the watch of its kind.
-    fn record(&self, left_out: &[LeftOutObject]) {
+    fn record_left_out(&self, left_out: &[LeftOutObject]) {
         for object in left_out {
             let Some(at) = WATCHED_KINDS.iter().position(|watched| watched.kind == object.kind) else {
                 continue;
             };
             if let (Some(health), Some(has_shed)) = (self.health.get(at), self.has_shed.get(at)) {
                 has_shed.store(true, Ordering::Relaxed);
-                health.add_unreadable(&object.namespace, &object.name, &self.why(object));
+                health.add_unreadable(&object.namespace, &object.name, &self.why_left_out(object));
             }
         }
     }
 
     /// Why an object does not fit, for messages.
-    fn why(&self, object: &LeftOutObject) -> String {
+    fn why_left_out(&self, object: &LeftOutObject) -> String {
         format!(
             "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
             object.bytes,
@@ -210,7 +210,7 @@ impl SnapshotSink {
 
 impl ObjectSink for SnapshotSink {
     fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String> {
-        let (api_version, kind) = (api_version(path), self.watched.name);
+        let (api_version, kind) = (api_version_of_path(path), self.watched.name);
         let metadata = object.get("metadata");
         let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
         let (applied, is_stored, left_out) = self.state.change(|snapshot| {
@@ -221,11 +221,11 @@ impl ObjectSink for SnapshotSink {
         let (own, others): (Vec<_>, Vec<_>) = left_out.into_iter().partition(|object| {
             object.kind == self.watched.kind && *object.namespace == *namespace && *object.name == *name
         });
-        self.state.record(&others);
+        self.state.record_left_out(&others);
         applied.map_err(|unreadable| unreadable.to_string())?;
         if let (Some(own), Some(has_shed)) = (own.first(), self.has_shed()) {
             has_shed.store(true, Ordering::Relaxed);
-            return Err(self.state.why(own));
+            return Err(self.state.why_left_out(own));
         }
         Ok(if is_stored { Stored::Yes } else { Stored::NotNeeded })
     }
@@ -248,20 +248,24 @@ impl ObjectSink for SnapshotSink {
 
 /// The apiVersion of a list path, which items of a list do not repeat: `/apis/policy/v1/poddisruptionbudgets` →
 /// `policy/v1`.
-fn api_version(path: &str) -> &str {
+fn api_version_of_path(path: &str) -> &str {
     let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
     group.rsplit_once('/').map_or(group, |(group, _)| group)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SnapshotKind, WATCHED_KINDS, api_version};
+    use super::{SnapshotKind, WATCHED_KINDS, api_version_of_path};
 
     #[test]
     fn every_path_is_of_its_kind() {
         for watched in WATCHED_KINDS {
             for path in watched.resource.paths {
-                assert_eq!(SnapshotKind::of(api_version(path), watched.name), Some(watched.kind), "{path}");
+                assert_eq!(
+                    SnapshotKind::of(api_version_of_path(path), watched.name),
+                    Some(watched.kind),
+                    "{path}"
+                );
                 assert!(path.ends_with(watched.resource.name), "{path}");
             }
         }

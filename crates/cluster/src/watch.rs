@@ -246,11 +246,15 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         };
         // The cache is current, up to the events that this watch will deliver.
         self.health.record_event();
-        self.read(lines, position).await
+        self.read_events(lines, position).await
     }
 
     /// Passes the events of a watch on to the sink, and moves `position` on, until the watch ends.
-    async fn read(&self, mut lines: WatchLines, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
+    async fn read_events(
+        &self,
+        mut lines: WatchLines,
+        position: &mut WatchPosition,
+    ) -> Result<WatchEnd, ApiError> {
         loop {
             let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
                 return Err(ApiError::Unreachable(format!(

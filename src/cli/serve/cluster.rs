@@ -238,7 +238,7 @@ fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
 /// A task that reports how much memory the cached objects take.
 fn memory_task(state: StateWatch) -> BackgroundTask {
     let status = move || {
-        let (used, limit) = state.memory();
+        let (used, limit) = state.used_and_allowed_bytes();
         let number = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
         let sample = |name, help, bytes| MetricSample { name, help, label: None, value: number(bytes) };
         let samples = vec![

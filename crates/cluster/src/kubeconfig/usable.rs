@@ -94,7 +94,7 @@ fn check_plugin(exec: &ExecConfig) -> anyhow::Result<()> {
 }
 
 /// The certificates of a CA bundle that are valid now, as DER; an error if there are none. kubectl trusts no others.
-pub(super) fn authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
+pub(super) fn valid_authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
     let blocks = Pem::iter_from_buffer(pem).flatten().filter(|block| block.label == "CERTIFICATE");
     let (mut valid, mut invalid) = (Vec::new(), None);
     for block in blocks {
@@ -115,7 +115,7 @@ pub(super) fn authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{authorities, check_cluster, check_user, server_url};
+    use super::{check_cluster, check_user, server_url, valid_authorities};
     use kube::config::Kubeconfig;
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         let config = Kubeconfig::from_yaml(text).expect("YAML");
         let cluster = config.clusters.first().and_then(|named| named.cluster.as_ref()).expect("a cluster");
         assert!(check_cluster(cluster).is_err());
-        let none = authorities(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
+        let none = valid_authorities(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
         assert!(none.ends_with("it contains no PEM certificate"), "{none}");
     }
 }

@@ -38,7 +38,7 @@ const COMPARED: [&str; 10] = [
 /// How many desired entries are not stored. Each of them is also one of the [`differences`].
 pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
     let desired = desired.get("webhooks").items();
-    desired.filter(|webhook| entry(stored, webhook.get("name").str()).is_none()).count()
+    desired.filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none()).count()
 }
 
 /// The differences between the stored and the desired configuration, as `entry: field`.
@@ -46,7 +46,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
     let mut found = Vec::new();
     for webhook in desired.get("webhooks").items() {
         let name = webhook.get("name").str();
-        let Some(stored) = entry(stored, name) else {
+        let Some(stored) = find_entry(stored, name) else {
             found.push(format!("{name}: missing"));
             continue;
         };
@@ -66,7 +66,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
         found.push("metadata.labels".to_owned());
     }
     if let Some(owner) = owner
-        && !references(stored)
+        && !owner_references(stored)
             .any(|reference| refers_to(reference, owner) && reference.get("uid").str() == owner.uid)
     {
         found.push("metadata.ownerReferences".to_owned());
@@ -90,15 +90,16 @@ pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<Str
     let mut entries = stored.get("webhooks").items();
     entries.find_map(|webhook| {
         let config = webhook.get("clientConfig");
-        let is_other =
-            webhook.get("name").str().ends_with(SUFFIX) && own.exists() && address(config) != address(own);
+        let is_other = webhook.get("name").str().ends_with(SUFFIX)
+            && own.exists()
+            && webhook_address(config) != webhook_address(own);
         // It gets into a log and a response: whoever wrote it decides about its characters.
-        is_other.then(|| address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
+        is_other.then(|| webhook_address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
     })
 }
 
 /// The address in a clientConfig: its URL, or the Service as `service/name.namespace`.
-fn address(config: Value<'_>) -> String {
+fn webhook_address(config: Value<'_>) -> String {
     let (url, service) = (config.get("url").str(), config.get("service"));
     if url.is_empty() {
         return format!("service/{}.{}", service.get("name").str(), service.get("namespace").str());
@@ -116,7 +117,7 @@ pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
 fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
-        name.ends_with(SUFFIX) && entry(desired, name).is_none()
+        name.ends_with(SUFFIX) && find_entry(desired, name).is_none()
     })
 }
 
@@ -131,7 +132,7 @@ pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
 pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> String {
     let Some(owner) = owner else { return desired.to_json() };
     let metadata =
-        with_member(desired.get("metadata"), "ownerReferences", &format!("[{}]", reference(owner)));
+        with_member(desired.get("metadata"), "ownerReferences", &format!("[{}]", owner_reference(owner)));
     with_member(desired, "metadata", &metadata)
 }
 
@@ -145,11 +146,11 @@ pub(super) fn patch(
 ) -> String {
     let mut webhooks: Vec<String> = Vec::new();
     let first = desired.get("webhooks").at(0);
-    let sibling = ours_with_bundle(stored).unwrap_or(Value::absent());
+    let sibling = own_entry_with_bundle(stored).unwrap_or(Value::absent());
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
-        match entry(desired, name) {
-            Some(webhook) => webhooks.push(with_kept_bundle(webhook, stored)),
+        match find_entry(desired, name) {
+            Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
             None if name.ends_with(SUFFIX) && !keep_leftovers => {}
             None if name.ends_with(SUFFIX) && first.exists() => {
                 webhooks.push(with_member(stored, "clientConfig", &client_config(first, stored)));
@@ -157,16 +158,19 @@ pub(super) fn patch(
             None => webhooks.push(stored.to_json()),
         }
     }
-    let missing =
-        desired.get("webhooks").items().filter(|webhook| entry(stored, webhook.get("name").str()).is_none());
+    let missing = desired
+        .get("webhooks")
+        .items()
+        .filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none());
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(missing.map(|webhook| with_kept_bundle(webhook, sibling)));
+    webhooks.extend(missing.map(|webhook| entry_with_bundle(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.
     if let Some(owner) = owner {
-        let others = references(stored).filter(|reference| !refers_to(*reference, owner)).map(Value::to_json);
-        let all: Vec<String> = others.chain([reference(owner)]).collect();
+        let others =
+            owner_references(stored).filter(|reference| !refers_to(*reference, owner)).map(Value::to_json);
+        let all: Vec<String> = others.chain([owner_reference(owner)]).collect();
         _ = write!(metadata, r#","ownerReferences":[{}]"#, all.join(","));
     }
     let labels = desired.get("metadata").get("labels");
@@ -190,12 +194,12 @@ pub(super) fn stored_bundle(configuration: Value<'_>) -> String {
 }
 
 /// The entry of that name in a webhook configuration.
-fn entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
+fn find_entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
     configuration.get("webhooks").items().find(|webhook| webhook.get("name").str() == name)
 }
 
 /// The items of `metadata.ownerReferences`.
-fn references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+fn owner_references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     stored.get("metadata").get("ownerReferences").items()
 }
 
@@ -205,7 +209,7 @@ fn refers_to(reference: Value<'_>, owner: &Owner) -> bool {
 }
 
 /// An item of `ownerReferences` for the owner, as JSON.
-fn reference(owner: &Owner) -> String {
+fn owner_reference(owner: &Owner) -> String {
     let Owner { name, uid } = owner;
     format!(
         r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","name":"{name}","uid":"{uid}"}}"#
@@ -213,7 +217,7 @@ fn reference(owner: &Owner) -> String {
 }
 
 /// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
-fn with_kept_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
+fn entry_with_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(desired, "clientConfig", &client_config(desired, stored))
 }
 
@@ -227,7 +231,7 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
 }
 
 /// The first stored entry of Tollgate that has a caBundle.
-fn ours_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
+fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
         webhook.get("name").str().ends_with(SUFFIX) && !bundle.str().is_empty()

@@ -46,7 +46,7 @@ impl Reverts {
 /// The address, in words if it is our own, of another server of Tollgate that wrote the stored configuration; `None` if
 /// none did. Replicas of this server differ only in entries that are missing, because they reload policies at different
 /// times.
-pub(super) fn rival(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
+pub(super) fn rival_address(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
     other_address(stored, desired).or_else(|| {
         let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired);
         is_other.then(|| "the same address, with other settings".to_owned())
