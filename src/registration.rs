@@ -75,7 +75,7 @@ pub(crate) struct WebhookEntries {
 impl WebhookEntries {
     /// The entries of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
-        WebhookEntries::filter(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
+        WebhookEntries::select(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
     }
 
     /// The entries that the rules and policies of an engine need.
@@ -104,7 +104,7 @@ impl WebhookEntries {
             RULES => ours || is_about(ApiKind::DeviceTaintRule, every),
             CLASSES => classes(every),
             CLAIM_DEFAULTS => policies.has_defaults(every),
-            SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft(profile)),
+            SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft_with_slice_taints(profile)),
             _ => false,
         };
         let is_closed = |name| match name {
@@ -118,7 +118,7 @@ impl WebhookEntries {
                 .iter()
                 .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),
         };
-        WebhookEntries::filter(is_needed, is_closed)
+        WebhookEntries::select(is_needed, is_closed)
     }
 
     /// The entries that either of both has.
@@ -128,7 +128,7 @@ impl WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
         let is_covered = |name| name == CLAIM_DETAILS && has(OTHER_CLAIMS) && !is_closed(CLAIM_DETAILS);
-        WebhookEntries::filter(|name| has(name) && !is_covered(name), is_closed)
+        WebhookEntries::select(|name| has(name) && !is_covered(name), is_closed)
     }
 
     /// True if the entry is registered.
@@ -143,7 +143,7 @@ impl WebhookEntries {
     }
 
     /// The entries for which `wanted` is true; those for which `closed` is true fail closed.
-    fn filter(
+    fn select(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,
     ) -> WebhookEntries {
@@ -156,7 +156,7 @@ impl WebhookEntries {
 }
 
 /// True for a draft with `spec.taints` of slices, which no release serves; false for the default profile.
-fn is_draft(profile: &Profile) -> bool {
+fn is_draft_with_slice_taints(profile: &Profile) -> bool {
     profile.slice_taints && profile.name != profile::DEFAULT.name
 }
 

@@ -232,7 +232,7 @@ impl<'a> DocumentResult<'a> {
     }
 
     /// `DeviceTaintRule r1`: kind and name of the object, or the number of the document if it has neither.
-    fn title(&self) -> String {
+    fn object_label(&self) -> String {
         let name = if self.namespace.is_empty() {
             self.name.to_owned()
         } else {
@@ -465,7 +465,7 @@ pub(crate) fn docs_url(rule: &str) -> String {
 }
 
 /// The releases and drafts that a finding is for; `None` if only one was asked for.
-fn profiles_of(located: &LocatedFinding, report: &Report) -> Option<String> {
+fn profiles_if_several(located: &LocatedFinding, report: &Report) -> Option<String> {
     (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }
 
@@ -475,7 +475,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// The first sentence of a rule's page, which follows `**origin · level**`.
-pub(crate) fn about(page: &str) -> String {
+pub(crate) fn first_sentence(page: &str) -> String {
     let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
     let paragraph: Vec<&str> = lines.take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
     let paragraph = paragraph.join(" ");
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn the_first_sentence_of_a_page_says_what_it_is_about() {
         let page = "# some-rule\n\n**lint · warn** Something is\nodd. And more.\n\nWhy.\n";
-        assert_eq!(super::about(page), "Something is odd.");
-        assert_eq!(super::about("# some-rule\n"), "");
+        assert_eq!(super::first_sentence(page), "Something is odd.");
+        assert_eq!(super::first_sentence("# some-rule\n"), "");
     }
 }

@@ -133,8 +133,8 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = dump::read(&self.state)?;
-        let mut header = dump::header(&texts);
+        let texts = dump::read_texts(&self.state)?;
+        let mut header = dump::read_headers(&texts);
         let cluster = self.dump_cluster(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
         let mut run = self.audit_run(profiles)?;

@@ -54,7 +54,7 @@ impl TextSource {
     }
 
     /// The bytes of the manifests in a text: code blocks in Markdown, else the whole text.
-    fn parts(self, text: &str) -> Vec<Range<usize>> {
+    fn manifest_ranges(self, text: &str) -> Vec<Range<usize>> {
         if self.is_markdown() { markdown::manifests(text) } else { std::iter::once(0..text.len()).collect() }
     }
 
@@ -63,7 +63,7 @@ impl TextSource {
         let TextSource::Found(role) = self else { return false };
         documents(text).all(|document| match document {
             Ok(document) => found::reason_to_skip(&document, text, role).is_some(),
-            Err(error) => found::reason_not_to_parse(text, &error, role).is_some(),
+            Err(error) => found::reason_to_skip_unparsable(text, &error, role).is_some(),
         })
     }
 }
@@ -111,7 +111,7 @@ impl TextChecker<'_> {
             suppressions: if source.is_markdown() {
                 Suppressions::default()
             } else {
-                Suppressions::of(text, &lines)
+                Suppressions::parse_text(text, &lines)
             },
             lines,
             source,
@@ -162,7 +162,7 @@ struct TextRun<'r> {
 impl TextRun<'_> {
     fn check(&mut self) {
         let mut count = 0;
-        for part in self.source.parts(self.text) {
+        for part in self.source.manifest_ranges(self.text) {
             let text = self.text.get(part.clone()).unwrap_or_default();
             if self.source.is_markdown() && shape::has_shortcode(text) {
                 let line = self.lines.position(part.start).0;
@@ -194,7 +194,7 @@ impl TextRun<'_> {
     fn check_document(&mut self, document: &Document<'_>) {
         let root = document.doc.root();
         if self.source.is_markdown() {
-            return match found::reason_in_markdown(root) {
+            return match found::reason_to_skip_in_markdown(root) {
                 Some(reason) => self.report_skipped(document, reason),
                 None if is_policy(root) => self.report_skipped(document, SkipReason::OtherKind),
                 None if document.not_an_object(self.file, &self.lines).is_some() => {
@@ -252,7 +252,8 @@ impl TextRun<'_> {
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
         };
         let located = duplicates.into_iter().map(locate).collect();
-        let result = of_object(self.file, document.index, document.line(&self.lines), document.doc.root());
+        let result =
+            undecided_result(self.file, document.index, document.line(&self.lines), document.doc.root());
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
         let sorted = self.checker.acceptance.sort(object, located, self.known);
         let status = if sorted.is_denied() { DocumentStatus::Invalid } else { DocumentStatus::Valid };
@@ -286,7 +287,7 @@ impl TextRun<'_> {
                 SkipReason::NotParsable,
             )),
             TextSource::Found(role)
-                if let Some(reason) = found::reason_not_to_parse(self.text, fault, role) =>
+                if let Some(reason) = found::reason_to_skip_unparsable(self.text, fault, role) =>
             {
                 self.report(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
             }
@@ -313,7 +314,7 @@ impl TextRun<'_> {
             text: self.text,
             status: DocumentStatus::Skipped,
             skipped: Some(reason),
-            ..of_object(self.file, document.index, line, root)
+            ..undecided_result(self.file, document.index, line, root)
         });
     }
 
@@ -325,7 +326,7 @@ impl TextRun<'_> {
         if errors.is_empty() {
             let line = document.line(&self.lines);
             let root = document.doc.root();
-            let result = of_object(self.file, document.index, line, root);
+            let result = undecided_result(self.file, document.index, line, root);
             return self.report(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
         }
         self.report_errors(document, errors);
@@ -353,7 +354,7 @@ impl TextRun<'_> {
     fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
         let line = self.lines.position(document.offset + value.span().start as usize).0;
-        let result = of_object(self.file, document.index, line, value);
+        let result = undecided_result(self.file, document.index, line, value);
         // Comments behind the last object of a document are about nothing.
         let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
         let last_line = || self.lines.position(document.offset + end).0;
@@ -366,7 +367,7 @@ impl TextRun<'_> {
                 skipped = Some(SkipReason::OtherKind);
             }
             Verdict::Checked(found) => {
-                let errors = hidden::errors(self.checker, self.file, item, &found);
+                let errors = hidden::errors_inside_exactly(self.checker, self.file, item, &found);
                 hidden.extend(errors.into_iter().map(|error| locate(error, &self.lines, document, item)));
                 let mut located: Vec<LocatedFinding> =
                     found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
@@ -409,7 +410,12 @@ impl TextRun<'_> {
 }
 
 /// A result with type, namespace and name of an object, and without a verdict.
-fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>) -> DocumentResult<'a> {
+fn undecided_result<'a>(
+    file: &'a str,
+    document: usize,
+    line: usize,
+    object: Value<'a>,
+) -> DocumentResult<'a> {
     let metadata = object.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     DocumentResult {

@@ -52,7 +52,7 @@ impl Fixer<'_> {
         // Half as many after a failure, so that one bad fix among many is found soon.
         let mut batch_size = usize::MAX;
         for _ in 0..MAX_JUDGEMENTS {
-            let batch = self.batch(&state, &rejected, batch_size);
+            let batch = self.next_batch(&state, &rejected, batch_size);
             let Some(first) = batch.first() else { break };
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
@@ -76,7 +76,7 @@ impl Fixer<'_> {
 
     /// At most `size` fixes, at least one if any is wanted, that do not overlap and were not rejected, in the order of
     /// the text.
-    fn batch<'s>(
+    fn next_batch<'s>(
         &self,
         state: &'s Judged,
         rejected: &HashSet<String>,

@@ -116,7 +116,7 @@ struct Assessment<'s> {
 const DEFAULT_LIMIT: usize = 100;
 
 /// How many of `pods` are listed: at most `limit`, or all of them if `limit` is 0.
-fn listed(pods: usize, limit: usize) -> usize {
+fn listed_count(pods: usize, limit: usize) -> usize {
     if limit == 0 { pods } else { pods.min(limit) }
 }
 
@@ -336,7 +336,7 @@ impl ImpactReporter<'_> {
             }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-                let text = text::of(&assessment, self.arguments.limit, self.omissions.is_empty());
+                let text = text::render(&assessment, self.arguments.limit, self.omissions.is_empty());
                 self.console.write_text(&format!("{apart}{text}"))
             }
         }

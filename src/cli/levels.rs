@@ -40,7 +40,7 @@ impl LevelArgs {
 }
 
 /// The flag that sets rules to this level, with its environment variable and help.
-fn flag(setting: LevelSetting) -> Arg {
+fn level_flag(setting: LevelSetting) -> Arg {
     let (variable, help) = match setting {
         LevelSetting::Deny => (
             "TOLLGATE_DENY",
@@ -72,7 +72,7 @@ fn parse_target(name: &str) -> Result<LevelTarget, String> {
 
 impl Args for LevelArgs {
     fn augment_args(command: Command) -> Command {
-        let [allow, warn, deny] = LevelSetting::ALL.map(flag);
+        let [allow, warn, deny] = LevelSetting::ALL.map(level_flag);
         command.arg(deny).arg(warn).arg(allow)
     }
 

@@ -87,7 +87,7 @@ impl Arguments {
         let checks = Arc::clone(&queue);
         std::thread::spawn(move || checks.work(|checked| sender.send(Event::Checked(checked)).is_ok()));
         let mut session = Session::new(&mut *console, judges, queue);
-        let ended = run(&mut session, &events)?;
+        let ended = run_session(&mut session, &events)?;
         let is_clean = session.is_shut_down();
         match ended {
             Some(error) => Err(Failure::Input(format!("cannot read messages from the client: {error}"))),
@@ -117,12 +117,12 @@ fn start_reader(sender: SyncSender<Event>) {
 }
 
 /// Handles events until the session ends. Returns the error with which the input ended, if it did.
-fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
+fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
     let mut inbox = Inbox::default();
     loop {
         if inbox.is_empty() {
             match events.recv_timeout(PARENT_INTERVAL) {
-                Ok(event) => inbox.add(event, session)?,
+                Ok(event) => inbox.receive(event, session)?,
                 Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !is_running(id)) => {
                     return Ok(None);
                 }
@@ -134,14 +134,14 @@ fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Res
         while inbox.has_room()
             && let Ok(event) = events.try_recv()
         {
-            inbox.add(event, session)?;
+            inbox.receive(event, session)?;
         }
         if let Some(message) = inbox.messages.pop_front() {
             if session.handle(&message, &mut inbox.cancelled)? == Next::Exit {
                 return Ok(None);
             }
         } else if let Some(checked) = inbox.checked.pop_front() {
-            session.finish(checked)?;
+            session.publish_checked(checked)?;
         } else if let Some(ended) = inbox.ended.take() {
             return Ok(ended);
         }
@@ -177,7 +177,7 @@ impl Inbox {
     }
 
     /// Adds an event to those that wait. Bad input is answered at once, and a cancelled request is marked.
-    fn add(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
+    fn receive(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
         match event {
             Event::Ended(error) => self.ended = Some(error),
             Event::Checked(checked) => self.checked.push_back(checked),

@@ -149,7 +149,7 @@ impl Arguments {
         if let Some(url) = &self.url {
             self.note_flags(url, &flags, console);
         } else {
-            let carried = self.carried()?;
+            let carried = self.carried_files()?;
             let [namespace, workload @ ..] = WORKLOAD;
             documents.push(self.customize(namespace));
             documents.extend(carried.iter().map(|files| files.config_map(&self.namespace)));
@@ -184,7 +184,7 @@ impl Arguments {
             (None, file) => file.clone(),
         };
         match (file, &self.ca_bundle) {
-            (Some(file), _) => Ok(Some(read(&file)?)),
+            (Some(file), _) => Ok(Some(read_pem(&file)?)),
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),
             (None, None) => Err(Failure::Usage(
@@ -206,7 +206,7 @@ impl Arguments {
         check_bundle(bundle, clock::unix())
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
-        let (chain, key) = (read(&directory.join("tls.crt"))?, read(&directory.join("tls.key"))?);
+        let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
         let name = here.server_name();
         check_server(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
             let shown = directory.display().to_string();
@@ -238,7 +238,7 @@ impl Arguments {
         );
         for name in ["tls.crt", "tls.key"] {
             // Writing to a `String` cannot fail.
-            _ = writeln!(text, "  {name}: {}", STANDARD.encode(read(&directory.join(name))?));
+            _ = writeln!(text, "  {name}: {}", STANDARD.encode(read_pem(&directory.join(name))?));
         }
         Ok(Some(text))
     }
@@ -268,7 +268,7 @@ impl Arguments {
     }
 
     /// The files that `--policy` and `--classes` name, for ConfigMaps.
-    fn carried(&self) -> Result<Vec<CarriedFiles>, Failure> {
+    fn carried_files(&self) -> Result<Vec<CarriedFiles>, Failure> {
         let (policies, classes) = (&self.engine.policies.paths, &self.engine.classes);
         let mut carried = Vec::new();
         if !policies.is_empty() {
@@ -316,6 +316,6 @@ fn with_flags(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String 
 }
 
 /// Reads a file with a certificate or key; an error if it is too large, as `/dev/zero` is.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read_pem(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(files::read_bytes(file, files::MAX_PEM)?)
 }

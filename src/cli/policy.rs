@@ -66,20 +66,20 @@ impl Diff {
                 differences.retain(|difference| !listed.contains(difference));
             }
             if !differences.is_empty() {
-                writeln!(console, "{}:", line(&title))?;
+                writeln!(console, "{}:", printable_line(&title))?;
             }
             for difference in differences {
                 differs = true;
                 let sign = if difference.gained { '+' } else { '-' };
                 let action = difference.action.name();
-                writeln!(console, "  {sign} [{action}] {}", line(&difference.tolerations))?;
+                writeln!(console, "  {sign} [{action}] {}", printable_line(&difference.tolerations))?;
             }
         }
         for change in old.changes(&new) {
             differs = true;
-            writeln!(console, "{}:", line(&change.policy))?;
+            writeln!(console, "{}:", printable_line(&change.policy))?;
             for what in &change.lines {
-                writeln!(console, "  {}", line(what))?;
+                writeln!(console, "  {}", printable_line(what))?;
             }
         }
         if !differs {
@@ -98,7 +98,7 @@ fn load(path: &Path) -> Result<PolicySet, Failure> {
 }
 
 /// The text as one line without control characters.
-fn line(text: &str) -> String {
+fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
 }
 

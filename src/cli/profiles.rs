@@ -140,7 +140,7 @@ fn text(infos: &[ProfileInfo]) -> String {
                 info.name.to_owned(),
                 versions(info, ApiKind::ResourceClaim),
                 versions(info, ApiKind::DeviceTaintRule),
-                taints(&info.limits),
+                describe_taint_limit(&info.limits),
                 describe_limit(info.limits.devices_per_tainted_slice),
                 info.effects.join(", "),
                 info.about.to_owned(),
@@ -212,7 +212,7 @@ fn describe_limit(limit: Option<usize>) -> String {
 }
 
 /// The limit on taints per device, such as `16`, or `32 per slice` where devices have none.
-fn taints(limits: &ProfileLimits) -> String {
+fn describe_taint_limit(limits: &ProfileLimits) -> String {
     match (limits.taints_per_device, limits.taints_per_slice) {
         (None, Some(limit)) => format!("{limit} per slice"),
         (limit, _) => describe_limit(limit),

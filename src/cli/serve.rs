@@ -18,7 +18,7 @@ use tracing::level_filters::LevelFilter;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
 use super::shared::EngineArgs;
-use super::units::{parse_body_size, parse_bytes, parse_count, parse_duration, parse_interval};
+use super::units::{parse_body_size, parse_bytes, parse_duration, parse_interval, parse_nonzero_count};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
@@ -70,7 +70,7 @@ pub(super) struct Arguments {
 
     /// DNS names and IP addresses in the self-signed certificate, separated by commas
     #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
-    #[arg(default_values_t = super::certs::names())]
+    #[arg(default_values_t = super::certs::default_names())]
     dns_name: Vec<String>,
 
     /// Minimum TLS version
@@ -108,7 +108,7 @@ pub(super) struct Arguments {
     /// Maximum number of concurrent requests; additional requests are rejected with HTTP status 503
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
-    #[arg(value_parser = parse_count)]
+    #[arg(value_parser = parse_nonzero_count)]
     #[arg(hide_short_help = true)]
     max_in_flight: usize,
 
@@ -126,7 +126,7 @@ pub(super) struct Arguments {
     /// of the client address that has the most
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
-    #[arg(value_parser = parse_count)]
+    #[arg(value_parser = parse_nonzero_count)]
     #[arg(hide_short_help = true)]
     max_connections: usize,
 
@@ -140,7 +140,7 @@ pub(super) struct Arguments {
 
     /// Number of worker threads (default: the number of CPUs)
     #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
-    #[arg(value_parser = parse_count)]
+    #[arg(value_parser = parse_nonzero_count)]
     #[arg(hide_short_help = true)]
     workers: Option<usize>,
 
@@ -243,13 +243,15 @@ impl Arguments {
             (Some(certificate), Some(key)) => {
                 Certificates::Files { certificate: certificate.clone(), key: key.clone() }
             }
-            _ => Certificates::SelfSigned { directory: self.cert_dir.clone(), names: self.names() },
+            _ => {
+                Certificates::SelfSigned { directory: self.cert_dir.clone(), names: self.certificate_names() }
+            }
         }
     }
 
     /// The names in the self-signed certificate: those of `--dns-name`, the registered one, and the address on which
     /// the webhook listens.
-    fn names(&self) -> Vec<String> {
+    fn certificate_names(&self) -> Vec<String> {
         let called = self.cluster.advertised_name();
         let address = self.listen.ip();
         let address = (!address.is_unspecified()).then(|| address.to_string());
@@ -265,7 +267,7 @@ impl Arguments {
     /// The host at which an API server outside of the cluster reaches the webhook: a name in the certificate that is
     /// not the Service's, if possible not a loopback one. For URLs, so an IPv6 address is in brackets.
     fn reachable_host(&self) -> Option<String> {
-        let names = self.names();
+        let names = self.certificate_names();
         let address = self.listen.ip();
         let listens = address.is_loopback().then(|| address.to_string());
         let of_this_machine = || names.iter().filter(|name| !name.contains(".svc") && !name.contains('*'));

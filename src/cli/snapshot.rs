@@ -88,7 +88,7 @@ impl Arguments {
         let asked = self.context.server(false, None)?;
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header(asked))?;
-        let mut objects = LiveObjects::of(asked, None);
+        let mut objects = LiveObjects::new(asked, None);
         let projection =
             Projection { with_parameters: self.with_parameters, annotations: &self.keep_annotation };
         let mut written = 0;
@@ -110,7 +110,7 @@ impl Arguments {
             }
             list.finish(&mut text, listed.as_deref());
             if let Some(why) = objects.omissions.failures.get(before) {
-                list.cut(&mut text, why);
+                list.mark_incomplete(&mut text, why);
             }
             written += list.count;
             target.write(console, &text)?;
@@ -191,7 +191,7 @@ impl<'k> ListWriter<'k> {
     }
 
     /// Writes an empty list with a `continue` token, which tells every reader that the list is not complete.
-    fn cut(&mut self, out: &mut String, why: &str) {
+    fn mark_incomplete(&mut self, out: &mut String, why: &str) {
         if self.count == 0 {
             let version = self.kind.versions.first().copied().unwrap_or_default();
             let group = self.kind.group;

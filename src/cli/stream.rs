@@ -39,7 +39,7 @@ pub(super) struct Frames<R> {
 
 impl<R: Read> Frames<R> {
     /// Reads the frames of `input`.
-    pub(super) fn of(input: R) -> Frames<R> {
+    pub(super) fn new(input: R) -> Frames<R> {
         Frames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
     }
 
@@ -223,7 +223,7 @@ mod tests {
 
     /// Frames of a text; broken ones (by the real parser) are marked and resumed.
     fn frames(text: &str) -> Vec<String> {
-        let mut frames = Frames::of(text.as_bytes());
+        let mut frames = Frames::new(text.as_bytes());
         let mut out = Vec::new();
         while let Some(frame) = frames.next().unwrap() {
             let text = String::from_utf8(frame.bytes.clone()).unwrap();

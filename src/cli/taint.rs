@@ -162,7 +162,7 @@ impl Taint {
                 profile.name
             )));
         }
-        let version = version(&profiles)?;
+        let version = rule_version(&profiles)?;
         let now = self.clock.now();
         if state.is_some() {
             state::note_omissions(&omissions, console);
@@ -172,7 +172,7 @@ impl Taint {
         let mut rules = Vec::new();
         for target in &targets {
             let name = name::rule_name(target, &self.mark.key, effect);
-            let rule = manifest(target, &self.mark, effect, version.name());
+            let rule = rule_manifest(target, &self.mark, effect, version.name());
             let document = read_manifest(&rule)?;
             for profile in &profiles {
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &now) {
@@ -224,7 +224,7 @@ impl Taint {
 }
 
 /// The DeviceTaintRule as YAML, as it is printed and checked.
-fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
+fn rule_manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
     let name = name::rule_name(target, &mark.key, effect);
     let mut out = format!(
         "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
@@ -234,12 +234,12 @@ fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) 
     } else {
         out.push_str("  deviceSelector:\n");
         for (field, value) in target.criteria() {
-            _ = writeln!(out, "    {field}: {}", scalar(value));
+            _ = writeln!(out, "    {field}: {}", yaml_string(value));
         }
     }
-    _ = write!(out, "  taint:\n    key: {}\n", scalar(&mark.key));
+    _ = write!(out, "  taint:\n    key: {}\n", yaml_string(&mark.key));
     if let Some(value) = &mark.value {
-        _ = writeln!(out, "    value: {}", scalar(value));
+        _ = writeln!(out, "    value: {}", yaml_string(value));
     }
     _ = writeln!(out, "    effect: {effect}");
     out
@@ -262,7 +262,7 @@ impl Untaint {
             // Rejects names that no rule can have, which kubectl would not report.
             for profile in &known.profiles {
                 let effect = profile.effects.first().copied().unwrap_or_default();
-                let rule = manifest(target, &mark, effect, version(&[profile])?.name());
+                let rule = rule_manifest(target, &mark, effect, rule_version(&[profile])?.name());
                 let document = read_manifest(&rule)?;
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &clock::now()) {
                     return Err(Failure::Usage(format!(
@@ -282,7 +282,7 @@ impl Untaint {
 }
 
 /// The newest version of DeviceTaintRule that all profiles have, if possible one that they serve by default.
-fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
+fn rule_version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     let kind = ApiKind::DeviceTaintRule;
     let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
     let in_all = |version: &&Version| others.iter().all(|other| other.versions(kind).contains(version));
@@ -328,7 +328,7 @@ fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> Stri
 }
 
 /// The text as a YAML scalar that is read as a string, in quotes if needed.
-fn scalar(text: &str) -> String {
+fn yaml_string(text: &str) -> String {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let plain = text.starts_with(|letter: char| letter.is_ascii_alphabetic())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._/-".contains(letter))
@@ -338,7 +338,7 @@ fn scalar(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::scalar;
+    use super::yaml_string;
 
     #[test]
     fn texts_stay_texts() {
@@ -350,7 +350,7 @@ mod tests {
             ("", "\"\""),
             ("a/b.c", "a/b.c"),
         ] {
-            assert_eq!(scalar(text), expected);
+            assert_eq!(yaml_string(text), expected);
         }
     }
 }

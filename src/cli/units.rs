@@ -10,7 +10,7 @@ const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 /// Parses `10s`, `500ms`, `5m` or `1h`; a number without a unit is seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     // Of Go's syntax, flags accept one whole number with one unit.
-    let duration = match split(text) {
+    let duration = match split_unit(text) {
         (_, "") => gotime::parse_duration(&format!("{text}s")),
         (_, "ms" | "s" | "m" | "h") => gotime::parse_duration(text),
         _ => Err(DurationError::Syntax),
@@ -31,7 +31,7 @@ pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a count; 0 is an error, because a server that accepts nothing would block the cluster.
-pub(super) fn parse_count(text: &str) -> Result<usize, String> {
+pub(super) fn parse_nonzero_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("expected at least 1".to_owned()),
         Ok(count) => Ok(count),
@@ -49,7 +49,7 @@ pub(super) fn parse_body_size(text: &str) -> Result<usize, String> {
 
 /// Parses `8MiB`, `64KiB`, or a number of bytes.
 pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
-    let (number, unit) = split(text);
+    let (number, unit) = split_unit(text);
     let factor = match unit {
         "" | "B" => 1,
         "KiB" | "Ki" => 1 << 10,
@@ -61,7 +61,7 @@ pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
 }
 
 /// Splits a number from the unit that follows it.
-fn split(text: &str) -> (&str, &str) {
+fn split_unit(text: &str) -> (&str, &str) {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text.split_at_checked(digits).unwrap_or((text, ""))
 }

@@ -154,7 +154,7 @@ struct RunState<'r, 'b> {
 
 impl RunState<'_, '_> {
     /// Writes and counts the result of the next input, or shows progress while there is none.
-    fn take(&mut self, event: order::Event<'_, ConfiguredWork, FileOutput>) -> Result<(), Failure> {
+    fn handle_event(&mut self, event: order::Event<'_, ConfiguredWork, FileOutput>) -> Result<(), Failure> {
         match event {
             order::Event::Waiting => {
                 self.progress.show(format_args!("files, {} invalid", self.summary.invalid));
@@ -242,7 +242,7 @@ impl Arguments {
 
     /// Searches for the inputs, without the reports that are to be written.
     fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
-        let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
+        let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
         let mut found = found.with_markdown();
         self.exclude_reports(&mut found.work)?;
         Ok(found)
@@ -408,10 +408,10 @@ fn check_all<'b>(
     mut state: RunState<'_, 'b>,
 ) -> Result<CheckedRun<'b>, Failure> {
     state.targets.begin()?;
-    order::in_order(work, |work| checker.check(work), |event| state.take(event))?;
+    order::in_order(work, |work| checker.check(work), |event| state.handle_event(event))?;
     state.progress.hide();
     let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
-    summary.stale = summary.stale.saturating_add(baselines.missing(checker.settings));
+    summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
     targets.end(&summary, &statistics)?;
     Ok(CheckedRun { baselines, summary, tally })
 }

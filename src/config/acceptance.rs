@@ -100,7 +100,7 @@ impl Acceptance<'_> {
 fn accepted_by<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
     let (rule, origin) = (located.diagnostic.finding.rule, located.diagnostic.origin);
     let is_lint = origin == Origin::Lint;
-    let decides = |item: &&&'o Override| item.levels.of(rule, origin).is_some();
+    let decides = |item: &&&'o Override| item.levels.setting_for_rule(rule, origin).is_some();
     let item = overrides.iter().rev().find(decides).filter(|_| is_lint)?;
-    (item.levels.of(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())
+    (item.levels.setting_for_rule(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())
 }

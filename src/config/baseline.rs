@@ -79,11 +79,11 @@ pub(crate) struct Baseline {
 impl Baseline {
     /// True if a new baseline may overwrite this text: it is empty or a baseline, even a broken one, as after a merge.
     pub(crate) fn may_replace(text: &str) -> bool {
-        text.trim_ascii().is_empty() || Baseline::is_one(text)
+        text.trim_ascii().is_empty() || Baseline::is_baseline(text)
     }
 
     /// True if the text is a baseline, even a broken one.
-    pub(crate) fn is_one(text: &str) -> bool {
+    pub(crate) fn is_baseline(text: &str) -> bool {
         text.contains(FORMAT)
     }
 
@@ -125,7 +125,7 @@ impl Baseline {
     }
 
     /// The known findings of a file; empty if the baseline does not have it.
-    pub(crate) fn of_file(&self, file: &str) -> KnownFindings {
+    pub(crate) fn known_in_file(&self, file: &str) -> KnownFindings {
         KnownFindings { left: self.files.get(file).cloned().unwrap_or_default(), is_new: false }
     }
 
@@ -147,7 +147,7 @@ impl Baseline {
     }
 
     /// The text of the baseline file.
-    pub(crate) fn write(&self) -> String {
+    pub(crate) fn to_yaml(&self) -> String {
         let mut out = format!("{{\"version\": \"{VERSION}\", \"findings\": [");
         let mut separator = "\n";
         for (file, counts) in &self.files {
@@ -214,7 +214,7 @@ impl KnownFindings {
 
     /// How many of the findings are still on the list, and so not in the file any more. Counts only those of rules that
     /// ran.
-    pub(crate) fn stale(&self, rules: &RuleSet) -> usize {
+    pub(crate) fn stale_count(&self, rules: &RuleSet) -> usize {
         let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule));
         let left = self.left.iter().filter(|(key, _)| !self.is_new && has_run(&key.rule));
         left.fold(0, |sum, (_, count)| sum.saturating_add(*count))
@@ -251,10 +251,10 @@ mod tests {
              {{\"file\": \"b \\\"c\\\".yaml\", \"kind\": \"DeviceTaintRule\", \"name\": \"r\", \"rule\": \"gone\"}}\n]}}\n"
         );
         let baseline = Baseline::read("b.json", &text).expect("a baseline");
-        assert_eq!(baseline.write(), text);
+        assert_eq!(baseline.to_yaml(), text);
         assert_eq!((baseline.len(), baseline.files().count()), (3, 2));
         assert_eq!(
-            Baseline::default().write(),
+            Baseline::default().to_yaml(),
             format!("{{\"version\": \"{VERSION}\", \"findings\": [\n]}}\n")
         );
         let mut other = Baseline::default();

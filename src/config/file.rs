@@ -200,7 +200,7 @@ impl Reader<'_> {
             let setting = LevelSetting::ALL.into_iter().find(|setting| setting.name() == member.str());
             let Some((target, setting)) = LevelTarget::named(key.text()).zip(setting) else { continue };
             let member_at = at.field(key.text());
-            if lowers(target, setting) {
+            if lowers_level(target, setting) {
                 let name = target.name();
                 let message = format!(
                     "a configuration file can lower only the levels of lints; use `--{} {name}` on the command line",
@@ -226,7 +226,7 @@ impl Reader<'_> {
     fn strings_at(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
         let setting = |value: Value<'_>, at: &Path<'_>| {
             let (line, column) = self.position(at, false);
-            Setting { value: written(value).to_owned(), line, column }
+            Setting { value: scalar_text(value).to_owned(), line, column }
         };
         match value.kind() {
             ValueKind::String | ValueKind::Number => vec![setting(value, at)],
@@ -260,7 +260,7 @@ impl Reader<'_> {
 }
 
 /// The text of a string or number, as it is written: the release `1.40` is not 1.4.
-fn written(value: Value<'_>) -> &str {
+fn scalar_text(value: Value<'_>) -> &str {
     let span = value.span();
     match value.kind() {
         ValueKind::Number => {
@@ -271,7 +271,7 @@ fn written(value: Value<'_>) -> &str {
 }
 
 /// True if the setting lowers the level of a rule that is not a lint, which is not allowed.
-fn lowers(target: LevelTarget, setting: LevelSetting) -> bool {
+fn lowers_level(target: LevelTarget, setting: LevelSetting) -> bool {
     let is_lowered = |rule: &Rule| setting.level().is_none_or(|level| level < rule.level);
     match target {
         LevelTarget::Rule(rule) => rule.origin != Origin::Lint && is_lowered(rule),

@@ -113,16 +113,16 @@ impl Levels {
     }
 
     /// The setting that holds for a rule: its own, or else that of its origin.
-    pub(crate) fn of(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
+    pub(crate) fn setting_for_rule(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
         self.rules.get(&rule).or_else(|| self.origins.get(&origin)).copied()
     }
 
     /// Changes the level of a finding to the one that is set for its rule; false if it is not to be reported.
     pub(crate) fn apply(&self, diagnostic: &mut Diagnostic) -> bool {
         let setting = if diagnostic.finding.rule == FINDINGS_LEFT_OUT {
-            self.of_left_out(diagnostic.level)
+            self.setting_for_left_out_findings(diagnostic.level)
         } else {
-            self.of(diagnostic.finding.rule, diagnostic.origin)
+            self.setting_for_rule(diagnostic.finding.rule, diagnostic.origin)
         };
         match setting.map(LevelSetting::level) {
             None => true,
@@ -136,7 +136,7 @@ impl Levels {
 
     /// The setting for the finding which says that others were left out: its own, or `Deny` if any rule or origin is
     /// set to it, because a denied finding may be among those. `None` leaves its `level`.
-    fn of_left_out(&self, level: Level) -> Option<LevelSetting> {
+    fn setting_for_left_out_findings(&self, level: Level) -> Option<LevelSetting> {
         let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());
         named.or_else(|| {

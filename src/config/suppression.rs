@@ -60,7 +60,7 @@ struct Fault {
 
 impl Suppressions {
     /// Finds the suppressions of a text. Costs one search if there are none.
-    pub fn of(text: &str, lines: &Lines<'_>) -> Suppressions {
+    pub fn parse_text(text: &str, lines: &Lines<'_>) -> Suppressions {
         let mut all = Suppressions::default();
         if !text.contains(MARK) {
             return all;
@@ -79,7 +79,7 @@ impl Suppressions {
             } else {
                 line
             };
-            all.add(parse(rest, &bytes, about), is_own_line);
+            all.add(parse_comment(rest, &bytes, about), is_own_line);
         }
         all
     }
@@ -108,7 +108,7 @@ impl Suppressions {
         }
         let (mut kept, mut accepted) = (Vec::new(), Vec::new());
         for located in findings {
-            match self.reason(&located, first_line) {
+            match self.use_for(&located, first_line) {
                 None => kept.push(located),
                 Some(reason) => {
                     let by = AcceptedBy::Comment { reason };
@@ -120,7 +120,7 @@ impl Suppressions {
     }
 
     /// The reason of the suppression for a finding, which counts as used from now on; `None` if there is none.
-    fn reason(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
+    fn use_for(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
         let rule = located.diagnostic.finding.rule;
         if !rule.is_suppressible {
             return None;
@@ -205,7 +205,7 @@ fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static 
 }
 
 /// Parses what follows the mark in a comment.
-fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
+fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     let mut suppression = Suppression { line, reason: String::new(), names: Vec::new(), faults: Vec::new() };
     let malformed = |kind, value: &str, detail: &str| Fault {
         bytes: comment.clone(),

@@ -30,7 +30,7 @@ impl CorpusSet {
     }
 
     /// Decompresses the cases: a line about what is left out, then one JSON object per line and case.
-    pub fn text(self) -> Result<String, String> {
+    pub fn to_jsonl(self) -> Result<String, String> {
         let mut text = String::new();
         let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
         read.map(|_| text).map_err(|error| format!("cannot read the bundled cases: {error}"))
@@ -62,7 +62,7 @@ impl Corpus {
     pub fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
         let mut corpus = Corpus::default();
         for set in sets {
-            corpus.add(&set.text()?, namespace).ok_or("cannot read the bundled cases")?;
+            corpus.add(&set.to_jsonl()?, namespace).ok_or("cannot read the bundled cases")?;
         }
         Ok(corpus)
     }
@@ -77,8 +77,9 @@ impl Corpus {
         for line in cases.lines() {
             let line = doc::parse(line).ok()?;
             let (id, object) = (line.root().get("id").str(), line.root().get("object").str());
-            let (kind, version) = address(doc::parse(object).ok()?.root())?;
-            let object = if kind.is_namespaced() { moved(object, namespace)? } else { object.to_owned() };
+            let (kind, version) = served_kind_and_version(doc::parse(object).ok()?.root())?;
+            let object =
+                if kind.is_namespaced() { move_to_namespace(object, namespace)? } else { object.to_owned() };
             self.cases.push(Case { id: id.to_owned(), kind, version, object });
         }
         Some(())
@@ -86,7 +87,7 @@ impl Corpus {
 }
 
 /// The kind and version of an object; `None` if no release serves them.
-pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
+pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
     let (kind, version) = (ApiKind::of(group, kind)?, Version::parse(version)?);
@@ -96,7 +97,7 @@ pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
 
 /// The object (JSON) with another namespace, if it names one: it must be that of the request. `None` if it cannot be
 /// parsed.
-fn moved(object: &str, namespace: &str) -> Option<String> {
+fn move_to_namespace(object: &str, namespace: &str) -> Option<String> {
     let document = doc::parse(object).ok()?;
     let named = document.root().get("metadata").get("namespace");
     if named.str().is_empty() {
@@ -108,7 +109,7 @@ fn moved(object: &str, namespace: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiKind, Corpus, CorpusSet, Version, doc, moved};
+    use super::{ApiKind, Corpus, CorpusSet, Version, doc, move_to_namespace};
 
     #[test]
     fn every_shipped_case_has_an_address() {
@@ -137,7 +138,7 @@ mod tests {
             (r#"{"metadata":{"namespace":7}}"#, r#"{"metadata":{"namespace":7}}"#),
             (r#"{"metadata":null}"#, r#"{"metadata":null}"#),
         ] {
-            assert_eq!(moved(object, "team").as_deref(), Some(expected));
+            assert_eq!(move_to_namespace(object, "team").as_deref(), Some(expected));
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn is_folded(finding: &LocatedFinding, all: &[LocatedFinding]) -> boo
 
 /// A sentence about the findings that follow from this one: `2 more errors follow from this: unknown fields
 /// deviceClassName and tolerations`. `None` if there are none.
-pub(super) fn consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Option<String> {
+pub(super) fn describe_consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Option<String> {
     let following: Vec<String> = all
         .iter()
         .filter(|finding| follows(finding, cause))

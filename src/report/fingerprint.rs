@@ -35,7 +35,7 @@ pub(super) fn of_error(error: &InputError) -> String {
 }
 
 /// The fingerprint of a finding that has the same fingerprint as `times` others before it in the file.
-pub(super) fn repeated(fingerprint: &str, times: usize) -> String {
+pub(super) fn of_repetition(fingerprint: &str, times: usize) -> String {
     of_parts(&[fingerprint, &times.to_string()])
 }
 

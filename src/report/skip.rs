@@ -30,7 +30,7 @@ macro_rules! reasons {
             }
 
             /// The words that follow a count of documents in a summary, in singular or plural.
-            fn counted(self, count: usize) -> &'static str {
+            fn words_after_count(self, count: usize) -> &'static str {
                 match self { $(SkipReason::$reason => if count == 1 { $one } else { $more },)* }
             }
         }
@@ -94,7 +94,12 @@ impl SkipCounts {
         }
         let mut out = String::from(" (");
         for (number, (reason, count)) in self.iter().enumerate() {
-            _ = write!(out, "{}{count} {}", if number > 0 { ", " } else { "" }, reason.counted(count));
+            _ = write!(
+                out,
+                "{}{count} {}",
+                if number > 0 { ", " } else { "" },
+                reason.words_after_count(count)
+            );
         }
         out + ")"
     }

@@ -14,7 +14,7 @@ use super::cascade;
 use super::piece::FINDING_MARK;
 use super::{
     DocumentResult, LocatedFinding, Mentions, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
-    profiles_of,
+    profiles_if_several,
 };
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
@@ -45,11 +45,11 @@ impl ReportWriter for Writer {
         let mark = |out: &mut String| out.extend(report.foldable.then_some(FINDING_MARK));
         if let Some(error) = entry.error {
             mark(out);
-            unreadable(out, error, entry.text, &renderer);
+            push_unreadable(out, error, entry.text, &renderer);
             mark(out);
         }
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
-            skipped(out, entry, reason);
+            push_skipped(out, entry, reason);
         }
         for located in entry.findings.iter().filter(|found| !cascade::is_folded(found, entry.findings)) {
             let severity = match located.diagnostic.level {
@@ -60,12 +60,12 @@ impl ReportWriter for Writer {
                 Level::Audit => continue,
             };
             mark(out);
-            finding(out, located, severity, entry, report, &renderer);
+            push_finding(out, located, severity, entry, report, &renderer);
             mark(out);
         }
         for located in entry.hidden {
             mark(out);
-            finding(out, located, Severity::ERROR, entry, report, &renderer);
+            push_finding(out, located, Severity::ERROR, entry, report, &renderer);
             mark(out);
         }
     }
@@ -77,7 +77,7 @@ impl ReportWriter for Writer {
 }
 
 /// Appends a finding, with the line of the source that it is about.
-fn finding(
+fn push_finding(
     out: &mut String,
     located: &LocatedFinding,
     severity: Severity<'static>,
@@ -100,7 +100,7 @@ fn finding(
     for (name, text) in policy.iter().flat_map(PolicyText::lines) {
         group = group.element(Severity::NOTE.with_name(name).message(printable(&text)));
     }
-    if let Some(consequences) = cascade::consequences(located, entry.findings) {
+    if let Some(consequences) = cascade::describe_consequences(located, entry.findings) {
         group = group.element(Severity::NOTE.message(printable(&consequences)));
     }
     if entry.hidden.iter().any(|hidden| std::ptr::eq(hidden, located)) {
@@ -116,7 +116,7 @@ fn finding(
         let note = format!("the API server calls this field {}", printable(server_at));
         group = group.element(Severity::NOTE.message(note));
     }
-    if let Some(profiles) = profiles_of(located, report) {
+    if let Some(profiles) = profiles_if_several(located, report) {
         group = group.element(Severity::NOTE.with_name("profiles").message(profiles));
     }
     let page = format!("tollgate explain {}", finding.rule);
@@ -192,7 +192,7 @@ fn wrapped(text: &str) -> String {
 }
 
 /// Appends an error about input that cannot be read.
-fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
+fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
     let title = Severity::ERROR.primary_title(printable(&error.message)).id("unreadable");
     let group = if error.line == 0 {
         title.element(Origin::path(sanitize::line(&error.file).into_owned()))
@@ -208,7 +208,7 @@ fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Rende
 }
 
 /// Appends `skipped: charts/gpu/values.yaml: part of a Helm chart …`.
-fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
+fn push_skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
     let file = sanitize::line(entry.file);
     // The first document of a file needs no number.
     let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
@@ -217,8 +217,11 @@ fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
 
 /// `a kind that Tollgate does not check (Deployment web)`
 pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> String {
-    let object =
-        if entry.kind.is_empty() { String::new() } else { format!(" ({})", printable(&entry.title())) };
+    let object = if entry.kind.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", printable(&entry.object_label()))
+    };
     format!("{}{object}", reason.text())
 }
 

@@ -84,12 +84,12 @@ impl Inputs {
 
     /// A note about links that are not followed; `None` if there are none.
     pub fn note(&self) -> Option<String> {
-        note_of_links(&self.outside)
+        outside_links_note(&self.outside)
     }
 }
 
 /// A note about links that lead out of their folder; `None` if there are none.
-pub fn note_of_links(outside: &[PathBuf]) -> Option<String> {
+pub fn outside_links_note(outside: &[PathBuf]) -> Option<String> {
     let first = outside.first()?.display().to_string();
     let count = outside.len();
     let what = match count {
@@ -119,8 +119,8 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
             Ok(meta) if meta.is_dir() => {
                 let before = (found.inputs.len(), found.errors.len());
                 match std::fs::canonicalize(argument) {
-                    Ok(root) => search(argument, &root, &mut HashSet::new(), &mut found),
-                    Err(error) => found.errors.push(unreadable(argument, &error)),
+                    Ok(root) => add_manifests(argument, &root, &mut HashSet::new(), &mut found),
+                    Err(error) => found.errors.push(unreadable_file(argument, &error)),
                 }
                 if before == (found.inputs.len(), found.errors.len()) {
                     let name = shown(argument);
@@ -130,26 +130,26 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
                 }
             }
             Ok(_) => found.inputs.push(Input::File(argument.clone())),
-            Err(error) => found.errors.push(unreadable(argument, &error)),
+            Err(error) => found.errors.push(unreadable_file(argument, &error)),
         }
     }
     found
 }
 
 /// Adds the manifests of a folder below `root` to `found`. A folder is searched once, however many links lead to it.
-fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
+fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
     let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
     let entries = match entries {
         Ok((real, _)) if !entered.insert(real.clone()) => return,
         Ok((_, entries)) => entries,
-        Err(error) => return found.errors.push(unreadable(folder, &error)),
+        Err(error) => return found.errors.push(unreadable_file(folder, &error)),
     };
     found.folders.push(folder.to_owned());
     let mut paths = Vec::new();
     for entry in entries {
         match entry {
             Ok(entry) => paths.push(entry.path()),
-            Err(error) => found.errors.push(unreadable(folder, &error)),
+            Err(error) => found.errors.push(unreadable_file(folder, &error)),
         }
     }
     paths.sort();
@@ -163,7 +163,7 @@ fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mu
         if leads_outside(&path, root) {
             found.outside.push(path);
         } else if is_folder {
-            search(&path, root, entered, found);
+            add_manifests(&path, root, entered, found);
         } else {
             // Opening a pipe would block; a broken link is reported when it is read.
             match std::fs::metadata(&path) {
@@ -251,7 +251,7 @@ pub fn is_empty_folder(path: &Path) -> bool {
     let mut found = Inputs::default();
     let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
     let Some(root) = root else { return false };
-    search(path, &root, &mut HashSet::new(), &mut found);
+    add_manifests(path, &root, &mut HashSet::new(), &mut found);
     found.inputs.is_empty() && found.errors.is_empty() && found.outside.is_empty()
 }
 
@@ -299,7 +299,7 @@ fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// The error for a file that cannot be read.
-fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
+fn unreadable_file(path: &Path, error: &std::io::Error) -> InputError {
     InputError::of_file(&shown(path), io_reason(error))
 }
 

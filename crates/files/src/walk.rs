@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::Gitignore;
 
 use super::ignore_files::{Excludes, IgnoreFiles};
-use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable};
+use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable_file};
 
 /// Names of a kustomization, as kustomize looks for them.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -56,7 +56,7 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let (root, absolute) = match roots {
         Ok(roots) => roots,
         Err(error) => {
-            found.errors.push(unreadable(folder, &error));
+            found.errors.push(unreadable_file(folder, &error));
             return found;
         }
     };
@@ -76,7 +76,7 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
     let mut walker =
         Walker { root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
-    walker.search(folder, &absolute);
+    walker.walk_folder(folder, &absolute);
     walker.found
 }
 
@@ -126,13 +126,13 @@ struct FolderEntry {
 
 impl Walker {
     /// Adds the manifests of a folder and its subfolders; `absolute` is its absolute path.
-    fn search(&mut self, folder: &Path, absolute: &Path) {
+    fn walk_folder(&mut self, folder: &Path, absolute: &Path) {
         match std::fs::canonicalize(folder).map(|real| self.entered.insert(real)) {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => return self.found.errors.push(unreadable(folder, &error)),
+            Err(error) => return self.found.errors.push(unreadable_file(folder, &error)),
         }
-        let entries = self.entries(folder);
+        let entries = self.read_entries(folder);
         if !self.no_ignore {
             let names = entries.iter().map(|entry| entry.name.as_os_str());
             self.ignore_files.enter(absolute, names, &mut self.found);
@@ -147,12 +147,12 @@ impl Walker {
 
     /// Reads the entries of a folder, sorted by name. Their types come with their names: a system call for each of
     /// fifty thousand files would take long.
-    fn entries(&mut self, folder: &Path) -> Vec<FolderEntry> {
+    fn read_entries(&mut self, folder: &Path) -> Vec<FolderEntry> {
         let mut entries = Vec::new();
         let listed = match std::fs::read_dir(folder) {
             Ok(listed) => listed,
             Err(error) => {
-                self.found.errors.push(unreadable(folder, &error));
+                self.found.errors.push(unreadable_file(folder, &error));
                 return entries;
             }
         };
@@ -164,7 +164,7 @@ impl Walker {
                     let is_file = if is_link { entry.path().is_file() } else { kind.is_file() };
                     entries.push(FolderEntry { name: entry.file_name(), is_link, is_folder, is_file });
                 }
-                Err(error) => self.found.errors.push(unreadable(folder, &error)),
+                Err(error) => self.found.errors.push(unreadable_file(folder, &error)),
             }
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -183,7 +183,7 @@ impl Walker {
         if is_hidden || !entry.is_folder && !is_kustomization && !is_input(Path::new(name)) {
             return;
         }
-        if self.leaves_out(absolute, entry) {
+        if self.count_if_left_out(absolute, entry) {
             return;
         }
         let path = folder.join(name);
@@ -191,7 +191,7 @@ impl Walker {
             return self.found.outside.push(path);
         }
         if entry.is_folder {
-            return self.search(&path, &absolute.join(name));
+            return self.walk_folder(&path, &absolute.join(name));
         }
         if is_kustomization {
             if entry.is_file {
@@ -214,21 +214,25 @@ impl Walker {
     /// Adds a Markdown file that is not an input, unless it is hidden, left out or a link.
     fn note_markdown(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
         let is_hidden = entry.name.as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.is_file && !entry.is_link && self.left_out(absolute, entry) == (false, false) {
+        if !is_hidden
+            && entry.is_file
+            && !entry.is_link
+            && self.is_excluded_or_ignored(absolute, entry) == (false, false)
+        {
             self.found.markdown.push(folder.join(&entry.name));
         }
     }
 
     /// True if an exclude or an ignore file leaves the path out; counts it in that case.
-    fn leaves_out(&mut self, absolute: &Path, entry: &FolderEntry) -> bool {
-        let (is_excluded, is_ignored) = self.left_out(absolute, entry);
+    fn count_if_left_out(&mut self, absolute: &Path, entry: &FolderEntry) -> bool {
+        let (is_excluded, is_ignored) = self.is_excluded_or_ignored(absolute, entry);
         self.found.excluded += usize::from(is_excluded);
         self.found.ignored += usize::from(is_ignored);
         is_excluded || is_ignored
     }
 
     /// Whether an exclude leaves the path out, and whether an ignore file does; at most one of both is true.
-    fn left_out(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
+    fn is_excluded_or_ignored(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
         if self.excludes.is_empty() && self.ignore_files.is_empty() {
             return (false, false);
         }

@@ -15,7 +15,7 @@ use tollgate_document::source::{Lines, documents};
 use tollgate_engine::engine::{Attributes, Labels, Verdict};
 
 /// Checks a stored object and adds the result to the report, unless its namespace is not audited.
-pub(super) fn judge(
+pub(super) fn judge_and_report(
     run: &AuditRun<'_>,
     item: &ListedObject<'_>,
     labels: Labels<'_>,

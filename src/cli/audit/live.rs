@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::AuditRun;
-use super::judge::judge;
+use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
@@ -33,12 +33,12 @@ pub(super) fn audit(
     if let Some(Ok(current)) = base.map(|base| base.on_server(&asked.info.live, None)) {
         run.engine = run.engine.for_stored_objects(Some(current));
     }
-    let mut objects = LiveObjects::of(asked, run.namespace);
+    let mut objects = LiveObjects::new(asked, run.namespace);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     let mut state = run.needs_state().then(LiveState::new);
     for kind in &KINDS {
-        if *kind == NAMESPACES || !is_read(kind, &run) {
+        if *kind == NAMESPACES || !is_listed(kind, &run) {
             continue;
         }
         if *kind == RULES
@@ -59,7 +59,7 @@ pub(super) fn audit(
             if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
-                judge(&run, &item, namespaces.labels(namespace), reporter, console);
+                judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         });
         if let Some(api_version) = listed {
@@ -81,7 +81,7 @@ pub(super) fn audit(
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if
 /// impact is counted.
-fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
+fn is_listed(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
     (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
 }
 

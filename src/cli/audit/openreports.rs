@@ -210,7 +210,7 @@ impl OpenReports {
         let mut items = Vec::new();
         for (namespace, report) in &self.namespaces {
             let kind = if namespace.is_empty() { "ClusterReport" } else { "Report" };
-            for (index, results) in parts(&report.results).into_iter().enumerate() {
+            for (index, results) in split_into_reports(&report.results).into_iter().enumerate() {
                 let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
                 let count = |name| results.iter().filter(|result| result.result == name).count();
                 let summary = ReportSummary {
@@ -244,7 +244,7 @@ impl OpenReports {
 }
 
 /// Splits results so that each report stays below [`MAX_BYTES`]. Without results there is one empty report.
-fn parts(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
+fn split_into_reports(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
     let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
     for result in results {
         let size = size_in_annotation(result);

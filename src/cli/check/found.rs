@@ -102,7 +102,11 @@ const CHECKED: [&str; 5] =
     ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
 
 /// Why a document that cannot be parsed is skipped; `None` if it is an error.
-pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileRole) -> Option<SkipReason> {
+pub(super) fn reason_to_skip_unparsable(
+    text: &str,
+    fault: &DocumentError,
+    role: FileRole,
+) -> Option<SkipReason> {
     let (start, part) = shape::part_around(text, fault.at);
     let is_other = || !shape::may_say(part, &CHECKED);
     let is_template = if role == FileRole::ChartTemplate {
@@ -127,7 +131,7 @@ pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileR
 }
 
 /// Why a document in Markdown is not checked; `None` if it is. Documentation also shows parts of objects.
-pub(super) fn reason_in_markdown(root: Value<'_>) -> Option<SkipReason> {
+pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> {
     let is_given = |key: &str| !list::last(root, key).str().is_empty();
     if shape::is_json_patch(root) {
         return Some(SkipReason::JsonPatch);

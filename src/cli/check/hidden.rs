@@ -17,7 +17,7 @@ const FORGOTTEN: &str = "exactly";
 
 /// The errors that the API server would report next if the fields were inside of `exactly`, located where they are now.
 /// Empty if no finding is about a forgotten `exactly`.
-pub(super) fn errors(
+pub(super) fn errors_inside_exactly(
     checker: &TextChecker<'_>,
     file: &str,
     item: &ListedObject<'_>,
@@ -37,7 +37,7 @@ pub(super) fn errors(
     if requests.is_empty() {
         return Vec::new();
     }
-    let text = nested(item, &requests);
+    let text = nest_in_exactly(item, &requests);
     let Ok(document) = doc::parse(&text) else { return Vec::new() };
     let Verdict::Checked(errors) = checker.validate_object(file, document.root(), None) else {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn errors(
 }
 
 /// The object as JSON, with the given members of each request moved into `exactly`.
-fn nested(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
+fn nest_in_exactly(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
     let mut object = item.value().to_json();
     for (path, members) in requests {
         let request = path.user_steps().fold(item.value(), |value, step| match step {

@@ -69,7 +69,7 @@ impl FoundConfig {
                     &format!("the path is outside the repository; use {flag} on the command line instead"),
                 )
             };
-            if !lexical(&path).starts_with(root) {
+            if !normalize_path(&path).starts_with(root) {
                 return Err(outside());
             }
             let real = std::fs::canonicalize(&path).map_err(|error| {
@@ -143,7 +143,7 @@ impl ConfigLookup {
         }
         // A folder that cannot be entered is reported where its files are read.
         let number = match std::fs::canonicalize(folder) {
-            Ok(real) => self.search(&real)?,
+            Ok(real) => self.search_upwards(&real)?,
             Err(_) => None,
         };
         self.folders.insert(folder.to_owned(), number);
@@ -151,7 +151,7 @@ impl ConfigLookup {
     }
 
     /// Searches a folder and its parents, up to the top of the repository, and remembers the result for each.
-    fn search(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+    fn search_upwards(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
         let mut passed = Vec::new();
         let mut number = None;
         for above in folder.ancestors() {
@@ -238,7 +238,7 @@ fn shown(path: &Path) -> PathBuf {
 }
 
 /// Removes `.` and `..` from a path without looking at the file system.
-pub(in super::super) fn lexical(path: &Path) -> PathBuf {
+pub(in super::super) fn normalize_path(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -63,20 +63,20 @@ impl Settings {
         }
         let mut defaults = FileDefaults { root: config.root.clone(), ..FileDefaults::default() };
         if flags.release.takes_profiles_from_file() {
-            defaults.kubernetes = profiles(config, file.kubernetes.as_ref())?;
+            defaults.kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
         }
         if flags.release.gate_choice().is_none()
             && let Some(gates) = &file.feature_gates
         {
-            defaults.feature_gates = Some(choice(config, flags, gates, &defaults.kubernetes)?);
+            defaults.feature_gates = Some(parse_gates(config, flags, gates, &defaults.kubernetes)?);
         }
         if flags.policies.paths.is_empty() {
-            defaults.policies = paths(config, file.policies.as_ref(), "--policy")?;
+            defaults.policies = resolve_paths(config, file.policies.as_ref(), "--policy")?;
         }
         if !flags.has_classes() {
-            defaults.classes = paths(config, file.classes.as_ref(), "--classes")?;
+            defaults.classes = resolve_paths(config, file.classes.as_ref(), "--classes")?;
         }
-        settings.flags = flags.over(defaults);
+        settings.flags = flags.with_defaults(defaults);
         Ok(settings)
     }
 }
@@ -150,7 +150,7 @@ fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConf
 }
 
 /// The profiles of these names; an error with its position for an unknown one.
-fn profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {
+fn parse_profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
     let parse =
         |name: &Setting<String>| profile_of_file(&name.value).map_err(|message| config.fault(name, &message));
@@ -201,7 +201,7 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
 }
 
 /// Parses the feature gates of the file; an error if one of the profiles does not have them.
-fn choice(
+fn parse_gates(
     config: &FoundConfig,
     flags: &EngineArgs,
     gates: &Setting<String>,
@@ -217,7 +217,7 @@ fn choice(
 }
 
 /// The paths of a list, relative to the configuration file; `flag` is named in errors.
-fn paths(config: &FoundConfig, list: Option<&Strings>, flag: &str) -> Result<Vec<PathBuf>, Failure> {
+fn resolve_paths(config: &FoundConfig, list: Option<&Strings>, flag: &str) -> Result<Vec<PathBuf>, Failure> {
     let list = list.map(|list| list.value.as_slice()).unwrap_or_default();
     list.iter().map(|path| config.path(path, flag)).collect()
 }

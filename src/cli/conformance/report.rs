@@ -222,7 +222,7 @@ impl DifferenceFile {
             kind: case.kind.name(),
             version: case.version.name(),
             differs: parts.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect(),
-            server: said(answer),
+            server: answer_record(answer),
             tollgate: Said { allowed: own.allowed, errors: own.texts.iter().cloned().collect() },
             object,
         };
@@ -240,7 +240,7 @@ impl DifferenceFile {
 }
 
 /// The record of an answer in the file of `--out`.
-fn said(answer: &Answer) -> Said {
+fn answer_record(answer: &Answer) -> Said {
     match answer {
         Answer::Refused(Refusal::Undecodable(words)) => Said { allowed: false, errors: vec![words.clone()] },
         Answer::Refused(Refusal::Invalid { texts, .. }) => {

@@ -130,7 +130,7 @@ impl Run<'_> {
                 && let Some(case) = cases.get(number)
             {
                 waiting -= 1;
-                let answer = read(response);
+                let answer = to_answer(response);
                 self.count(case, &answer)?;
                 if let Some(why) = self.reason_to_stop(case, &answer) {
                     return Ok(Ending::GivenUp(why));
@@ -198,9 +198,9 @@ impl Run<'_> {
 }
 
 /// The answer in a response, or in the error of a request.
-fn read(response: CreateResponse) -> Answer {
+fn to_answer(response: CreateResponse) -> Answer {
     match response {
-        Ok((code, body)) => Answer::of(code, &body),
+        Ok((code, body)) => Answer::from_response(code, &body),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }

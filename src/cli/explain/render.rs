@@ -32,7 +32,7 @@ pub(super) fn render(page: &str, style: Style) -> String {
     for line in page.lines() {
         if !in_code && line.starts_with('|') {
             paragraph.flush(&mut out, style);
-            table.push(cells(line));
+            table.push(row_cells(line));
             continue;
         }
         push_table(&mut out, &std::mem::take(&mut table), style);
@@ -125,7 +125,7 @@ fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
 }
 
 /// The cells of a Markdown table row: `| a | b |`. A bar in a cell is written `\|`.
-fn cells(row: &str) -> Vec<String> {
+fn row_cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\0");
     let row = row.trim().trim_start_matches('|').trim_end_matches('|');
     row.split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
@@ -225,7 +225,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
                     '*' if !in_code && rest.get(at..).is_some_and(|rest| rest.starts_with("**")) => {
                         in_bold = !in_bold;
                     }
-                    '[' if !in_code && link(rest.get(at..).unwrap_or_default()).is_some() => in_link = true,
+                    '[' if !in_code && leading_link(rest.get(at..).unwrap_or_default()).is_some() => {
+                        in_link = true
+                    }
                     ')' if in_link => in_link = false,
                     _ => {}
                 }
@@ -245,7 +247,7 @@ fn shown_width(word: &str, style: Style) -> usize {
 }
 
 /// Parses `[text](target)` at the start: text, target, and what follows. `None` if there is no link.
-fn link(text: &str) -> Option<(&str, &str, &str)> {
+fn leading_link(text: &str) -> Option<(&str, &str, &str)> {
     let (label, rest) = text.strip_prefix('[')?.split_once("](")?;
     let (target, rest) = rest.split_once(')')?;
     (!label.contains(['[', ']']) && !target.contains(' ')).then_some((label, target, rest))
@@ -268,7 +270,7 @@ pub(super) fn inline(text: &str, style: Style) -> String {
         } else if let Some((bold, after)) = rest.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
             out.push_str(&style.paint(bold, BOLD));
             rest = after;
-        } else if let Some((label, target, after)) = link(rest) {
+        } else if let Some((label, target, after)) = leading_link(rest) {
             out.push_str(&inline(label, style));
             // A path from one page to another leads nowhere from a terminal.
             if target.contains("://") {

@@ -24,8 +24,8 @@ pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) 
         let mut old = list::objects(before.doc.root());
         list::objects(after.doc.root()).any(|new| {
             let old = old.next();
-            let was = old.as_ref().and_then(|old| read(old.value()));
-            let Some(now) = read(new.value()) else { return false };
+            let was = old.as_ref().and_then(|old| decode_leniently(old.value()));
+            let Some(now) = decode_leniently(new.value()) else { return false };
             widening::widened(was, now).iter().any(|widened| {
                 let at = new.within(widened.at.clone());
                 !applied().any(|finding| may_widen(finding, widened, &at))
@@ -35,7 +35,7 @@ pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) 
 }
 
 /// The object as an API server decodes it without strict field validation; `None` for an unknown kind or version.
-fn read(value: Value<'_>) -> Option<Object<'_>> {
+fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
     let (group, version) = value.get("apiVersion").str().rsplit_once('/')?;
     let kind = ApiKind::of(group, value.get("kind").str())?;
     Some(Object::of(kind, Version::parse(version)?, value))
@@ -55,7 +55,7 @@ fn may_widen(finding: &JudgedFinding, widened: &Widened, at: &FieldPath) -> bool
         | Edit::WrapInObject { at, .. }
         | Edit::WrapInList { at }
         | Edit::UnwrapList { at } => Some(at.print(PathStyle::User)),
-        _ => verdict::target(edit),
+        _ => verdict::edit_target(edit),
     };
     is_refused && !widened.is_empty && finding.edits.iter().filter_map(edited).any(concerns)
 }

@@ -22,7 +22,7 @@ pub(in super::super) fn unified(name: &str, old: &str, new: &str) -> String {
     let (old_lines, new_lines): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
     let mut out = format!("--- {name}\n+++ {name}\n");
-    for hunk in hunks(&common(&old_lines, &new_lines), old_lines.len(), new_lines.len()) {
+    for hunk in hunks(&common_lines(&old_lines, &new_lines), old_lines.len(), new_lines.len()) {
         hunk.write(&mut out, &old_lines, &new_lines);
     }
     out
@@ -96,7 +96,7 @@ fn hunks(same: &[(usize, usize)], old_count: usize, new_count: usize) -> Vec<Hun
 }
 
 /// The lines that both texts have, in order. If too much differs, only those at the start and end.
-fn common(old: &[&str], new: &[&str]) -> Pairs {
+fn common_lines(old: &[&str], new: &[&str]) -> Pairs {
     let head = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let rest = old.len().min(new.len()) - head;
     let tail =
@@ -105,14 +105,14 @@ fn common(old: &[&str], new: &[&str]) -> Pairs {
     let (inner_old, inner_new) =
         (old.get(middle(old)).unwrap_or_default(), new.get(middle(new)).unwrap_or_default());
     let mut pairs: Pairs = (0..head).map(|line| (line, line)).collect();
-    let inner = shortest(inner_old, inner_new).unwrap_or_default();
+    let inner = shortest_edit(inner_old, inner_new).unwrap_or_default();
     pairs.extend(inner.into_iter().map(|(one, other)| (one + head, other + head)));
     pairs.extend((0..tail).rev().map(|line| (old.len() - 1 - line, new.len() - 1 - line)));
     pairs
 }
 
 /// The lines that both texts have, in order, by Myers' algorithm; `None` if more than [`MAX_CHANGES`] lines differ.
-fn shortest(old: &[&str], new: &[&str]) -> Option<Pairs> {
+fn shortest_edit(old: &[&str], new: &[&str]) -> Option<Pairs> {
     let limit = (old.len() + new.len()).min(MAX_CHANGES);
     // By diagonal, shifted to be positive: how many old lines are read.
     let mut reached = vec![0_usize; 2 * limit + 3];
@@ -167,7 +167,7 @@ fn walk_back(history: &[Vec<usize>], limit: usize, end: (usize, usize)) -> Pairs
 
 #[cfg(test)]
 mod tests {
-    use super::{common, unified};
+    use super::{common_lines, unified};
 
     #[test]
     fn a_patch_has_the_changes_and_what_is_around_them() {
@@ -191,7 +191,7 @@ mod tests {
             let letters = ["a\n", "b\n", "c\n"];
             let mut lines = || (0..next(12)).map(|_| letters[next(3) as usize]).collect::<Vec<_>>();
             let (old, new) = (lines(), lines());
-            let pairs = common(&old, &new);
+            let pairs = common_lines(&old, &new);
             assert!(pairs.iter().all(|(one, other)| old[*one] == new[*other]), "{old:?} {new:?}");
             assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1));
             // As long as the longest common subsequence.

@@ -55,7 +55,7 @@ impl Judged {
     }
 
     /// How many findings there are for each object, rule and place.
-    fn count(&self) -> HashMap<(usize, &'static str, &str), usize> {
+    fn count_by_key(&self) -> HashMap<(usize, &'static str, &str), usize> {
         let mut counts = HashMap::new();
         for finding in &self.findings {
             *counts.entry(finding.key()).or_default() += 1;
@@ -128,7 +128,7 @@ pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFindi
     if !is_kept_valid(before, after) {
         return false;
     }
-    let (old, new) = (before.count(), after.count());
+    let (old, new) = (before.count_by_key(), after.count_by_key());
     let is_gone = |finding: &&JudgedFinding| {
         new.get(&finding.key()).copied().unwrap_or_default()
             < old.get(&finding.key()).copied().unwrap_or_default()
@@ -157,7 +157,7 @@ fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
         "unserved-version" => !is_of_decoding || applied.edits.iter().all(is_about_kind),
         // Nobody looks into an unknown field.
         "unknown-field" => {
-            let mut targets = applied.edits.iter().filter_map(target);
+            let mut targets = applied.edits.iter().filter_map(edit_target);
             targets.any(|target| finding.place.starts_with(&without_indexes(&target)))
         }
         // What was refused may now be accepted with a warning.
@@ -175,7 +175,7 @@ fn is_about_kind(edit: &Edit) -> bool {
 }
 
 /// The path to which an edit moves something that was not checked there before; `None` for edits that move nothing.
-pub(super) fn target(edit: &Edit) -> Option<String> {
+pub(super) fn edit_target(edit: &Edit) -> Option<String> {
     let print = |path: &FieldPath| path.print(PathStyle::User);
     let below =
         |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -72,13 +72,13 @@ pub(super) fn report(
 
     let mut snapshot = Snapshot::new();
     for value in state {
-        snapshot.apply(*value).map_err(unreadable)?;
+        snapshot.apply(*value).map_err(unreadable_failure)?;
     }
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
         let patched = apply_patches(Slice::of(*value).spec(), version_of(*value), &patches);
         let change = ProposedChange::patched(*value, &patched, name, &mut snapshot, moment);
-        slices.extend(change.map_err(unreadable)?);
+        slices.extend(change.map_err(unreadable_failure)?);
         devices.extend(patched.iter().filter(|device| device.is_patched_by(name)).map(device_record));
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
@@ -98,10 +98,10 @@ pub(super) fn report(
             writeln!(console, "{}", to_json(&record)?)?;
         }
         Output::Text => {
-            let mut out = steps(name, profile.name, now, &devices, is_upper_bound);
+            let mut out = patch_text(name, profile.name, now, &devices, is_upper_bound);
             for assessment in &assessments {
                 out.push('\n');
-                out.push_str(&text::of(assessment, arguments.limit, omissions.is_empty()));
+                out.push_str(&text::render(assessment, arguments.limit, omissions.is_empty()));
             }
             console.write_text(&out)?;
         }
@@ -114,7 +114,7 @@ pub(super) fn report(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn unreadable(fault: UnreadableObject) -> Failure {
+fn unreadable_failure(fault: UnreadableObject) -> Failure {
     Failure::Input(fault.to_string())
 }
 
@@ -149,7 +149,13 @@ fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
 }
 
 /// The text report of a patch: each tainted device with the steps that lead to its taints.
-fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceRecord], is_upper_bound: bool) -> String {
+fn patch_text(
+    name: &str,
+    profile: &str,
+    now: &str,
+    devices: &[DeviceRecord],
+    is_upper_bound: bool,
+) -> String {
     let plural = if devices.len() == 1 { "" } else { "s" };
     let (name, hedge) = (line(name), if is_upper_bound { "at most " } else { "" });
     let mut out = format!(

@@ -83,18 +83,18 @@ pub(super) fn report(
                 cluster: name,
                 namespace,
                 at: now,
-                process_groups: groups(&forecast),
+                process_groups: group_records(&forecast),
                 notes: &forecast.notes,
             };
             writeln!(console, "{}", to_json(&line)?)?;
         }
-        Output::Text => console.write_text(&text(name, now, &forecast))?,
+        Output::Text => console.write_text(&forecast_text(name, now, &forecast))?,
     }
     Ok(())
 }
 
 /// The records of the process groups, for JSON.
-fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
+fn group_records<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
     let records = forecast.groups.iter().map(|group| GroupRecord {
         id: group.id,
         pod: group.pod,
@@ -110,7 +110,7 @@ fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
 }
 
 /// The text report of a cluster.
-fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
+fn forecast_text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
     let (name, count) = (sanitize::line(name), forecast.groups.len());
     let plural = if count == 1 { "" } else { "s" };
     let mut out =

@@ -69,7 +69,7 @@ pub(in crate::cli) struct LiveObjects<'a> {
 
 impl<'a> LiveObjects<'a> {
     /// Reads objects of all namespaces, or of one.
-    pub(in crate::cli) fn of(asked: &'a AskedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
+    pub(in crate::cli) fn new(asked: &'a AskedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
         LiveObjects { asked, namespace, omissions: Omissions::default() }
     }
 

@@ -61,7 +61,7 @@ impl LiveState {
 /// Reads the state of the cluster, and prints what is missing to stderr.
 pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> (Snapshot, Omissions) {
     let mut state = LiveState::new();
-    let mut objects = LiveObjects::of(asked, None);
+    let mut objects = LiveObjects::new(asked, None);
     for (kind, stored) in &STATE_KINDS {
         objects.read(kind, ReadLimits::impact(*stored), console, &mut |api_version, object, _| {
             state.add(api_version, kind.kind, object);

@@ -89,21 +89,21 @@ impl Target<'_> {
             let here =
                 |problem: &&Problem| problem.bytes.start <= bytes.end && bytes.start <= problem.bytes.end;
             for problem in problems.iter().filter(here) {
-                found.extend(self.fix(problem));
-                found.extend(self.allow(problem));
+                found.extend(self.fix_action(problem));
+                found.extend(self.suppress_action(problem));
             }
         }
         let is_safe = |problem: &Problem| {
             problem.fix.as_ref().is_some_and(|fix| fix.applicability == Applicability::Safe)
         };
         if is_wanted(FIX_ALL) && problems.iter().any(is_safe) {
-            found.extend(fix_all().map(|fixed| self.rewrite(&fixed)));
+            found.extend(fix_all().map(|fixed| self.fix_all_action(&fixed)));
         }
         found
     }
 
     /// The action that applies the fix of a problem; `None` if it has none.
-    fn fix(&self, problem: &Problem) -> Option<CodeAction> {
+    fn fix_action(&self, problem: &Problem) -> Option<CodeAction> {
         let fix = problem.fix.as_ref()?;
         let is_safe = fix.applicability == Applicability::Safe;
         let title = if is_safe {
@@ -115,7 +115,7 @@ impl Target<'_> {
     }
 
     /// The action that turns the text into `fixed`, in one edit from the first to the last byte that differs.
-    fn rewrite(&self, fixed: &str) -> CodeAction {
+    fn fix_all_action(&self, fixed: &str) -> CodeAction {
         let old = self.text.as_str();
         let pairs = old.chars().zip(fixed.chars());
         let start: usize =
@@ -131,7 +131,7 @@ impl Target<'_> {
 
     /// The action that suppresses a lint with a comment above its line; `None` for other rules and for JSON, which has
     /// no comments.
-    fn allow(&self, problem: &Problem) -> Option<CodeAction> {
+    fn suppress_action(&self, problem: &Problem) -> Option<CodeAction> {
         let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
         let text = self.text.as_str();
         // JSON has no comments.

@@ -54,7 +54,7 @@ struct Candidate {
 }
 
 /// The completion items for a byte of a text.
-pub(super) fn at(
+pub(super) fn items_at(
     text: &Text,
     at: usize,
     file: &str,
@@ -93,12 +93,12 @@ fn candidates(text: &str, cursor: &Cursor<'_>, file: &str, vocabulary: &Vocabula
     match (cursor.place, shape) {
         (Place::Value(key @ ("apiVersion" | "kind")), _) => object_words(cursor, key, vocabulary),
         (Place::Value(key), Some(shape)) => match vocabulary.step(shape, Step::Key(key)) {
-            Some(shape) => words(cursor, shape, vocabulary),
+            Some(shape) => value_words(cursor, shape, vocabulary),
             None => Vec::new(),
         },
         (Place::Key, Some(shape)) => {
-            let mut found = keys(text, cursor, shape, vocabulary);
-            found.extend(words(cursor, shape, vocabulary));
+            let mut found = missing_keys(text, cursor, shape, vocabulary);
+            found.extend(value_words(cursor, shape, vocabulary));
             found
         }
         // An object that does not say yet what it is.
@@ -118,7 +118,12 @@ fn candidates(text: &str, cursor: &Cursor<'_>, file: &str, vocabulary: &Vocabula
 }
 
 /// The fields that are not there yet, the required ones first. Where a list is expected, each starts with a dash.
-fn keys(text: &str, cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+fn missing_keys(
+    text: &str,
+    cursor: &Cursor<'_>,
+    shape: Shape,
+    vocabulary: &Vocabulary<'_>,
+) -> Vec<Candidate> {
     let item = vocabulary.step(shape, Step::Item).filter(|_| !cursor.is_json);
     let (rows, dash) = match item {
         Some(item) => (vocabulary.fields(item), "- "),
@@ -154,7 +159,7 @@ fn key_candidates(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash
 }
 
 /// The words that the value at the cursor may be, in quotes where they need them.
-fn words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+fn value_words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
     let candidate = |(word, meaning): (&'static str, &'static str)| {
         let is_plain = !cursor.is_json || matches!(word, "true" | "false");
         // `*` alone would be an alias of YAML, and `True` a bool.
@@ -223,7 +228,7 @@ fn lints() -> Vec<Candidate> {
             label: rule.id.to_owned(),
             kind: ItemKind::Value,
             detail: String::new(),
-            meaning: report::about(page(rule)),
+            meaning: report::first_sentence(page(rule)),
             new_text: rule.id.to_owned(),
         })
         .collect()

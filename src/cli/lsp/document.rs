@@ -35,11 +35,13 @@ impl OpenDocument {
             if new.kind() != ValueKind::String {
                 return false;
             }
-            if is_whole(range) {
+            if is_whole_text(range) {
                 self.text = Text::new(new.text().to_owned());
                 continue;
             }
-            let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
+            let (Some(start), Some(end)) =
+                (parse_position(range.get("start")), parse_position(range.get("end")))
+            else {
                 return false;
             };
             self.text.replace(PositionRange { start, end }, encoding, new.text());
@@ -52,22 +54,22 @@ impl OpenDocument {
 pub(super) fn replaces_text(changes: Value<'_>) -> bool {
     changes
         .items()
-        .any(|change| is_whole(change.get("range")) && change.get("text").kind() == ValueKind::String)
+        .any(|change| is_whole_text(change.get("range")) && change.get("text").kind() == ValueKind::String)
 }
 
 /// True if the range of a change is absent, which means the whole text.
-fn is_whole(range: Value<'_>) -> bool {
+fn is_whole_text(range: Value<'_>) -> bool {
     !range.exists() || range.is_null()
 }
 
 /// Parses a position of the protocol; `None` if it is not one.
-pub(super) fn position(value: Value<'_>) -> Option<Position> {
+pub(super) fn parse_position(value: Value<'_>) -> Option<Position> {
     let number = |name| value.get(name).int().and_then(|number| usize::try_from(number).ok());
     Some(Position { line: number("line")?, character: number("character")? })
 }
 
 /// The path of a `file:` URI; `None` for other URIs.
-pub(super) fn path(uri: &str) -> Option<PathBuf> {
+pub(super) fn path_of_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     // `file://host/path`: the host is dropped, as there is no other than this one.
     let path = rest.get(rest.find('/')?..)?;
@@ -92,14 +94,14 @@ pub(super) fn path(uri: &str) -> Option<PathBuf> {
 mod tests {
     use std::path::Path;
 
-    use super::path;
+    use super::path_of_uri;
 
     #[test]
     fn addresses_of_files_are_paths() {
-        let found = path("file:///a%20b/%C3%A4.yaml").expect("a path");
+        let found = path_of_uri("file:///a%20b/%C3%A4.yaml").expect("a path");
         assert_eq!(found, Path::new("/a b/ä.yaml"));
         for none in ["untitled:Untitled-1", "file:///%ff", "file:///%4", "file://", "https://a/b"] {
-            assert_eq!(path(none), None, "{none}");
+            assert_eq!(path_of_uri(none), None, "{none}");
         }
     }
 }

@@ -33,7 +33,7 @@ impl Markup {
 }
 
 /// The hover for a byte of a text: the problems there, or else the field. `None` if nothing is known about it.
-pub(super) fn at(
+pub(super) fn hover_at(
     text: &Text,
     at: usize,
     file: &str,

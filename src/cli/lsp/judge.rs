@@ -115,7 +115,7 @@ impl Judge {
     pub(super) fn check(&self, file: &str, text: &str) -> Vec<Problem> {
         let mut found = Vec::new();
         if is_config(file) {
-            return file_errors(file, text).iter().map(|error| Problem::at(text, error)).collect();
+            return file_errors(file, text).iter().map(|error| Problem::config_error(text, error)).collect();
         }
         let path = real_path(Path::new(file));
         if self.is_excluded(path.as_deref()) {
@@ -129,7 +129,7 @@ impl Judge {
         }
         let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
         let checker = self.configured.checker(None, &now, &overrides);
-        checker.check(file, text, SOURCE, &mut |result| problems::collect(result, &mut found));
+        checker.check(file, text, SOURCE, &mut |result| problems::add_problems(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }

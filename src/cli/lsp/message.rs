@@ -157,7 +157,7 @@ impl<W: Write> Client<W> {
     ) -> io::Result<()> {
         let id = id.map(|id| RawValue::from_string(id.to_owned())).transpose()?;
         let outgoing = Outgoing { jsonrpc: "2.0", id: id.as_deref(), method, content };
-        frame::write(&mut self.output, &serde_json::to_string(&outgoing)?)
+        frame::write_frame(&mut self.output, &serde_json::to_string(&outgoing)?)
     }
 }
 

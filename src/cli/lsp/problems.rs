@@ -43,9 +43,9 @@ pub(super) struct Problem {
 }
 
 /// Adds the problems of a document to `problems`.
-pub(super) fn collect(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
+pub(super) fn add_problems(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
     if let Some(error) = result.error {
-        problems.push(unreadable(error, result.text));
+        problems.push(parse_problem(error, result.text));
     }
     let room = MAX_PROBLEMS.saturating_sub(problems.len());
     problems.extend(result.findings.iter().take(room).map(of_finding));
@@ -74,7 +74,7 @@ fn of_finding(located: &LocatedFinding) -> Problem {
 }
 
 /// The problem for text that cannot be parsed: from the byte at which parsing stopped to the end of the line.
-fn unreadable(error: &InputError, text: &str) -> Problem {
+fn parse_problem(error: &InputError, text: &str) -> Problem {
     let rest = text.get(error.at..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default().trim_end();
     Problem {
@@ -135,7 +135,7 @@ impl Problem {
     }
 
     /// The problem for an error in a configuration file.
-    pub(super) fn at(text: &str, error: &InputError) -> Problem {
+    pub(super) fn config_error(text: &str, error: &InputError) -> Problem {
         let line = Lines::of(text).line(error.line);
         let letters = text.get(line.clone()).unwrap_or_default().char_indices();
         let at = letters.map(|(at, _)| at).nth(error.column.saturating_sub(1)).unwrap_or(line.len());

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::actions::{CodeAction, Target};
 use super::capabilities;
 use super::completion::{self, CompletionItem};
-use super::document::{OpenDocument, path, position, replaces_text};
+use super::document::{OpenDocument, parse_position, path_of_uri, replaces_text};
 use super::hover::{self, Hover};
 use super::judge::Judges;
 use super::message::{Client, ErrorCode, Message};
@@ -105,12 +105,12 @@ impl<'a, W: Write> Session<'a, W> {
 
     /// Handles a message. A request whose id is in `cancelled` is answered with an error.
     pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
-        let Some(id) = &message.id else { return self.notification(message) };
+        let Some(id) = &message.id else { return self.handle_notification(message) };
         if cancelled.remove(id) {
             self.client.fail(Some(id), ErrorCode::RequestCancelled, "cancelled")?;
             return Ok(Next::GoOn);
         }
-        let answer = catch_unwind(AssertUnwindSafe(|| self.request(message)));
+        let answer = catch_unwind(AssertUnwindSafe(|| self.answer_request(message)));
         let answer = answer.unwrap_or_else(|_| {
             Err(RequestError(ErrorCode::InternalError, "internal error; please report it".to_owned()))
         });
@@ -127,7 +127,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Answers a request.
-    fn request(&mut self, message: &Message) -> Result<Answer, RequestError> {
+    fn answer_request(&mut self, message: &Message) -> Result<Answer, RequestError> {
         let method = message.method.as_str();
         match (self.phase, method) {
             (Phase::Started, "initialize") => {
@@ -174,7 +174,7 @@ impl<'a, W: Write> Session<'a, W> {
         params: Value<'_>,
         call: impl FnOnce(&Self, &OpenDocument, usize) -> T,
     ) -> Result<Option<T>, RequestError> {
-        let Some(position) = position(params.get("position")) else {
+        let Some(position) = parse_position(params.get("position")) else {
             return Err(RequestError(ErrorCode::InvalidParams, "the position is missing".to_owned()));
         };
         let document = self.documents.get(params.get("textDocument").get("uri").str());
@@ -183,16 +183,17 @@ impl<'a, W: Write> Session<'a, W> {
 
     fn hover(&self, document: &OpenDocument, at: usize) -> Option<Hover> {
         let problems = document.problems.as_deref().unwrap_or_default();
-        hover::at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
+        hover::hover_at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
     }
 
     fn completion(&self, document: &OpenDocument, at: usize) -> Vec<CompletionItem> {
-        completion::at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
+        completion::items_at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
     }
 
     fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<CodeAction>, RequestError> {
         let range = params.get("range");
-        let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
+        let (Some(start), Some(end)) = (parse_position(range.get("start")), parse_position(range.get("end")))
+        else {
             return Err(RequestError(ErrorCode::InvalidParams, "the range is missing".to_owned()));
         };
         let uri = params.get("textDocument").get("uri").str();
@@ -234,7 +235,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.parent = params.get("processId").int().filter(|id| super::is_running(*id));
     }
 
-    fn notification(&mut self, message: &Message) -> io::Result<Next> {
+    fn handle_notification(&mut self, message: &Message) -> io::Result<Next> {
         match (self.phase, message.method.as_str()) {
             (_, "exit") => return Ok(Next::Exit),
             (Phase::Running, "initialized") => {
@@ -271,14 +272,14 @@ impl<'a, W: Write> Session<'a, W> {
     fn open(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
-        let failure = self.insert(uri, document.get("version").int(), document.get("text").str());
-        self.check(uri);
+        let failure = self.insert_document(uri, document.get("version").int(), document.get("text").str());
+        self.queue_check(uri);
         failure.map_or(Ok(()), |failure| self.show_failure(&failure))
     }
 
     /// Adds an open document. Returns why its configuration does not load; `None` if it does.
-    fn insert(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
-        let path = path(uri);
+    fn insert_document(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
+        let path = path_of_uri(uri);
         let (judge, failure) = self.judges.of(path.as_deref(), None);
         let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
         let text = Text::new(text.to_owned());
@@ -294,13 +295,13 @@ impl<'a, W: Write> Session<'a, W> {
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
         // A range of a text that is not known means nothing; a whole text makes it known again.
         if self.lost.contains(uri) && replaces_text(changes) {
-            let failure = self.insert(uri, None, "");
+            let failure = self.insert_document(uri, None, "");
             failure.map_or(Ok(()), |failure| self.show_failure(&failure))?;
         }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(Next::GoOn) };
         if open.apply(changes, encoding) {
             open.version = document.get("version").int();
-            self.check(uri);
+            self.queue_check(uri);
             return Ok(Next::GoOn);
         }
         // The text is no longer known: it is not checked until the client sends it whole.
@@ -313,7 +314,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Queues the current state of a document to be checked.
-    fn check(&mut self, uri: &str) {
+    fn queue_check(&mut self, uri: &str) {
         self.generation += 1;
         let Some(document) = self.documents.get_mut(uri) else { return };
         document.generation = self.generation;
@@ -337,11 +338,11 @@ impl<'a, W: Write> Session<'a, W> {
         let open: Vec<String> = self.documents.keys().cloned().collect();
         for uri in &open {
             if let Some(document) = self.documents.get_mut(uri) {
-                let (judge, failure) = self.judges.of(path(uri).as_deref(), Some(&document.judge));
+                let (judge, failure) = self.judges.of(path_of_uri(uri).as_deref(), Some(&document.judge));
                 document.judge = judge;
                 failures.extend(failure);
             }
-            self.check(uri);
+            self.queue_check(uri);
         }
         failures.iter().try_for_each(|failure| self.show_failure(failure))
     }
@@ -351,7 +352,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Publishes what a check found, unless the document has changed since.
-    pub(super) fn finish(&mut self, checked: Checked) -> io::Result<()> {
+    pub(super) fn publish_checked(&mut self, checked: Checked) -> io::Result<()> {
         let Checked { uri, generation, problems } = checked;
         let encoding = self.encoding;
         let Some(document) = self.documents.get_mut(&uri) else { return Ok(()) };

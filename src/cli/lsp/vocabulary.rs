@@ -51,7 +51,7 @@ impl Vocabulary<'_> {
             .iter()
             .enumerate()
             .rev()
-            .find_map(|(depth, container)| root(container).map(|shape| (depth, shape)));
+            .find_map(|(depth, container)| root_shape(container).map(|shape| (depth, shape)));
         let by_name = match (policy::is_test(file), is_config(file)) {
             (true, _) => Some(&TEST_FILE),
             (_, true) => Some(&CONFIG),
@@ -171,7 +171,7 @@ impl Vocabulary<'_> {
 }
 
 /// The type of an object, by its apiVersion and kind; `None` if they are unknown.
-fn root(container: &Container<'_>) -> Option<Shape> {
+fn root_shape(container: &Container<'_>) -> Option<Shape> {
     if container.api_version == POLICIES {
         let kind = PolicyKind::parse(container.kind)?;
         return Some(Shape::Policy(policy::Ty::Struct(kind.schema())));

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::config::lexical;
+use super::super::config::normalize_path;
 use super::super::outcome::Failure;
 use super::super::policies;
 use tollgate_engine::policy::{self, PolicyFile};
@@ -44,19 +44,19 @@ impl CarriedFiles {
         files.retain(|file| !policy::is_test(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
-        let carried = CarriedFiles::of("--policy", "policies", &files, &schemas)?;
+        let carried = CarriedFiles::place("--policy", "policies", &files, &schemas)?;
         carried.try_to_load()?;
         Ok(carried)
     }
 
     /// The files of these paths that contain ResourceClasses.
     pub(super) fn classes(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
-        CarriedFiles::of("--classes", "classes", &policies::read(paths)?, &[])
+        CarriedFiles::place("--classes", "classes", &policies::read(paths)?, &[])
     }
 
     /// Places the files into one folder. `found` must be found there by a search, `referenced` only by their relative
     /// paths.
-    fn of(
+    fn place(
         flag: &'static str,
         volume: &'static str,
         found: &[PolicyFile],
@@ -145,7 +145,7 @@ impl CarriedFiles {
         );
         for (key, (_, contents)) in self.keys().into_iter().zip(&self.files) {
             // Writing to a `String` cannot fail.
-            _ = write!(text, "  {key:?}: {}", scalar(contents));
+            _ = write!(text, "  {key:?}: {}", config_map_value(contents));
         }
         text
     }
@@ -191,12 +191,12 @@ impl CarriedFiles {
 
 /// The absolute path without `.` and `..`.
 fn absolute(name: &str) -> PathBuf {
-    lexical(&std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)))
+    normalize_path(&std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)))
 }
 
 /// The text as the YAML value of a ConfigMap key: a readable block if that has exactly the same content, else in
 /// quotes.
-fn scalar(text: &str) -> String {
+fn config_map_value(text: &str) -> String {
     let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     let is_block = text.ends_with('\n')
         && !text.ends_with("\n\n")

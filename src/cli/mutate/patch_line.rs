@@ -24,7 +24,7 @@ struct PatchLine<'a> {
 }
 
 /// The JSON line for the patch of an object.
-pub(super) fn of(
+pub(super) fn patch_line(
     file: &str,
     document: usize,
     item: &ListedObject<'_>,

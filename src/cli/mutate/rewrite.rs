@@ -34,11 +34,11 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
 fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<Change> =
-        filled.edits.iter().filter_map(|edit| change(&filled.document, edit)).collect();
+        filled.edits.iter().filter_map(|edit| to_change(&filled.document, edit)).collect();
     let expected = apply(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
-    let written = splice(source, inserts(doc, &changes));
+    let written = splice(source, source_inserts(doc, &changes));
     if parses_to(&written, &expected) {
         return (whole, written);
     }
@@ -66,7 +66,7 @@ fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
 }
 
 /// The change that an edit makes to the document as it was read; `None` if its path does not exist.
-fn change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
+fn to_change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     Some(match &edit.change {
         Change::Add { key, value, .. } => {
             Change::Add { object: document.value(&edit.at, 1)?.index(), key, value: value.clone() }
@@ -87,7 +87,7 @@ struct Insert {
 }
 
 /// The text insertions that make these changes in the source of a document.
-fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
+fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     let mut added: HashMap<u32, Vec<(&str, &New)>> = HashMap::new();
     for change in changes {
         if let Change::Add { object, key, value } = change {
@@ -109,7 +109,7 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
         }
         inserts.push(match change {
             Change::Replace { value, .. } => {
-                let text = scalar(value, doc.syntax());
+                let text = scalar_text(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
                 Insert { at: span.start as usize..span.end as usize, text }
@@ -119,14 +119,14 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
                     Change::Append { list: same, value } if same == list => Some(value),
                     _ => None,
                 });
-                append(value, &items.collect::<Vec<_>>(), line_break)
+                append_items(value, &items.collect::<Vec<_>>(), line_break)
             }
             Change::Add { object, .. } => {
                 let members = added.get(object).map(Vec::as_slice).unwrap_or_default();
                 if doc.source().as_bytes().get(span.start as usize) == Some(&b'{') {
-                    flow(value, members)
+                    add_flow_members(value, members)
                 } else {
-                    block(value, members, line_break)
+                    add_block_members(value, members, line_break)
                 }
             }
         });
@@ -149,10 +149,10 @@ fn splice(source: &str, inserts: Vec<Insert>) -> String {
 }
 
 /// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
+fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
-    let texts = items.iter().map(|item| scalar(item, syntax));
+    let texts = items.iter().map(|item| scalar_text(item, syntax));
     let is_flow = source.as_bytes().get(list.span().start as usize) == Some(&b'[');
     let Some(last) = list.items().last() else {
         let at = list.span().start as usize + 1;
@@ -172,7 +172,7 @@ fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
 
 /// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If it spans several lines, each member gets
 /// one.
-fn flow(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
     let Some((key, last)) = object.members().last() else {
@@ -204,12 +204,12 @@ fn member(key: &str, value: &New, json: bool, blank: &str) -> String {
     if json {
         format!("\"{key}\":{blank}{}", value.to_json())
     } else {
-        format!("{key}: {}", scalar(value, Syntax::Yaml))
+        format!("{key}: {}", scalar_text(value, Syntax::Yaml))
     }
 }
 
 /// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
-fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
+fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
@@ -217,7 +217,7 @@ fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Inser
         plain && to > from && !source.get(from..to).unwrap_or("\n").contains('\n')
     };
     let texts: Vec<String> =
-        members.iter().map(|(key, value)| format!("{key}: {}", scalar(value, Syntax::Yaml))).collect();
+        members.iter().map(|(key, value)| format!("{key}: {}", scalar_text(value, Syntax::Yaml))).collect();
     let indent = |key: Value<'_>| {
         let before = source.get(..key.span().start as usize).unwrap_or_default();
         " ".repeat(before.rsplit('\n').next().unwrap_or_default().chars().count())
@@ -238,11 +238,11 @@ fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Inser
 }
 
 /// A new value as text in a document of that syntax.
-fn scalar(value: &New, syntax: Syntax) -> String {
+fn scalar_text(value: &New, syntax: Syntax) -> String {
     match value {
         New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
         New::List(items) if syntax == Syntax::Yaml => {
-            let items: Vec<String> = items.iter().map(|item| scalar(item, syntax)).collect();
+            let items: Vec<String> = items.iter().map(|item| scalar_text(item, syntax)).collect();
             format!("[{}]", items.join(", "))
         }
         New::Object(members) if syntax == Syntax::Yaml => {

@@ -36,7 +36,8 @@ impl CaSource {
         Ok(match self {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
             CaSource::File(file) => {
-                let bytes = manifests::read(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
+                let bytes =
+                    manifests::read_pem(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
             }
             CaSource::External => None,

@@ -132,7 +132,7 @@ impl Loader {
         for folder in self.last.iter().flat_map(|last| &last.policies.folders) {
             directories.insert(folder.clone());
         }
-        for path in self.paths() {
+        for path in self.all_paths() {
             let is_folder = path.is_dir();
             if is_folder {
                 directories.insert(path.clone());
@@ -147,7 +147,7 @@ impl Loader {
     }
 
     /// All paths that flags and policies name.
-    fn paths(&self) -> impl Iterator<Item = PathBuf> {
+    fn all_paths(&self) -> impl Iterator<Item = PathBuf> {
         let schemas = self.last.iter().flat_map(|last| last.schemas.keys().map(PathBuf::from));
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
@@ -156,7 +156,7 @@ impl Loader {
     fn generations(&self) -> Vec<Option<PathBuf>> {
         let directories = self.directories().into_iter();
         let links = directories.map(|directory| directory.join("..data").canonicalize().ok());
-        links.chain(self.paths().map(|path| path.canonicalize().ok())).collect()
+        links.chain(self.all_paths().map(|path| path.canonicalize().ok())).collect()
     }
 }
 

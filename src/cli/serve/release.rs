@@ -35,7 +35,7 @@ pub(super) fn follow_server(
     let known: Arc<Mutex<Option<Reported>>> = Arc::default();
     let reported = known.clone();
     cluster.follow_server(move |info| {
-        let report = use_server(info, choice.as_ref(), &engine_handle);
+        let report = use_profile_of(info, choice.as_ref(), &engine_handle);
         *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     });
     let current = move || known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -68,7 +68,7 @@ pub(super) fn follow_server(
 }
 
 /// Makes the engine use the profile of the API server; keeps the default one if its release is unknown.
-fn use_server(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
+fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
         tracing::warn!(%reported, "the API server does not report a known release; checking against the default \

@@ -90,9 +90,9 @@ impl PolicyArgs {
 
 impl EngineArgs {
     /// These flags, with the values of a configuration file where no flag is given.
-    pub(in super::super) fn over(&self, file: FileDefaults) -> EngineArgs {
+    pub(in super::super) fn with_defaults(&self, file: FileDefaults) -> EngineArgs {
         let mut all = self.clone();
-        all.release.fill(file.kubernetes, file.feature_gates);
+        all.release.fill_in(file.kubernetes, file.feature_gates);
         if all.policies.paths.is_empty() {
             all.policies = PolicyArgs { paths: file.policies, root: file.root };
         }
@@ -118,17 +118,23 @@ impl EngineArgs {
         standard: DefaultRules,
         profiles: Vec<&'static Profile>,
     ) -> Result<Engine, Failure> {
-        Ok(self.engine_of(standard, profiles)?.with_policies(self.policies.load()?))
+        Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load()?))
     }
 
     /// The engine of a server, without policies.
     #[cfg(feature = "online")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
-        Ok(self.engine_of(DefaultRules::Webhook, self.release.profiles_at_start()?)?.behind_server())
+        Ok(self
+            .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?
+            .behind_server())
     }
 
     /// The engine for these flags and profiles, without policies. `standard` are the rules if `--rules` is not given.
-    fn engine_of(&self, standard: DefaultRules, profiles: Vec<&'static Profile>) -> Result<Engine, Failure> {
+    fn engine_without_policies(
+        &self,
+        standard: DefaultRules,
+        profiles: Vec<&'static Profile>,
+    ) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| match standard {
             DefaultRules::Offline => true,
             DefaultRules::Webhook => rule.origin != Origin::Strict,

@@ -101,7 +101,7 @@ impl ServerArgs {
 
 impl ReleaseArgs {
     /// Takes over the profiles and gates of a configuration file that no flag selects.
-    pub(super) fn fill(&mut self, kubernetes: Vec<ProfileArg>, feature_gates: Option<GateChoice>) {
+    pub(super) fn fill_in(&mut self, kubernetes: Vec<ProfileArg>, feature_gates: Option<GateChoice>) {
         if self.takes_profiles_from_file() {
             self.kubernetes = kubernetes;
         }

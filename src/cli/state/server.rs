@@ -31,7 +31,10 @@ impl RecordedServer {
             return None;
         }
         // It comes first: what follows is not parsed.
-        documents(text).with_max_size(usize::MAX).flatten().find_map(|document| read(document.doc.root()))
+        documents(text)
+            .with_max_size(usize::MAX)
+            .flatten()
+            .find_map(|document| parse_record(document.doc.root()))
     }
 
     /// The record as a YAML document.
@@ -69,7 +72,7 @@ fn recorded_kinds() -> impl Iterator<Item = ApiKind> {
 }
 
 /// Parses the record from a document; `None` if it is something else.
-fn read(root: Value<'_>) -> Option<RecordedServer> {
+fn parse_record(root: Value<'_>) -> Option<RecordedServer> {
     let is_it = root.get("apiVersion").str() == API_VERSION && root.get("kind").str() == KIND;
     let named = Some(root.get("kubernetes").str()).filter(|name| is_it && !name.is_empty())?;
     let why = |field: &str| {

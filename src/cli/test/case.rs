@@ -67,7 +67,7 @@ impl TestFile {
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
-            state if state.exists() => engine.with_snapshot(Arc::new(snapshot(state)?)),
+            state if state.exists() => engine.with_snapshot(Arc::new(read_state(state)?)),
             _ => engine,
         };
         let given = root.get("namespaces");
@@ -80,14 +80,14 @@ impl TestFile {
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
             name: test.get("name").str().to_owned(),
             line: *line,
-            failure: check(&engine, test, now, &namespaces),
+            failure: why_failed(&engine, test, now, &namespaces),
         });
         Ok(cases.collect())
     }
 }
 
 /// Reads the cluster state of a test file.
-fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
+fn read_state(state: Value<'_>) -> Result<Snapshot, String> {
     let mut snapshot = Snapshot::new();
     for object in state.items() {
         match snapshot.apply(object) {
@@ -103,7 +103,12 @@ fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
 }
 
 /// Runs one case and returns why it failed; `None` if it passed.
-fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
+fn why_failed(
+    engine: &Engine,
+    test: Value<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
         match Request::read(review) {

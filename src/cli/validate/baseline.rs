@@ -63,7 +63,7 @@ impl<'r> BaselineRun<'r> {
 
     /// Number of findings that baselines have for files that do not exist any more. Files that exist and were not part
     /// of the run do not count.
-    pub(super) fn missing(&self, settings: &[CheckSettings<'_>]) -> usize {
+    pub(super) fn count_in_missing_files(&self, settings: &[CheckSettings<'_>]) -> usize {
         let baselines = settings.iter().filter_map(|settings| settings.baseline.as_ref());
         let mut seen = HashSet::new();
         let mut missing = 0_usize;
@@ -81,7 +81,7 @@ impl<'r> BaselineRun<'r> {
     pub(super) fn write(&self, summary: &Summary, console: &mut Console) -> Result<(), Failure> {
         let Some((path, _)) = &self.target else { return Ok(()) };
         let shown = path.display();
-        files::write_whole(path, self.new.write().as_bytes()).map_err(|error| {
+        files::write_whole(path, self.new.to_yaml().as_bytes()).map_err(|error| {
             Failure::Internal(anyhow::anyhow!("--write-baseline {shown}: {}", files::io_reason(&error)))
         })?;
         let others = summary.denied + summary.warned + summary.audited;

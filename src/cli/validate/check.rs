@@ -105,13 +105,13 @@ pub(super) struct FileChecker<'r> {
 
 impl FileChecker<'_> {
     /// The name of an input in the baseline, and its known findings; `None` without a baseline.
-    fn known(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
+    fn known_findings(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
             return Some((baseline_name(input, folder), KnownFindings::collecting()));
         }
         let baseline = settings.baseline.as_ref()?;
         let name = baseline_name(input, &baseline.folder);
-        let known = baseline.known.of_file(&name);
+        let known = baseline.known.known_in_file(&name);
         Some((name, known))
     }
 
@@ -145,7 +145,7 @@ impl FileChecker<'_> {
         let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
         let claims = match (work, &text) {
             (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown() => {
-                self.claims.around(input, text)
+                self.claims.claims_for(input, text)
             }
             _ => None,
         };
@@ -153,7 +153,7 @@ impl FileChecker<'_> {
             claims: claims.as_deref(),
             ..settings.configured.checker(self.namespaces, self.now, &overrides)
         });
-        let mut known = checked.and_then(|(input, settings)| self.known(settings, input));
+        let mut known = checked.and_then(|(input, settings)| self.known_findings(settings, input));
         let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
         let mut unreadable = None;
         let mut report = |entry: &DocumentResult<'_>| {
@@ -179,7 +179,7 @@ impl FileChecker<'_> {
                     (None, _) => {}
                 }
             }
-            (Err(error), _) => match self.reason_not_to_read(work) {
+            (Err(error), _) => match self.reason_to_skip_unreadable(work) {
                 Some(reason) => report(&DocumentResult::skipped(&file, 0, 0, reason)),
                 None => report(&DocumentResult::unreadable(error, "", 0)),
             },
@@ -199,7 +199,7 @@ impl FileChecker<'_> {
             count_fixable(&mut output.summary, checker, *source, &file, text);
         }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
-            output.summary.stale += known.stale(&settings.configured.engine.rules);
+            output.summary.stale += known.stale_count(&settings.configured.engine.rules);
         }
         output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
         output.baseline = known;
@@ -235,7 +235,7 @@ impl FileChecker<'_> {
 
     /// Why a file that cannot be read is skipped: it was found in a folder and is no manifest. `None` if it is an
     /// error.
-    fn reason_not_to_read(&self, work: &WorkItem) -> Option<SkipReason> {
+    fn reason_to_skip_unreadable(&self, work: &WorkItem) -> Option<SkipReason> {
         let WorkItem::Read(Input::File(path), source) = work else { return None };
         if !source.is_found() {
             return None;

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use super::super::check::{FileRole, TextSource};
 use super::check::WorkItem;
-use super::layout::{MAX_KUSTOMIZATION, normal};
+use super::layout::{MAX_KUSTOMIZATION, normal_absolute};
 use super::settings::ConfiguredWork;
 use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
 use tollgate_document::doc::Value;
@@ -40,7 +40,7 @@ impl<'r> RunClaims<'r> {
 
     /// The claims that the pods of a text may refer to; `None` if it refers to none, or its objects go to other
     /// namespaces.
-    pub(super) fn around(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
+    pub(super) fn claims_for(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
         if !["resourceClaimName", "resourceClaimTemplateName"].iter().any(|field| text.contains(field)) {
             return None;
         }
@@ -114,7 +114,7 @@ impl MovedFiles {
     fn add_kustomization(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };
         if root.namespace {
-            self.paths.insert(normal(folder));
+            self.paths.insert(normal_absolute(folder));
             self.add_resources(&root, folder);
         }
     }
@@ -122,7 +122,7 @@ impl MovedFiles {
     /// Adds the resources of a kustomization, and those of the kustomizations among them.
     fn add_resources(&mut self, kustomization: &Kustomization, folder: &Path) {
         for resource in &kustomization.resources {
-            let path = normal(&folder.join(resource));
+            let path = normal_absolute(&folder.join(resource));
             if !self.paths.insert(path.clone()) || !path.is_dir() {
                 continue;
             }
@@ -153,7 +153,7 @@ impl MovedFiles {
         if self.paths.is_empty() && self.ends.is_empty() {
             return false;
         }
-        let path = normal(path);
+        let path = normal_absolute(path);
         let is_moved =
             |folder: &Path| self.paths.contains(folder) || self.ends.iter().any(|end| folder.ends_with(end));
         path.ancestors().any(is_moved)

@@ -70,7 +70,7 @@ impl Folds {
     pub(super) fn add(&mut self, folder: Option<&Path>, piece: &Piece) -> String {
         let mut out = String::new();
         if self.current.as_deref() != folder {
-            out = self.complete();
+            out = self.complete_folder();
             self.current = folder.map(Path::to_owned);
         }
         let Some(folder) = folder else {
@@ -88,7 +88,7 @@ impl Folds {
     }
 
     /// Ends the current folder, and returns what to print of it.
-    fn complete(&mut self) -> String {
+    fn complete_folder(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         let findings = held.iter().filter(|(_, is_finding)| *is_finding).count();
         let current = self.current.take();
@@ -111,14 +111,15 @@ impl Folds {
 
     /// The rest of the report, and the text about hidden findings that follows its summary.
     pub(super) fn end(mut self) -> (String, String) {
-        let rest = self.complete();
-        let mut folded = self.folded();
+        let rest = self.complete_folder();
+        let mut folded = self.folded_folders();
         // The largest first: that one is the reason.
         folded.sort_by_key(|(_, hidden)| std::cmp::Reverse(*hidden));
         let mut out = String::new();
         for (folder, hidden) in folded.iter().take(MAX_NAMED) {
             let name = files::shown(folder);
-            let exclude = self.exclude(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
+            let exclude =
+                self.exclude_glob(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
             let (name, exclude) = (sanitize::line(&name), exclude.unwrap_or_default());
             let findings = if *hidden == 1 { "finding" } else { "findings" };
             _ = writeln!(out, "Not shown: {hidden} {findings} in {name}{exclude}.");
@@ -136,7 +137,7 @@ impl Folds {
 
     /// The folders with hidden findings, and how many each has. Several are replaced by their parent if nothing else is
     /// in it.
-    fn folded(&self) -> Vec<(PathBuf, usize)> {
+    fn folded_folders(&self) -> Vec<(PathBuf, usize)> {
         let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
         for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
             let parent = folder.parent().unwrap_or(folder);
@@ -163,7 +164,7 @@ impl Folds {
     }
 
     /// The glob for `--exclude` that leaves out a folder, quoted for a shell; `None` for a folder that the user named.
-    fn exclude(&self, folder: &Path) -> Option<String> {
+    fn exclude_glob(&self, folder: &Path) -> Option<String> {
         let below = |root: &PathBuf| folder.strip_prefix(root).ok().map(Path::to_owned);
         let below_root = self.roots.iter().filter_map(below).min_by_key(|path| path.components().count())?;
         if below_root.as_os_str().is_empty() {

@@ -64,7 +64,7 @@ pub(in super::super) struct FoundInputs {
 }
 
 /// Finds the inputs of the arguments, in order: files, and the manifests in folders.
-pub(in super::super) fn collect(
+pub(in super::super) fn find_inputs(
     paths: &[PathBuf],
     options: &WalkOptions,
     console: &mut Console,
@@ -111,16 +111,16 @@ impl FoundInputs {
     }
 
     fn add_folder(&mut self, folder: &Path, walk: FolderWalk, console: &mut Console) {
-        if let Some(note) = files::note_of_links(&walk.outside) {
+        if let Some(note) = files::outside_links_note(&walk.outside) {
             console.note(&note);
         }
         self.not_read.ignored += walk.ignored;
         self.not_read.excluded += walk.excluded;
         self.not_read.outside += walk.outside.len();
         if walk.inputs.is_empty() && walk.errors.is_empty() {
-            console.note(&nothing_in(folder, &walk));
+            console.note(&no_manifests_note(folder, &walk));
         }
-        let layout = Layout::of(&walk);
+        let layout = Layout::from_walk(&walk);
         self.kustomizations.extend_from_slice(&walk.kustomizations);
         let role = |input: &Input| match input {
             Input::File(path) => layout.role(path),
@@ -140,7 +140,7 @@ impl FoundInputs {
 }
 
 /// The note about a folder without manifests. It is not an error, because a repository may have none yet.
-fn nothing_in(folder: &Path, walk: &FolderWalk) -> String {
+fn no_manifests_note(folder: &Path, walk: &FolderWalk) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };
     format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::line(&folder))

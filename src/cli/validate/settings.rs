@@ -149,8 +149,8 @@ impl Configurations {
         for item in work {
             let number = match &item {
                 WorkItem::InputError(_) => Some(0),
-                WorkItem::Read(input, source) => self.number(input, source.is_found())?,
-                WorkItem::Search(path) => self.number(&Input::File(path.clone()), true)?,
+                WorkItem::Read(input, source) => self.settings_number(input, source.is_found())?,
+                WorkItem::Search(path) => self.settings_number(&Input::File(path.clone()), true)?,
             };
             match number {
                 Some(settings) => assigned.push(ConfiguredWork { item, settings }),
@@ -161,7 +161,7 @@ impl Configurations {
     }
 
     /// The number of an input's settings; `None` if its configuration excludes it and a walk found it (`is_walked`).
-    fn number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
+    fn settings_number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
         let found = self.lookup.of_input(input)?;
         if is_walked
             && let Input::File(path) = input

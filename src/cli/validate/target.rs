@@ -52,7 +52,7 @@ impl FileTarget {
                 has_type(root) || root.items().any(has_type)
             })
         };
-        is_yaml || Baseline::is_one(&text) || text.contains("apiVersion") && is_manifest()
+        is_yaml || Baseline::is_baseline(&text) || text.contains("apiVersion") && is_manifest()
     }
 }
 

@@ -19,7 +19,7 @@ struct Bracket<'t> {
 impl<'t> Scanner<'t> {
     /// Reads a flow collection, from its first bracket, as the value of the last key or dash. Returns where the next
     /// line starts.
-    pub(super) fn flow(&mut self, start: usize, next: usize) -> usize {
+    pub(super) fn read_flow(&mut self, start: usize, next: usize) -> usize {
         let container = self.top();
         let indent = self.frames.last().map(|frame| frame.column);
         let bytes = self.text.as_bytes();
@@ -45,9 +45,9 @@ impl<'t> Scanner<'t> {
                 b'{' | b'[' => {
                     let inner = match open.last_mut() {
                         None => container,
-                        Some(bracket) => bracket.value().unwrap_or(container),
+                        Some(bracket) => bracket.value_container().unwrap_or(container),
                     };
-                    let inner = self.item_of(open.last_mut(), inner);
+                    let inner = self.flow_container(open.last_mut(), inner);
                     open.push(Bracket {
                         is_map: byte == b'{',
                         container: inner,
@@ -90,7 +90,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'#' if at > 0 && bytes.get(at - 1).is_some_and(u8::is_ascii_whitespace) => {
                     if self.found.is_none() && (at..end).contains(&self.at) {
-                        self.find(Place::Comment, at, at + self.slice(at..end).trim_end().len());
+                        self.found_at(Place::Comment, at, at + self.slice(at..end).trim_end().len());
                     }
                     at = end;
                     continue;
@@ -117,7 +117,7 @@ impl<'t> Scanner<'t> {
             && self.found.is_none()
             && (comment..end).contains(&self.at)
         {
-            self.find(Place::Comment, comment, at + rest.trim_end().len());
+            self.found_at(Place::Comment, comment, at + rest.trim_end().len());
         }
         if self.found.is_none() && (at..end).contains(&self.at) {
             self.found = Some((Place::Nowhere, self.at..self.at, self.top()));
@@ -129,14 +129,14 @@ impl<'t> Scanner<'t> {
         let Some(bracket) = bracket.filter(|bracket| bracket.is_map && bracket.key.is_none()) else { return };
         let key = unquoted(self.slice(bracket.word.unwrap_or(at)..at));
         bracket.word = None;
-        bracket.key = Some((key, self.child(bracket.container, Step::Key(key))));
+        bracket.key = Some((key, self.add_container(bracket.container, Step::Key(key))));
     }
 
     /// The number of the container that a bracket inside of another one opens.
-    fn item_of(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
+    fn flow_container(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
         match bracket {
             Some(list) if !list.is_map => {
-                let item = self.child(list.container, Step::Item);
+                let item = self.add_container(list.container, Step::Item);
                 list.item = Some(item);
                 item
             }
@@ -146,7 +146,7 @@ impl<'t> Scanner<'t> {
 
     fn end_value(&mut self, bracket: &Bracket<'t>, at: usize) {
         if let (Some((key, _)), Some(start)) = (bracket.key, bracket.word) {
-            self.note(bracket.container, key, self.slice(start..at).trim());
+            self.note_type(bracket.container, key, self.slice(start..at).trim());
         }
     }
 
@@ -164,7 +164,7 @@ impl<'t> Scanner<'t> {
         let found = match (bracket.key, bracket.is_map) {
             (Some((key, _)), _) => (Place::Value(key), bracket.container),
             (None, true) => (Place::Key, bracket.container),
-            (None, false) => (Place::Key, self.child(bracket.container, Step::Item)),
+            (None, false) => (Place::Key, self.add_container(bracket.container, Step::Item)),
         };
         self.found = Some((found.0, word, found.1));
     }
@@ -172,7 +172,7 @@ impl<'t> Scanner<'t> {
 
 impl Bracket<'_> {
     /// The number of the container that the next value is.
-    fn value(&self) -> Option<usize> {
+    fn value_container(&self) -> Option<usize> {
         self.key.map(|(_, container)| container).or(self.item)
     }
 }
