@@ -175,13 +175,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Parses the arguments. Called as a plugin of kubectl, the program names itself as it was called.
 fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
-    if let Some(name) = plugin::name(arguments) {
+    if let Some(name) = plugin::plugin_name(arguments) {
         command = command.bin_name(name);
     }
-    let arguments = placement::behind_command(arguments, &command);
+    let arguments = placement::move_shared_flags_behind_command(arguments, &command);
     let mut matches = command
         .try_get_matches_from_mut(arguments)
-        .map_err(|error| placement::with_commands(error, &command))?;
+        .map_err(|error| placement::name_commands_with_flag(error, &command))?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 

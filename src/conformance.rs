@@ -15,5 +15,5 @@ mod corpus;
 pub use agreement::{Agreement, Count, Row};
 pub use answer::{Answer, Refusal};
 pub use compare::{Comparison, Judge, OwnAnswer, SameParts};
-pub use corpus::address;
+pub use corpus::served_kind_and_version;
 pub use corpus::{Case, Corpus, CorpusSet};

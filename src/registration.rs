@@ -73,12 +73,12 @@ pub(crate) struct WebhookEntries {
 }
 
 impl WebhookEntries {
-    /// Those of the static manifests, which cover every set of policies.
+    /// The entries of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
-        WebhookEntries::filter(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
+        WebhookEntries::select(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
     }
 
-    /// Those that an engine needs.
+    /// The entries that the rules and policies of an engine need.
     pub(crate) fn needed_by(engine: &Engine) -> WebhookEntries {
         let enabled = |origin| rules::all().any(|rule| rule.origin == origin && engine.rules.has(rule));
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
@@ -104,7 +104,7 @@ impl WebhookEntries {
             RULES => ours || is_about(ApiKind::DeviceTaintRule, every),
             CLASSES => classes(every),
             CLAIM_DEFAULTS => policies.has_defaults(every),
-            SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft(profile)),
+            SLICE_TIMES => engine.profiles.iter().any(|profile| is_draft_with_slice_taints(profile)),
             _ => false,
         };
         let is_closed = |name| match name {
@@ -118,31 +118,32 @@ impl WebhookEntries {
                 .iter()
                 .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),
         };
-        WebhookEntries::filter(is_needed, is_closed)
+        WebhookEntries::select(is_needed, is_closed)
     }
 
-    /// Entries that cover both.
+    /// The entries that either of both has.
     #[must_use]
     #[cfg(feature = "online")]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
         let is_covered = |name| name == CLAIM_DETAILS && has(OTHER_CLAIMS) && !is_closed(CLAIM_DETAILS);
-        WebhookEntries::filter(|name| has(name) && !is_covered(name), is_closed)
+        WebhookEntries::select(|name| has(name) && !is_covered(name), is_closed)
     }
 
-    /// The entry is registered.
+    /// True if the entry is registered.
     #[cfg(feature = "online")]
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
 
-    /// The entry fails closed, whatever the manifest says.
+    /// True if the entry fails closed because of a policy, whatever the manifest says.
     fn fails_closed(&self, name: &str) -> bool {
         self.closed.contains(&name)
     }
 
-    fn filter(
+    /// The entries for which `wanted` is true; those for which `closed` is true fail closed.
+    fn select(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,
     ) -> WebhookEntries {
@@ -154,8 +155,8 @@ impl WebhookEntries {
     }
 }
 
-/// No release serves `spec.taints`: only servers of such a draft do.
-fn is_draft(profile: &Profile) -> bool {
+/// True for a draft with `spec.taints` of slices, which no release serves; false for the default profile.
+fn is_draft_with_slice_taints(profile: &Profile) -> bool {
     profile.slice_taints && profile.name != profile::DEFAULT.name
 }
 

@@ -76,7 +76,7 @@ impl Format {
 
 /// What an output format implements. The calls come in the order of the methods.
 trait ReportWriter {
-    /// The header of the report.
+    /// Returns the header of the report.
     fn begin(&self, report: &Report) -> String {
         _ = report;
         String::new()
@@ -85,13 +85,13 @@ trait ReportWriter {
     /// Adds a document to the part of its file.
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report);
 
-    /// The piece of a file once all its documents are in `piece`.
+    /// Returns the piece of a file in its final form; `piece` has all its documents.
     fn close(&self, piece: String, file: &str, counted: &Summary, report: &Report) -> String {
         _ = (file, counted, report);
         piece
     }
 
-    /// The footer of the report.
+    /// Returns the footer of the report.
     fn end(&self, summary: &Summary, report: &Report) -> String;
 }
 
@@ -198,7 +198,7 @@ pub struct DocumentResult<'a> {
 }
 
 impl<'a> DocumentResult<'a> {
-    /// An input that cannot be read.
+    /// The result for an input that cannot be read.
     pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> DocumentResult<'a> {
         DocumentResult {
             text,
@@ -209,7 +209,7 @@ impl<'a> DocumentResult<'a> {
         }
     }
 
-    /// A document that is skipped before anything is known of its object.
+    /// The result for a document that is skipped before its object is read.
     pub fn skipped(file: &'a str, document: usize, line: usize, reason: SkipReason) -> DocumentResult<'a> {
         DocumentResult {
             file,
@@ -231,8 +231,8 @@ impl<'a> DocumentResult<'a> {
         }
     }
 
-    /// `DeviceTaintRule r1`, or another name for it.
-    fn title(&self) -> String {
+    /// `DeviceTaintRule r1`: kind and name of the object, or the number of the document if it has neither.
+    fn object_label(&self) -> String {
         let name = if self.namespace.is_empty() {
             self.name.to_owned()
         } else {
@@ -453,29 +453,29 @@ impl Report {
         }
     }
 
-    /// The summary for people, unless it is not wanted.
+    /// The summary for people; empty if it is not wanted.
     pub(crate) fn summary(&self, summary: &Summary) -> String {
         if self.quiet { String::new() } else { text::summary(summary, self) }
     }
 }
 
-/// The page of a rule on the web, for formats that programs read.
+/// The address of a rule's page on the web.
 pub(crate) fn docs_url(rule: &str) -> String {
     format!("{}/blob/main/docs/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
 }
 
-/// The releases and drafts of a finding, where more than one was asked for: else all findings have the same.
-fn profiles_of(located: &LocatedFinding, report: &Report) -> Option<String> {
+/// The releases and drafts that a finding is for; `None` if only one was asked for.
+fn profiles_if_several(located: &LocatedFinding, report: &Report) -> Option<String> {
     (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }
 
-/// A text that is safe to print: see [`sanitize`].
+/// The text without characters that could control a terminal: see [`sanitize`].
 pub(crate) fn printable(text: &str) -> String {
     sanitize::text(text).into_owned()
 }
 
-/// What a rule's page says in one sentence: the one that follows `**origin · level**`.
-pub(crate) fn about(page: &str) -> String {
+/// The first sentence of a rule's page, which follows `**origin · level**`.
+pub(crate) fn first_sentence(page: &str) -> String {
     let lines = page.lines().skip(1).skip_while(|line| line.trim().is_empty());
     let paragraph: Vec<&str> = lines.take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
     let paragraph = paragraph.join(" ");
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn the_first_sentence_of_a_page_says_what_it_is_about() {
         let page = "# some-rule\n\n**lint · warn** Something is\nodd. And more.\n\nWhy.\n";
-        assert_eq!(super::about(page), "Something is odd.");
-        assert_eq!(super::about("# some-rule\n"), "");
+        assert_eq!(super::first_sentence(page), "Something is odd.");
+        assert_eq!(super::first_sentence("# some-rule\n"), "");
     }
 }

@@ -110,12 +110,13 @@ struct AuditRun<'a> {
 }
 
 impl AuditRun<'_> {
-    /// The state of the cluster is needed to check rules.
+    /// True if an enabled rule or policy needs the state of the cluster: one about the impact of taint rules.
     fn needs_state(&self) -> bool {
         self.engine.policies.limits_impact() || self.engine.has_rule(TAINT_RULE_IMPACT)
     }
 
-    /// Objects of other namespaces, and of none, are left out if a namespace is asked for.
+    /// True if objects of this namespace are audited: of any, unless `--namespace` names one. Objects without a
+    /// namespace have the empty one.
     fn includes(&self, namespace: &str) -> bool {
         self.namespace.is_none_or(|wanted| wanted == namespace)
     }
@@ -132,8 +133,8 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = dump::read(&self.state)?;
-        let mut header = dump::header(&texts);
+        let texts = dump::read_texts(&self.state)?;
+        let mut header = dump::read_headers(&texts);
         let cluster = self.dump_cluster(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
         let mut run = self.audit_run(profiles)?;
@@ -161,7 +162,7 @@ impl Arguments {
         Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
     }
 
-    /// The cluster that a dump comes from, as far as the dump or the user says.
+    /// The profile of the cluster that a dump comes from, as far as the dump or `--from` tells; `None` if neither does.
     fn dump_cluster(
         &self,
         header: &mut Inventory,
@@ -180,6 +181,7 @@ impl Arguments {
         from.with_gates(&GateChoice::Default).map(Some).map_err(Failure::Usage)
     }
 
+    /// The settings of a run against these profiles.
     fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {
         let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();

@@ -23,15 +23,15 @@ pub(super) struct Arguments {
     directory: PathBuf,
 
     /// DNS names and IP addresses of the server, separated by commas
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = names())]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = default_names())]
     dns_name: Vec<String>,
 }
 
 /// What the command writes.
 const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
-/// The names of a server that is reached through its Service or from the same machine.
-pub(super) fn names() -> Vec<String> {
+/// The default names in a certificate: those of the Service, and those of the local machine.
+pub(super) fn default_names() -> Vec<String> {
     let service = ["tollgate.tollgate-system.svc", "tollgate.tollgate-system.svc.cluster.local"];
     let local = ["localhost", "127.0.0.1", "::1"];
     service.into_iter().chain(local).map(str::to_owned).collect()
@@ -55,7 +55,7 @@ impl Arguments {
         let (directory, word) = (sanitize::line(&directory), shell_word(&directory));
         writeln!(console, "{directory}: ca.crt, ca.key, tls.crt, tls.key")?;
         // Served with other names, the certificate would be made again for those.
-        let named = if self.dns_name == names() {
+        let named = if self.dns_name == default_names() {
             String::new()
         } else {
             let given: Vec<String> = self.dns_name.iter().map(|name| shell_word(name)).collect();

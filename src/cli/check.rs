@@ -44,7 +44,7 @@ pub(super) enum TextSource {
 }
 
 impl TextSource {
-    /// A walk found it in a folder.
+    /// True if a walk found the text in a folder.
     pub(super) fn is_found(self) -> bool {
         matches!(self, TextSource::Found(_) | TextSource::Markdown { is_found: true })
     }
@@ -53,17 +53,17 @@ impl TextSource {
         matches!(self, TextSource::Markdown { .. })
     }
 
-    /// The parts of a text that are manifests.
-    fn parts(self, text: &str) -> Vec<Range<usize>> {
+    /// The bytes of the manifests in a text: code blocks in Markdown, else the whole text.
+    fn manifest_ranges(self, text: &str) -> Vec<Range<usize>> {
         if self.is_markdown() { markdown::manifests(text) } else { std::iter::once(0..text.len()).collect() }
     }
 
-    /// The text was found in a folder and is no manifest: all of its documents are skipped.
+    /// True if the text was found in a folder and all of its documents are skipped.
     pub(super) fn skips_all(self, text: &str) -> bool {
         let TextSource::Found(role) = self else { return false };
         documents(text).all(|document| match document {
             Ok(document) => found::reason_to_skip(&document, text, role).is_some(),
-            Err(error) => found::reason_not_to_parse(text, &error, role).is_some(),
+            Err(error) => found::reason_to_skip_unparsable(text, &error, role).is_some(),
         })
     }
 }
@@ -93,7 +93,7 @@ impl TextChecker<'_> {
         self.check_against(&mut KnownFindings::default(), file, text, source, emit);
     }
 
-    /// [`Self::check`], given the findings of the text in a baseline; those left in `known` at the end have gone.
+    /// Checks a text like [`Self::check`], given its findings in a baseline. Those left in `known` afterwards are gone.
     pub(super) fn check_against(
         &self,
         known: &mut KnownFindings,
@@ -111,7 +111,7 @@ impl TextChecker<'_> {
             suppressions: if source.is_markdown() {
                 Suppressions::default()
             } else {
-                Suppressions::of(text, &lines)
+                Suppressions::parse_text(text, &lines)
             },
             lines,
             source,
@@ -122,8 +122,8 @@ impl TextChecker<'_> {
         .check();
     }
 
-    /// The namespaces of the text itself, if no others are known and a rule asks for them: admin access is allowed by a
-    /// label of the namespace, and the two are often in one file.
+    /// The Namespace objects of the text, if no others are known and it uses admin access, which a label of the
+    /// namespace allows.
     fn own_namespaces(&self, text: &str) -> Option<Namespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
@@ -162,7 +162,7 @@ struct TextRun<'r> {
 impl TextRun<'_> {
     fn check(&mut self) {
         let mut count = 0;
-        for part in self.source.parts(self.text) {
+        for part in self.source.manifest_ranges(self.text) {
             let text = self.text.get(part.clone()).unwrap_or_default();
             if self.source.is_markdown() && shape::has_shortcode(text) {
                 let line = self.lines.position(part.start).0;
@@ -194,7 +194,7 @@ impl TextRun<'_> {
     fn check_document(&mut self, document: &Document<'_>) {
         let root = document.doc.root();
         if self.source.is_markdown() {
-            return match found::reason_in_markdown(root) {
+            return match found::reason_to_skip_in_markdown(root) {
                 Some(reason) => self.report_skipped(document, reason),
                 None if is_policy(root) => self.report_skipped(document, SkipReason::OtherKind),
                 None if document.not_an_object(self.file, &self.lines).is_some() => {
@@ -233,7 +233,7 @@ impl TextRun<'_> {
         }
     }
 
-    /// Reports the keys of a list that are given twice. Its items are reported one by one, those of the last `items`.
+    /// Reports the keys that a list has twice, and then its items; those of the last `items` if there are several.
     fn report_list(&mut self, document: &Document<'_>) {
         let duplicates = list::duplicate_keys(document.doc.root());
         if duplicates.is_empty() || !self.checker.engine.rules.has(DUPLICATE_KEY) {
@@ -252,7 +252,8 @@ impl TextRun<'_> {
             LocatedFinding { diagnostic, location, also: Vec::new(), fix: None }
         };
         let located = duplicates.into_iter().map(locate).collect();
-        let result = of_object(self.file, document.index, document.line(&self.lines), document.doc.root());
+        let result =
+            undecided_result(self.file, document.index, document.line(&self.lines), document.doc.root());
         let object = ObjectName { kind: result.kind, namespace: result.namespace, name: result.name };
         let sorted = self.checker.acceptance.sort(object, located, self.known);
         let status = if sorted.is_denied() { DocumentStatus::Invalid } else { DocumentStatus::Valid };
@@ -267,12 +268,14 @@ impl TextRun<'_> {
         });
     }
 
-    /// The document is a policy test: by the name of its file, unless it says that it is something else.
+    /// True if the document is a policy test: by the name of its file, unless it has an apiVersion.
     fn is_test(&self, root: Value<'_>) -> bool {
         let has_tests = self.source == TextSource::Named || root.get("tests").exists();
         policy::is_test(self.file) && !root.get("apiVersion").exists() && has_tests
     }
 
+    /// Reports a document that cannot be parsed: as an error, or as skipped if a file in a folder need not be a
+    /// manifest.
     fn report_unparsable(&mut self, fault: &DocumentError) {
         let error = fault.input_error(self.file, &self.lines);
         match self.source {
@@ -284,7 +287,7 @@ impl TextRun<'_> {
                 SkipReason::NotParsable,
             )),
             TextSource::Found(role)
-                if let Some(reason) = found::reason_not_to_parse(self.text, fault, role) =>
+                if let Some(reason) = found::reason_to_skip_unparsable(self.text, fault, role) =>
             {
                 self.report(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
             }
@@ -292,7 +295,7 @@ impl TextRun<'_> {
         }
     }
 
-    /// kubectl rejects a file without objects too; in a pipeline, a manifest was probably lost.
+    /// Reports a text without documents: an error if the user named it, as in kubectl, else skipped.
     fn report_empty(&mut self) {
         if self.source != TextSource::Named {
             return self.report(&DocumentResult::skipped(self.file, 0, 0, SkipReason::Empty));
@@ -311,7 +314,7 @@ impl TextRun<'_> {
             text: self.text,
             status: DocumentStatus::Skipped,
             skipped: Some(reason),
-            ..of_object(self.file, document.index, line, root)
+            ..undecided_result(self.file, document.index, line, root)
         });
     }
 
@@ -323,7 +326,7 @@ impl TextRun<'_> {
         if errors.is_empty() {
             let line = document.line(&self.lines);
             let root = document.doc.root();
-            let result = of_object(self.file, document.index, line, root);
+            let result = undecided_result(self.file, document.index, line, root);
             return self.report(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
         }
         self.report_errors(document, errors);
@@ -351,7 +354,7 @@ impl TextRun<'_> {
     fn report_item(&mut self, document: &Document<'_>, item: &ListedObject<'_>, is_last: bool) {
         let value = item.value();
         let line = self.lines.position(document.offset + value.span().start as usize).0;
-        let result = of_object(self.file, document.index, line, value);
+        let result = undecided_result(self.file, document.index, line, value);
         // Comments behind the last object of a document are about nothing.
         let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
         let last_line = || self.lines.position(document.offset + end).0;
@@ -364,7 +367,7 @@ impl TextRun<'_> {
                 skipped = Some(SkipReason::OtherKind);
             }
             Verdict::Checked(found) => {
-                let errors = hidden::errors(self.checker, self.file, item, &found);
+                let errors = hidden::errors_inside_exactly(self.checker, self.file, item, &found);
                 hidden.extend(errors.into_iter().map(|error| locate(error, &self.lines, document, item)));
                 let mut located: Vec<LocatedFinding> =
                     found.into_iter().map(|found| locate(found, &self.lines, document, item)).collect();
@@ -406,8 +409,13 @@ impl TextRun<'_> {
     }
 }
 
-/// A result with what an object says about itself, and no verdict yet.
-fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>) -> DocumentResult<'a> {
+/// A result with type, namespace and name of an object, and without a verdict.
+fn undecided_result<'a>(
+    file: &'a str,
+    document: usize,
+    line: usize,
+    object: Value<'a>,
+) -> DocumentResult<'a> {
     let metadata = object.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     DocumentResult {
@@ -420,12 +428,12 @@ fn of_object<'a>(file: &'a str, document: usize, line: usize, object: Value<'a>)
     }
 }
 
-/// The document is a policy.
+/// True if the document is a policy, by its apiVersion.
 fn is_policy(root: Value<'_>) -> bool {
     list::last_member(root, "apiVersion").str().starts_with("tollgate.dev/")
 }
 
-/// Locates a finding about an item in the file.
+/// Adds to a finding its position in the file. Its paths are changed to start at the document, not at the list item.
 fn locate(
     mut diagnostic: Diagnostic,
     lines: &Lines<'_>,
@@ -449,7 +457,7 @@ fn locate(
     LocatedFinding { diagnostic, location, also, fix }
 }
 
-/// An error of a policy, with its byte in the text that is checked.
+/// The error of a policy as an error at its position in the text.
 fn error_in_text(error: &PolicyError, lines: &Lines<'_>) -> InputError {
     InputError::at_position(&error.file, lines, (error.line, error.column), error.message.clone())
 }

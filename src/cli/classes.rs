@@ -10,7 +10,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::engine::ResourceClasses;
 
-/// The classes in these paths; `None` if there are no paths, so that the classes are not known.
+/// Reads the ResourceClasses in these paths; `None` if there are no paths, which means that the classes are not known.
 pub(super) fn load(paths: &[PathBuf]) -> Result<Option<Arc<ResourceClasses>>, Failure> {
     if paths.is_empty() {
         return Ok(None);

@@ -24,14 +24,14 @@ pub(super) fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Seconds since 1970.
+/// The current time in seconds since 1970.
 #[cfg(feature = "online")]
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
 pub(super) fn unix() -> i64 {
     Utc::now().timestamp()
 }
 
-/// Parses the value of `--now`.
+/// Parses the value of `--now` (RFC 3339) and returns it in UTC.
 fn parse(text: &str) -> Result<String, String> {
     let time =
         DateTime::parse_from_rfc3339(text).map_err(|error| format!("not an RFC 3339 time: {error}"))?;

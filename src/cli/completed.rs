@@ -40,17 +40,17 @@ impl<P: TypedValueParser> TypedValueParser for Completed<P> {
     }
 }
 
-/// Releases, drafts and `cluster`.
+/// The names that `--kubernetes` takes: releases, drafts and `cluster`.
 pub(super) fn profiles() -> Vec<&'static str> {
     profile::ALL.iter().map(|profile| profile.name).chain(["cluster"]).collect()
 }
 
-/// Origins and ids of rules.
+/// The names of all origins and rules.
 pub(super) fn rules_and_origins() -> Vec<&'static str> {
     Origin::ALL.iter().map(|origin| origin.name()).chain(rules::all().map(|rule| rule.id)).collect()
 }
 
-/// `default`, `all`, and every feature gate switched on or off.
+/// The values of `--feature-gates`: `default`, `all`, and `GATE=true` and `GATE=false` for every gate.
 pub(super) fn feature_gates() -> Vec<&'static str> {
     static SWITCHES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let switched = |gate: Gate| ["true", "false"].map(|value| format!("{}={value}", gate.name()));

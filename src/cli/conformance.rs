@@ -139,7 +139,7 @@ impl Arguments {
         Err(Failure::Usage(message.to_owned()))
     }
 
-    /// The labels of the namespace, which decide about admin access.
+    /// Reads the labels of the namespace, as JSON. They decide about admin access.
     fn labels(&self, asked: &AskedServer, console: &mut Console) -> Result<String, Failure> {
         let name = &self.namespace;
         match asked.cluster.namespace_labels(name) {

@@ -27,7 +27,7 @@ fn output() -> OutputArgs {
 }
 
 impl Console {
-    /// Decides how the process writes.
+    /// Sets how the process writes; must be called before anything is written.
     pub(super) fn configure(arguments: OutputArgs) {
         _ = OUTPUT.set(arguments);
     }
@@ -38,7 +38,7 @@ impl Console {
         Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())), styled }
     }
 
-    /// Only findings are wanted.
+    /// True with `--quiet`: only findings are printed.
     pub(super) fn is_quiet() -> bool {
         output().quiet
     }
@@ -90,17 +90,17 @@ impl Console {
         self.out.write_all(parts.join("\t").as_bytes())
     }
 
-    /// Reports are read by a person, not by a program.
+    /// True if stdout is a terminal, so that a person reads the report.
     pub(super) fn is_stdout_terminal() -> bool {
         io::stdout().is_terminal()
     }
 
-    /// Progress may be shown.
+    /// True if stderr is a terminal, so that progress may be shown.
     pub(super) fn is_stderr_terminal() -> bool {
         io::stderr().is_terminal()
     }
 
-    /// The pipe of stdout was closed: further output is dropped.
+    /// True if the reader of stdout has closed the pipe; further output is dropped.
     pub(super) fn is_closed(&self) -> bool {
         self.out.get_ref().is_closed
     }
@@ -139,7 +139,7 @@ impl<W: Write> IgnoreBrokenPipe<W> {
         IgnoreBrokenPipe { inner, is_closed: false }
     }
 
-    /// Turns a broken pipe into success.
+    /// Turns a broken pipe into success with the value `instead`; other results stay.
     fn ignore_broken_pipe<T>(&mut self, written: io::Result<T>, instead: T) -> io::Result<T> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -169,13 +169,13 @@ impl<W: Write> Write for IgnoreBrokenPipe<W> {
     }
 }
 
-/// `CI` is set to anything but `false`, as CI systems do.
+/// True if `CI` is set to anything but `false`, as CI systems do.
 #[expect(clippy::disallowed_methods, reason = "not a setting of Tollgate, so not a flag")]
 pub(super) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case("false"))
 }
 
-/// Quotes a word of a command line for a shell.
+/// The word quoted for a shell, if it needs quotes.
 pub(super) fn shell_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -19,7 +19,7 @@ pub(super) enum LineCounts {
     AboveOne,
 }
 
-/// The diff, empty if the texts are equal.
+/// The unified diff from `old` to `new`; empty if they are equal.
 pub(super) fn unified(name: &str, old: &str, new: &str, counts: LineCounts) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());

@@ -13,7 +13,7 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::{shared, table};
 use crate::pages::page;
-use crate::report::about;
+use crate::report::first_sentence;
 use render::Style;
 use tollgate_engine::rules::{self, Origin, Rule};
 
@@ -29,13 +29,13 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let page = match &self.rule {
-            None => list(|_| true, console.styled),
+            None => list_rules(|_| true, console.styled),
             Some(word) => match (rules::find(word), Origin::ALL.into_iter().find(|o| o.name() == word)) {
                 (Some(rule), _) if console.styled || Console::is_stdout_terminal() => {
                     render::render(page(rule), Style { width: terminal_width(), styled: console.styled })
                 }
                 (Some(rule), _) => page(rule).to_owned(),
-                (None, Some(origin)) => list(|rule| rule.origin == origin, console.styled),
+                (None, Some(origin)) => list_rules(|rule| rule.origin == origin, console.styled),
                 (None, None) => return Err(Failure::Usage(shared::no_such_rule(word))),
             },
         };
@@ -47,7 +47,7 @@ impl Arguments {
     }
 }
 
-fn list(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
+fn list_rules(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
     let rows: Vec<Vec<String>> = rules::all()
         .filter(|rule| is_wanted(rule))
         .map(|rule| {
@@ -55,7 +55,7 @@ fn list(is_wanted: impl Fn(&Rule) -> bool, styled: bool) -> String {
                 rule.id.to_owned(),
                 rule.origin.name().to_owned(),
                 rule.level.name().to_owned(),
-                render::inline(&about(page(rule)), Style { width: 0, styled }),
+                render::inline(&first_sentence(page(rule)), Style { width: 0, styled }),
             ]
         })
         .collect();

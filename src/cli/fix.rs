@@ -41,7 +41,7 @@ pub(super) struct FixedText {
 }
 
 impl Fixer<'_> {
-    /// The text with its fixes applied; none if there was nothing to apply.
+    /// The text with its fixes applied; `None` if none could be applied.
     pub(super) fn fix(&self, file: &str, text: &str) -> Option<FixedText> {
         let mut state = Judged::of(&self.texts, file, text, self.source);
         let mut fixed = FixedText { text: text.to_owned(), findings: 0 };
@@ -49,7 +49,7 @@ impl Fixer<'_> {
         // Half as many after a failure, so that one bad fix among many is found soon.
         let mut batch_size = usize::MAX;
         for _ in 0..MAX_JUDGEMENTS {
-            let batch = self.batch(&state, &rejected, batch_size);
+            let batch = self.next_batch(&state, &rejected, batch_size);
             let Some(first) = batch.first() else { break };
             let edits = batch.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
             let text = source::apply(&fixed.text, edits);
@@ -71,8 +71,9 @@ impl Fixer<'_> {
         (fixed.findings > 0).then_some(fixed)
     }
 
-    /// Fixes to apply together, in the order of the text.
-    fn batch<'s>(
+    /// At most `size` fixes, at least one if any is wanted, that do not overlap and were not rejected, in the order of
+    /// the text.
+    fn next_batch<'s>(
         &self,
         state: &'s Judged,
         rejected: &HashSet<String>,

@@ -16,7 +16,7 @@ pub(super) struct GivenFlag {
     pub(super) source: String,
 }
 
-/// Where a flag was given: `--kubernetes`, `TOLLGATE_KUBERNETES`.
+/// The name under which a flag was given: `--kubernetes`, or `TOLLGATE_KUBERNETES` if `is_variable`.
 pub(super) fn flag_source(name: &str, is_variable: bool) -> String {
     if is_variable {
         format!("TOLLGATE_{}", name.to_uppercase())

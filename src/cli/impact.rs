@@ -115,8 +115,8 @@ struct Assessment<'s> {
 /// Pods that the text lists unless --limit says otherwise.
 const DEFAULT_LIMIT: usize = 100;
 
-/// How many of some pods are listed; a limit of 0 is none.
-fn listed(pods: usize, limit: usize) -> usize {
+/// How many of `pods` are listed: at most `limit`, or all of them if `limit` is 0.
+fn listed_count(pods: usize, limit: usize) -> usize {
     if limit == 0 { pods } else { pods.min(limit) }
 }
 
@@ -159,7 +159,7 @@ impl Arguments {
         Ok(reporter.tally)
     }
 
-    /// The state of the dump or of the running cluster, and the profiles to check against.
+    /// Reads the state from the dump or from the running cluster, and determines the profiles to check against.
     fn read_cluster(&self, tally: &mut Tally, console: &mut Console) -> Result<ClusterInput, Failure> {
         if self.state.is_empty() {
             return read_live(&self.release, tally, console);
@@ -171,8 +171,8 @@ impl Arguments {
         Ok(ClusterInput { snapshot, omissions, profiles })
     }
 
-    /// Reports what is missing from the dump, and returns it as messages. If it says so itself, that is an error, as in a
-    /// cluster; a kind without objects may have none in the cluster, so that is one only if a limit is to be checked.
+    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
+    /// without objects is one only if a limit is to be checked, because the cluster may have none.
     fn check_completeness(
         &self,
         omissions: DumpOmissions,
@@ -201,7 +201,7 @@ impl Arguments {
     }
 }
 
-/// What is known of the cluster.
+/// The state of the cluster, what is missing from it, and the profiles to check against.
 struct ClusterInput {
     snapshot: Snapshot,
     /// What is missing.
@@ -209,7 +209,7 @@ struct ClusterInput {
     profiles: Vec<&'static Profile>,
 }
 
-/// The running cluster.
+/// Reads the running cluster.
 #[cfg(feature = "online")]
 fn read_live(
     release: &ReleaseArgs,
@@ -231,7 +231,7 @@ fn read_live(_: &ReleaseArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterI
     Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }
 
-/// State of one run.
+/// Reports the impact of the objects in the inputs.
 struct ImpactReporter<'r> {
     arguments: &'r Arguments,
     profiles: Vec<&'static Profile>,
@@ -336,7 +336,7 @@ impl ImpactReporter<'_> {
             }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
-                let text = text::of(&assessment, self.arguments.limit, self.omissions.is_empty());
+                let text = text::render(&assessment, self.arguments.limit, self.omissions.is_empty());
                 self.console.write_text(&format!("{apart}{text}"))
             }
         }
@@ -349,6 +349,7 @@ impl ImpactReporter<'_> {
     }
 }
 
+/// Computes the impact of a change. `is_complete` is false if parts of the state are missing.
 fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     let mut impact = impact::assess(query);
     if !is_complete {
@@ -364,7 +365,7 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
     Assessment { query, impact, budgets, differences, no_effect, depends_on }
 }
 
-/// Why the API server would reject the object, if it would.
+/// The first reason for which the API server would reject the object; `None` if it would accept it.
 pub(super) fn first_denial(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
     denials("upstream,decoding", object, profile, now).into_iter().next()
 }
@@ -386,7 +387,7 @@ fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[
     }
 }
 
-/// The findings of these rules that deny the object.
+/// The messages of these rules' findings that deny the object.
 fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
     let Ok(rules) = RuleSet::parse(rules) else { return Vec::new() };
     let engine = Engine::new(vec![profile], rules);
@@ -412,7 +413,7 @@ impl From<UnreadableObject> for ImpactError {
     }
 }
 
-/// The time of an eviction, for people.
+/// `now`, a time, or `-` for a pod that is not evicted.
 fn eviction_time(outcome: impact::PodOutcome) -> String {
     match outcome {
         impact::PodOutcome::EvictedNow => "now".to_owned(),

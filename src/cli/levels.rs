@@ -29,7 +29,7 @@ pub(super) struct GivenLevel {
 }
 
 impl LevelArgs {
-    /// The levels, with those of the command line only.
+    /// The levels of the command line.
     pub(super) fn levels(&self) -> Levels {
         let mut levels = Levels::default();
         for given in &self.given {
@@ -39,8 +39,8 @@ impl LevelArgs {
     }
 }
 
-/// The flag, its variable and its help.
-fn flag(setting: LevelSetting) -> Arg {
+/// The flag that sets rules to this level, with its environment variable and help.
+fn level_flag(setting: LevelSetting) -> Arg {
     let (variable, help) = match setting {
         LevelSetting::Deny => (
             "TOLLGATE_DENY",
@@ -72,7 +72,7 @@ fn parse_target(name: &str) -> Result<LevelTarget, String> {
 
 impl Args for LevelArgs {
     fn augment_args(command: Command) -> Command {
-        let [allow, warn, deny] = LevelSetting::ALL.map(flag);
+        let [allow, warn, deny] = LevelSetting::ALL.map(level_flag);
         command.arg(deny).arg(warn).arg(allow)
     }
 

@@ -37,6 +37,7 @@ pub(super) struct AskedServer {
 }
 
 impl LiveServerCell {
+    /// Asks the API server the first time, and returns the same answer afterwards.
     pub(super) fn get_or_ask(
         &self,
         target: Target<'_>,
@@ -87,7 +88,7 @@ impl AskedServer {
         format!("{endpoint}: Kubernetes {release}; feature gates {from}: {gates}")
     }
 
-    /// What had to be assumed, and what the server says otherwise.
+    /// Warnings about what had to be assumed, and about what differs from the chosen gates.
     pub(super) fn caveats(&self, choice: Option<&GateChoice>) -> Vec<String> {
         let mut caveats = Vec::new();
         caveats.extend(release_caveat(&self.info, self.profile, self.fit));
@@ -102,7 +103,7 @@ impl AskedServer {
     }
 }
 
-/// That the server is of a release that is not known here.
+/// A warning if the release of the API server is not known here; `None` if it is.
 pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Option<String> {
     let than = match fit {
         ProfileMatch::Exact => return None,
@@ -116,7 +117,8 @@ pub(super) fn release_caveat(info: &ServerInfo, profile: &Profile, fit: ProfileM
     ))
 }
 
-/// What is wrong with the gates: not known, not known any more, or not those that were chosen.
+/// A warning if the gates of the API server are not known, are those of an earlier time, or differ from the chosen
+/// ones.
 pub(super) fn gates_caveat(
     info: &ServerInfo,
     profile: &Profile,
@@ -140,7 +142,8 @@ pub(super) fn gates_caveat(
     }
 }
 
-/// In which versions the server has DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.
+/// The versions in which the server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3 and v1beta2`.
+/// `None` if discovery could not be read.
 pub(super) fn rule_versions(info: &ServerInfo) -> Option<String> {
     let served = info.live.served.as_ref().ok()?;
     let versions: Vec<&str> = served.of(ApiKind::DeviceTaintRule).map(Version::name).collect();

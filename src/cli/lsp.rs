@@ -87,7 +87,7 @@ impl Arguments {
         let checks = Arc::clone(&queue);
         std::thread::spawn(move || checks.work(|checked| sender.send(Event::Checked(checked)).is_ok()));
         let mut session = Session::new(&mut *console, judges, queue);
-        let ended = run(&mut session, &events)?;
+        let ended = run_session(&mut session, &events)?;
         let is_clean = session.is_shut_down();
         match ended {
             Some(error) => Err(Failure::Input(format!("cannot read messages from the client: {error}"))),
@@ -97,7 +97,8 @@ impl Arguments {
     }
 }
 
-/// Reads messages until the input ends. The thread lives as long as the process: a read cannot be interrupted.
+/// Starts a thread that sends each message from stdin as an event, until the input ends. It lives as long as the
+/// process, because a read cannot be interrupted.
 fn start_reader(sender: SyncSender<Event>) {
     std::thread::spawn(move || {
         let mut reader = FrameReader::new(io::stdin().lock());
@@ -115,13 +116,13 @@ fn start_reader(sender: SyncSender<Event>) {
     });
 }
 
-/// Handles events until the session ends; the error that ended it, if one did.
-fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
+/// Handles events until the session ends. Returns the error with which the input ended, if it did.
+fn run_session(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Result<Ending, Failure> {
     let mut inbox = Inbox::default();
     loop {
         if inbox.is_empty() {
             match events.recv_timeout(PARENT_INTERVAL) {
-                Ok(event) => inbox.add(event, session)?,
+                Ok(event) => inbox.receive(event, session)?,
                 Err(RecvTimeoutError::Timeout) if session.parent.is_some_and(|id| !is_running(id)) => {
                     return Ok(None);
                 }
@@ -133,14 +134,14 @@ fn run(session: &mut Session<'_, &mut Console>, events: &Receiver<Event>) -> Res
         while inbox.has_room()
             && let Ok(event) = events.try_recv()
         {
-            inbox.add(event, session)?;
+            inbox.receive(event, session)?;
         }
         if let Some(message) = inbox.messages.pop_front() {
             if session.handle(&message, &mut inbox.cancelled)? == Next::Exit {
                 return Ok(None);
             }
         } else if let Some(checked) = inbox.checked.pop_front() {
-            session.finish(checked)?;
+            session.publish_checked(checked)?;
         } else if let Some(ended) = inbox.ended.take() {
             return Ok(ended);
         }
@@ -164,16 +165,19 @@ struct Inbox {
 }
 
 impl Inbox {
+    /// True if nothing waits to be handled.
     fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.checked.is_empty() && self.ended.is_none()
     }
 
+    /// True if more messages may be taken from the reading thread.
     fn has_room(&self) -> bool {
         let bytes: usize = self.messages.iter().map(Message::len).sum();
         self.messages.len() < MAX_WAITING && bytes < MAX_WAITING_BYTES
     }
 
-    fn add(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
+    /// Adds an event to those that wait. Bad input is answered at once, and a cancelled request is marked.
+    fn receive(&mut self, event: Event, session: &mut Session<'_, &mut Console>) -> io::Result<()> {
         match event {
             Event::Ended(error) => self.ended = Some(error),
             Event::Checked(checked) => self.checked.push_back(checked),
@@ -198,7 +202,7 @@ impl Inbox {
     }
 }
 
-/// The process exists. Only Linux shows it without a system call; elsewhere the end of stdin must suffice.
+/// True if the process exists. Always true where there is no `/proc`: there, only the end of stdin ends the session.
 fn is_running(id: i64) -> bool {
     let processes = Path::new("/proc");
     !processes.join("self").exists() || processes.join(id.to_string()).exists()

@@ -24,7 +24,7 @@ use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use carried::CarriedFiles;
 use tollgate_formats::names;
 
-/// What runs in the cluster, in the order it is applied.
+/// The manifests of what runs in the cluster, in the order in which they are applied.
 const WORKLOAD: [&str; 5] = [
     include_str!("../../manifests/base/namespace.yaml"),
     include_str!("../../manifests/base/service.yaml"),
@@ -90,7 +90,7 @@ pub(super) struct Arguments {
     engine: EngineArgs,
 }
 
-/// An API by its name.
+/// Parses the name of an optional API.
 pub(super) fn parse_api(text: &str) -> Result<OptionalApi, String> {
     let names = || OptionalApi::ALL.map(OptionalApi::name).join(", ");
     OptionalApi::ALL
@@ -99,7 +99,7 @@ pub(super) fn parse_api(text: &str) -> Result<OptionalApi, String> {
         .ok_or_else(|| format!("use one of: {}", names()))
 }
 
-/// The name of a namespace: a DNS label, so that it can stand in any manifest.
+/// Parses the name of a namespace: a DNS label, so that it can stand in any manifest.
 pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
     let error = || {
         "use 1 to 63 lowercase letters, digits or `-`, starting and ending with a letter or digit".to_owned()
@@ -107,7 +107,7 @@ pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
     names::is_dns_label(text).then(|| text.to_owned()).ok_or_else(error)
 }
 
-/// `https://host:port` as the API server takes it.
+/// Parses `https://host:port`, as the API server accepts it.
 pub(super) fn parse_url(text: &str) -> Result<String, String> {
     let host = text.strip_prefix("https://").map(|rest| rest.trim_end_matches('/')).unwrap_or_default();
     // upstream v1.36 ValidateWebhookURL: no user, no query, no fragment.
@@ -149,7 +149,7 @@ impl Arguments {
         if let Some(url) = &self.url {
             self.note_flags(url, &flags, console);
         } else {
-            let carried = self.carried()?;
+            let carried = self.carried_files()?;
             let [namespace, workload @ ..] = WORKLOAD;
             documents.push(self.customize(namespace));
             documents.extend(carried.iter().map(|files| files.config_map(&self.namespace)));
@@ -177,14 +177,14 @@ impl Arguments {
         Ok(Tally::default())
     }
 
-    /// The CA bundle, PEM.
+    /// The CA bundle that the flags give, as PEM; `None` with `--no-ca-bundle`.
     fn bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
         let file = match (&self.cert_dir, &self.ca_file) {
             (Some(directory), _) => Some(directory.join("ca.crt")),
             (None, file) => file.clone(),
         };
         match (file, &self.ca_bundle) {
-            (Some(file), _) => Ok(Some(read(&file)?)),
+            (Some(file), _) => Ok(Some(read_pem(&file)?)),
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),
             (None, None) => Err(Failure::Usage(
@@ -196,7 +196,8 @@ impl Arguments {
         }
     }
 
-    /// An API server with this bundle must trust the certificate of the directory; of others only the CA is known here.
+    /// Checks that an API server with this bundle trusts the certificate in `--cert-dir`. Without that flag, only the
+    /// bundle itself is checked.
     #[cfg(feature = "online")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
         use super::clock;
@@ -205,7 +206,7 @@ impl Arguments {
         check_bundle(bundle, clock::unix())
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
-        let (chain, key) = (read(&directory.join("tls.crt"))?, read(&directory.join("tls.key"))?);
+        let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);
         let name = here.server_name();
         check_server(&chain, &key, bundle, &name, clock::unix()).map_err(|error| {
             let shown = directory.display().to_string();
@@ -228,7 +229,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The Secret the deployment mounts, if there is a directory to take it from.
+    /// The manifest of the Secret that the Deployment mounts; `None` without `--cert-dir`.
     fn secret(&self) -> Result<Option<String>, Failure> {
         let Some(directory) = &self.cert_dir else { return Ok(None) };
         let mut text = format!(
@@ -237,12 +238,12 @@ impl Arguments {
         );
         for name in ["tls.crt", "tls.key"] {
             // Writing to a `String` cannot fail.
-            _ = writeln!(text, "  {name}: {}", STANDARD.encode(read(&directory.join(name))?));
+            _ = writeln!(text, "  {name}: {}", STANDARD.encode(read_pem(&directory.join(name))?));
         }
         Ok(Some(text))
     }
 
-    /// A manifest with the given namespace and image.
+    /// Sets the namespace and image of a manifest.
     fn customize(&self, text: &str) -> String {
         let text = text.replace(Destination::NAMESPACE, &self.namespace);
         match &self.image {
@@ -251,8 +252,8 @@ impl Arguments {
         }
     }
 
-    /// The flags that were given and that the server has, but for files. A release is that of the cluster now: the server
-    /// has no access to the API server.
+    /// The given flags that the server has too, except those with files. `--kubernetes cluster` becomes the release of
+    /// the cluster now, because the server has no access to the API server.
     fn server_flags(&self) -> Result<Vec<String>, Failure> {
         let mut flags = Vec::new();
         if ["kubernetes", "context"].iter().any(|name| self.given.get(name).is_some()) {
@@ -266,8 +267,8 @@ impl Arguments {
         Ok(flags)
     }
 
-    /// The files that the given flags name.
-    fn carried(&self) -> Result<Vec<CarriedFiles>, Failure> {
+    /// The files that `--policy` and `--classes` name, for ConfigMaps.
+    fn carried_files(&self) -> Result<Vec<CarriedFiles>, Failure> {
         let (policies, classes) = (&self.engine.policies.paths, &self.engine.classes);
         let mut carried = Vec::new();
         if !policies.is_empty() {
@@ -279,7 +280,7 @@ impl Arguments {
         Ok(carried)
     }
 
-    /// A server at a URL is not part of the manifests: says with which flags it must run.
+    /// Notes with which flags a server at a URL must run, because it is not part of the manifests.
     fn note_flags(&self, url: &str, flags: &[String], console: &mut Console) {
         let paths = |flag: &'static str, paths: &[PathBuf]| {
             let word = move |path: &PathBuf| format!("{flag}={}", path.display());
@@ -300,7 +301,7 @@ impl Arguments {
     }
 }
 
-/// The Deployment with flags and files; any other manifest as it is.
+/// Adds flags and files to the Deployment; returns any other manifest unchanged.
 fn with_flags(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String {
     let mut arguments = LAST_ARGUMENT.to_owned();
     for argument in flags.iter().cloned().chain(carried.iter().map(CarriedFiles::argument)) {
@@ -314,7 +315,7 @@ fn with_flags(text: &str, flags: &[String], carried: &[CarriedFiles]) -> String 
         .replace(VOLUMES, &format!("{VOLUMES}{volumes}"))
 }
 
-/// A certificate or key. Bounded: a path that never ends (`/dev/zero`) is reported, not read.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads a file with a certificate or key; an error if it is too large, as `/dev/zero` is.
+pub(super) fn read_pem(file: &Path) -> Result<Vec<u8>, Failure> {
     Ok(files::read_bytes(file, files::MAX_PEM)?)
 }

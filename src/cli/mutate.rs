@@ -69,7 +69,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let found = inputs::collect(&paths_or_stdin(&self.paths)?, &WalkOptions::default(), console);
+        let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &WalkOptions::default(), console);
         let rules = RuleSet::parse("decoding").map_err(Failure::Usage)?;
         let decoding = Engine::new(self.release.profiles()?, rules).with_policies(self.policies.load()?);
         let given = self.namespaces.as_deref().map(namespaces::read).transpose()?;
@@ -186,6 +186,7 @@ impl Mutator<'_> {
         Ok(())
     }
 
+    /// Determines the defaults to insert into a document.
     fn apply_defaults<'a>(
         &mut self,
         name: &str,
@@ -195,7 +196,7 @@ impl Mutator<'_> {
         let mut edits = Vec::new();
         for item in list::objects(document.doc.root()) {
             let admission = Attributes::create(item.value(), "", &self.now);
-            let labels = labels_of(&item, self.namespaces.as_ref());
+            let labels = namespace_labels(&item, self.namespaces.as_ref());
             let verdict = self.engine.validate(&admission, labels);
             for diagnostic in verdict.findings() {
                 let at = item.within(diagnostic.finding.at.clone());
@@ -209,7 +210,7 @@ impl Mutator<'_> {
                 self.report_undecided(name, lines, &document, &item, finding);
             }
             if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
-                let line = patch_line::of(name, document.index, &item, &json_patch(&found))?;
+                let line = patch_line::patch_line(name, document.index, &item, &json_patch(&found))?;
                 writeln!(self.console, "{line}")?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.within(edit.at), ..edit }));
@@ -242,8 +243,8 @@ impl Mutator<'_> {
     }
 }
 
-/// The labels of an item's namespace.
-fn labels_of<'d>(item: &ListedObject<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
+/// The labels of the namespace that an item is in.
+fn namespace_labels<'d>(item: &ListedObject<'_>, namespaces: Option<&'d Namespaces>) -> Labels<'d> {
     let namespace = item.value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };
     namespaces.map_or(Labels::Unknown, |all| all.labels(namespace))

@@ -10,7 +10,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::{Document, Lines, documents, list};
 use tollgate_engine::engine::Namespaces;
 
-/// Reads Namespace objects: documents, lists, YAML or JSON.
+/// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
 pub(super) fn read(path: &Path) -> Result<Namespaces, Failure> {
     let input = Input::File(path.to_owned());
     let text = files::read(&input, state::MAX_STATE)?;
@@ -48,7 +48,8 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Namespaces, String> {
     Ok(namespaces)
 }
 
-/// The Namespace objects among the inputs, if any. Inputs that cannot be read are reported elsewhere.
+/// The Namespace objects among the inputs; `None` if there are none. Inputs that cannot be read are passed over,
+/// because they are reported elsewhere.
 pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(false);
     for input in inputs.filter(|input| input.can_be_read_twice()) {
@@ -58,7 +59,7 @@ pub(super) fn from_inputs<'i>(inputs: impl Iterator<Item = &'i Input>) -> Option
     (!namespaces.is_empty()).then_some(namespaces)
 }
 
-/// The Namespace objects of one text, if any.
+/// The Namespace objects of a text; `None` if there are none.
 pub(super) fn from_text(text: &str) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(false);
     add_from_text(&mut namespaces, text);
@@ -77,6 +78,7 @@ fn add_from_text(namespaces: &mut Namespaces, text: &str) {
     }
 }
 
+/// True if the object has a kind that is not Namespace.
 fn is_other_kind(value: Value<'_>) -> bool {
     let (version, kind) = (value.get("apiVersion").str(), value.get("kind").str());
     !version.is_empty() && !kind.is_empty() && kind != "Namespace"

@@ -27,12 +27,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Only what is no verdict: input that cannot be read, internal errors.
+    /// The counts without findings: only input that cannot be read, and internal errors.
     pub(super) fn without_problems(self) -> Tally {
         Tally { unreadable: self.unreadable, crashed: self.crashed, ..Tally::default() }
     }
 
-    /// The exit code. A denial wins over unreadable input: reading the rest could not change it.
+    /// The exit code for these counts. A denial wins over unreadable input, because reading the rest could not change
+    /// it.
     pub(super) fn exit_code(self) -> ExitCode {
         let fails = self.denied > 0 || self.unfixed > 0 || self.failing_warnings > 0;
         if self.crashed > 0 {

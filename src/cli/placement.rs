@@ -10,17 +10,17 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command};
 
-use super::plugin::{flag, takes_value};
+use super::plugin::{find_flag, takes_value};
 use super::shared::{EngineArgs, ExitArgs};
 use tollgate_api::conform::suggest::and_list;
 
-/// The shared flags that a command can have.
+/// A command with all flags that several commands share.
 pub(super) fn shared_flags() -> Command {
     ExitArgs::augment_args(EngineArgs::augment_args(Command::new("shared")))
 }
 
-/// Puts the shared flags that stand before the command behind it.
-pub(super) fn behind_command(words: &[OsString], root: &Command) -> Vec<OsString> {
+/// Moves shared flags that stand before the command behind it, where the parser accepts them.
+pub(super) fn move_shared_flags_behind_command(words: &[OsString], root: &Command) -> Vec<OsString> {
     let shared = shared_flags();
     let mut rest = words.iter();
     let mut kept: Vec<OsString> = rest.next().cloned().into_iter().collect();
@@ -36,7 +36,7 @@ pub(super) fn behind_command(words: &[OsString], root: &Command) -> Vec<OsString
             }
             break;
         }
-        let (found, list) = match (flag(root, &text), flag(&shared, &text)) {
+        let (found, list) = match (find_flag(root, &text), find_flag(&shared, &text)) {
             (None, Some(found)) => (found, &mut moved),
             (Some(found), _) => (found, &mut kept),
             (None, None) => {
@@ -54,11 +54,11 @@ pub(super) fn behind_command(words: &[OsString], root: &Command) -> Vec<OsString
     kept
 }
 
-/// Says which commands have a flag that this one does not have. The parser itself would only advise to pass it as a value.
-pub(super) fn with_commands(mut error: clap::Error, root: &Command) -> clap::Error {
+/// Adds to the error about an unknown flag which commands have that flag. Other errors stay as they are.
+pub(super) fn name_commands_with_flag(mut error: clap::Error, root: &Command) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
     let word = word.clone();
-    let having = root.get_subcommands().filter(|command| flag(command, &word).is_some());
+    let having = root.get_subcommands().filter(|command| find_flag(command, &word).is_some());
     let names: Vec<&str> = having.map(Command::get_name).collect();
     if error.kind() == ErrorKind::UnknownArgument && word.starts_with('-') && !names.is_empty() {
         let tip = format!("'{word}' is an option of {}", and_list(&names));
@@ -77,7 +77,7 @@ mod tests {
 
     use clap::CommandFactory as _;
 
-    use super::behind_command;
+    use super::move_shared_flags_behind_command;
     use crate::cli::{Arguments, parse};
 
     fn words(line: &str) -> Vec<OsString> {
@@ -99,7 +99,11 @@ mod tests {
             ("tollgate --kubernetes 1.36", "tollgate --kubernetes 1.36"),
             ("tollgate --no-such validate", "tollgate --no-such validate"),
         ] {
-            assert_eq!(behind_command(&words(line), &Arguments::command()), words(expected), "{line}");
+            assert_eq!(
+                move_shared_flags_behind_command(&words(line), &Arguments::command()),
+                words(expected),
+                "{line}"
+            );
         }
     }
 

@@ -18,12 +18,12 @@ const DEFAULT: u8 = 0;
 /// The candidates are all there is: no file names.
 const NO_FILES: u8 = 4;
 
-/// The name as which the program was called, if it is not its own.
-pub(super) fn name(arguments: &[OsString]) -> Option<&'static str> {
+/// `kubectl tollgate` if the program was called as a plugin of kubectl; `None` if under its own name.
+pub(super) fn plugin_name(arguments: &[OsString]) -> Option<&'static str> {
     (called_as(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
 }
 
-/// What kubectl is answered, if it asks for completions.
+/// The answer to kubectl if it asks for completions; `None` if the program was called for something else.
 pub(super) fn completions(arguments: &[OsString], command: impl Fn() -> Command) -> Option<String> {
     if called_as(arguments) != "kubectl_complete-tollgate" {
         return None;
@@ -35,11 +35,13 @@ pub(super) fn completions(arguments: &[OsString], command: impl Fn() -> Command)
     Some(complete(&command, &words))
 }
 
+/// The file name of the program, without extension.
 fn called_as(arguments: &[OsString]) -> String {
     let program = arguments.first().map(Path::new).and_then(Path::file_stem);
     program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The completions for the last of these words, in the format of kubectl.
 fn complete(root: &Command, words: &[String]) -> String {
     let Some((current, before)) = words.split_last() else { return format!(":{DEFAULT}\n") };
     let mut command = root;
@@ -49,23 +51,26 @@ fn complete(root: &Command, words: &[String]) -> String {
             continue;
         }
         if word.starts_with('-') {
-            pending =
-                (!word.contains('=')).then(|| flag(command, word)).flatten().filter(|arg| takes_value(arg));
+            pending = (!word.contains('='))
+                .then(|| find_flag(command, word))
+                .flatten()
+                .filter(|arg| takes_value(arg));
         } else if let Some(found) = command.find_subcommand(word) {
             command = found;
         }
     }
     let (candidates, directive) = match (pending, current.split_once('=')) {
-        (Some(arg), _) => values(arg, current, ""),
-        (None, Some((name, value))) if name.starts_with('-') => match flag(command, name) {
-            Some(arg) => values(arg, value, &format!("{name}=")),
+        (Some(arg), _) => value_candidates(arg, current, ""),
+        (None, Some((name, value))) if name.starts_with('-') => match find_flag(command, name) {
+            Some(arg) => value_candidates(arg, value, &format!("{name}=")),
             None => (Vec::new(), NO_FILES),
         },
         (None, _) if current.starts_with('-') => (flags(command), NO_FILES),
         (None, _) if command.has_subcommands() => (subcommands(command), NO_FILES),
-        (None, _) => {
-            command.get_positionals().next().map_or((Vec::new(), NO_FILES), |arg| values(arg, current, ""))
-        }
+        (None, _) => command
+            .get_positionals()
+            .next()
+            .map_or((Vec::new(), NO_FILES), |arg| value_candidates(arg, current, "")),
     };
     let mut out = String::new();
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(current)) {
@@ -78,7 +83,8 @@ fn complete(root: &Command, words: &[String]) -> String {
 /// Candidates with their descriptions.
 type Candidates = Vec<(String, String)>;
 
-pub(super) fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
+/// The flag that a word such as `--kubernetes=1.36` or `-o` names; `None` if the command does not have it.
+pub(super) fn find_flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     let name = word.split('=').next().unwrap_or_default();
     command.get_arguments().find(|arg| {
         let is_long = name.strip_prefix("--").is_some_and(|name| arg.get_long() == Some(name));
@@ -87,28 +93,32 @@ pub(super) fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     })
 }
 
+/// True if the flag needs a value.
 pub(super) fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values() && arg.get_num_args().is_none_or(|range| range.min_values() > 0)
 }
 
 fn flags(command: &Command) -> Candidates {
     let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    visible.filter_map(|arg| Some((format!("--{}", arg.get_long()?), about(arg.get_help())))).collect()
+    visible
+        .filter_map(|arg| Some((format!("--{}", arg.get_long()?), first_help_line(arg.get_help()))))
+        .collect()
 }
 
 fn subcommands(command: &Command) -> Candidates {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
-    visible.map(|command| (command.get_name().to_owned(), about(command.get_about()))).collect()
+    visible.map(|command| (command.get_name().to_owned(), first_help_line(command.get_about()))).collect()
 }
 
-/// The first line of a help text.
-fn about(help: Option<&clap::builder::StyledStr>) -> String {
+/// The first line of a help text; empty if there is none.
+fn first_help_line(help: Option<&clap::builder::StyledStr>) -> String {
     let text = help.map(ToString::to_string).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The values of an argument; after a comma the next one of a list is meant. Arguments without known values are files.
-fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
+/// The candidates for the value of an argument, and the directive for the shell. After a comma, the next value of a
+/// list is completed. Arguments without known values are files.
+fn value_candidates(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
     let known: Candidates = match arg.get_id().as_str() {
         "kubernetes" | "profiles" => {
             let profiles =
@@ -119,7 +129,10 @@ fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
         }
         _ => {
             let values = arg.get_possible_values();
-            values.iter().map(|value| (value.get_name().to_owned(), about(value.get_help()))).collect()
+            values
+                .iter()
+                .map(|value| (value.get_name().to_owned(), first_help_line(value.get_help())))
+                .collect()
         }
     };
     if known.is_empty() {
@@ -135,7 +148,7 @@ fn values(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{completions, name};
+    use super::{completions, plugin_name};
     use crate::cli::Arguments;
 
     fn complete(words: &[&str]) -> Vec<String> {
@@ -150,9 +163,9 @@ mod tests {
 
     #[test]
     fn only_its_name_makes_it_a_plugin() {
-        let called = |program: &str| name(&[program.into()]);
+        let called = |program: &str| plugin_name(&[program.into()]);
         assert_eq!(called("/usr/local/bin/kubectl-tollgate"), Some("kubectl tollgate"));
-        assert_eq!((called("tollgate"), called("kubectl"), name(&[])), (None, None, None));
+        assert_eq!((called("tollgate"), called("kubectl"), plugin_name(&[])), (None, None, None));
         assert!(completions(&["tollgate".into(), "impact".into()], Arguments::command).is_none());
     }
 

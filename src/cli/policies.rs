@@ -16,12 +16,12 @@ pub(super) struct PolicyTexts {
     pub(super) errors: Vec<String>,
 }
 
-/// Loads the policies of these paths.
+/// Loads the policies in these paths.
 pub(super) fn load(paths: &[PathBuf]) -> Result<PolicySet, Failure> {
     load_within(paths, None)
 }
 
-/// Loads the policies of these paths; with `root`, schemas outside of that folder are not read.
+/// Loads the policies in these paths. With `root`, they cannot refer to files outside of that folder.
 pub(super) fn load_within(paths: &[PathBuf], root: Option<&Path>) -> Result<PolicySet, Failure> {
     if paths.is_empty() {
         return Ok(PolicySet::default());
@@ -49,7 +49,7 @@ fn read_within(path: &str, root: &Path) -> Result<String, String> {
     read_referenced(path)
 }
 
-/// The top of the repository of a file; its own folder if it is in none.
+/// The top of the repository of a file, or its folder if it is in none; `None` if the file does not exist.
 fn repository_of(file: &str) -> Option<PathBuf> {
     let real = std::fs::canonicalize(file).ok()?;
     let folder = real.parent()?;
@@ -57,7 +57,7 @@ fn repository_of(file: &str) -> Option<PathBuf> {
     Some(top.unwrap_or(folder).to_owned())
 }
 
-/// The errors of the policies in a file, with the index of their document.
+/// The errors of the policies in a text, each with the index of its document.
 pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     let root = repository_of(file);
     let read = |path: &str| match &root {
@@ -68,12 +68,12 @@ pub(super) fn errors(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
     policy::policy_errors(&file, &read)
 }
 
-/// Compiles these texts.
+/// Compiles the texts of policy files.
 pub(super) fn compile(texts: &[PolicyFile]) -> Result<PolicySet, Failure> {
     compile_with(texts, &read_referenced)
 }
 
-/// Compiles these texts; `read` reads the files that the policies refer to.
+/// Compiles the texts of policy files; `read` reads the files to which they refer.
 pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Failure> {
     let set = PolicySet::load(texts, read).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -83,13 +83,13 @@ pub(super) fn compile_with(texts: &[PolicyFile], read: ReadFile<'_>) -> Result<P
     Ok(set)
 }
 
-/// Reads the policy files of these paths; the first error fails.
+/// Reads the policy files in these paths; fails with the first error.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
     let texts = read_all(paths);
     if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }
 }
 
-/// Reads the policy files of these paths, and collects errors.
+/// Reads the policy files in these paths, and collects errors instead of failing.
 pub(super) fn read_all(paths: &[PathBuf]) -> PolicyTexts {
     let found = files::collect(paths).without_outside_links();
     let mut texts = PolicyTexts { folders: found.folders, ..PolicyTexts::default() };

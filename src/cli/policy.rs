@@ -66,20 +66,20 @@ impl Diff {
                 differences.retain(|difference| !listed.contains(difference));
             }
             if !differences.is_empty() {
-                writeln!(console, "{}:", line(&title))?;
+                writeln!(console, "{}:", printable_line(&title))?;
             }
             for difference in differences {
                 differs = true;
                 let sign = if difference.gained { '+' } else { '-' };
                 let action = difference.action.name();
-                writeln!(console, "  {sign} [{action}] {}", line(&difference.tolerations))?;
+                writeln!(console, "  {sign} [{action}] {}", printable_line(&difference.tolerations))?;
             }
         }
         for change in old.changes(&new) {
             differs = true;
-            writeln!(console, "{}:", line(&change.policy))?;
+            writeln!(console, "{}:", printable_line(&change.policy))?;
             for what in &change.lines {
-                writeln!(console, "  {}", line(what))?;
+                writeln!(console, "  {}", printable_line(what))?;
             }
         }
         if !differs {
@@ -89,7 +89,7 @@ impl Diff {
     }
 }
 
-/// The policies of a file or folder. An empty folder is an empty set: what there was before the first policy.
+/// Loads the policies of a file or folder. An empty folder is an empty set, as before the first policy.
 fn load(path: &Path) -> Result<PolicySet, Failure> {
     if files::is_empty_folder(path) {
         return Ok(PolicySet::default());
@@ -97,12 +97,12 @@ fn load(path: &Path) -> Result<PolicySet, Failure> {
     policies::load(&[path.to_owned()])
 }
 
-/// One line that cannot write to the terminal it is shown on.
-fn line(text: &str) -> String {
+/// The text as one line without control characters.
+fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
 }
 
-/// Namespaces to compare for.
+/// Namespaces for which the policies are compared, represented by one of them.
 struct Subject {
     title: String,
     /// The name of one of them.
@@ -111,6 +111,7 @@ struct Subject {
     selector: Option<String>,
 }
 
+/// The given namespaces, or else one for each pattern and selector in the policies, and one for all others.
 fn subjects(old: &PolicySet, new: &PolicySet, namespaces: Option<&Namespaces>) -> Vec<Subject> {
     let subject = |title: String, name: &str| Subject { title, name: name.to_owned(), selector: None };
     if let Some(namespaces) = namespaces {

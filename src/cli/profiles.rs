@@ -140,7 +140,7 @@ fn text(infos: &[ProfileInfo]) -> String {
                 info.name.to_owned(),
                 versions(info, ApiKind::ResourceClaim),
                 versions(info, ApiKind::DeviceTaintRule),
-                taints(&info.limits),
+                describe_taint_limit(&info.limits),
                 describe_limit(info.limits.devices_per_tainted_slice),
                 info.effects.join(", "),
                 info.about.to_owned(),
@@ -159,7 +159,7 @@ fn text(infos: &[ProfileInfo]) -> String {
     table::aligned(&header, &rows)
 }
 
-/// A row for each gate, kind and limit, a column for each profile: what an upgrade changes.
+/// A table with a row for each gate, kind and limit, and a column for each profile, to show what an upgrade changes.
 fn side_by_side(infos: &[ProfileInfo]) -> String {
     let header: Vec<&str> = std::iter::once("").chain(infos.iter().map(|info| info.name)).collect();
     table::aligned(&header, &side_by_side_rows(infos))
@@ -211,15 +211,15 @@ fn describe_limit(limit: Option<usize>) -> String {
     limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string())
 }
 
-/// `16`; `32 per slice` where devices have none.
-fn taints(limits: &ProfileLimits) -> String {
+/// The limit on taints per device, such as `16`, or `32 per slice` where devices have none.
+fn describe_taint_limit(limits: &ProfileLimits) -> String {
     match (limits.taints_per_device, limits.taints_per_slice) {
         (None, Some(limit)) => format!("{limit} per slice"),
         (limit, _) => describe_limit(limit),
     }
 }
 
-/// `on by default`; `off (on by default)` where it is otherwise.
+/// `on by default`, or `off (on by default)` where a running server or `--feature-gates` differs.
 fn describe_gate(gate: &GateInfo) -> String {
     let usual = match (gate.default, gate.locked) {
         (true, true) => "locked on",

@@ -35,14 +35,15 @@ impl Progress {
         self.done += 1;
     }
 
-    /// Counts finished items, and says how many more there are, if that is known.
+    /// Counts finished items. `remaining`, if known, says how many more there are.
     #[cfg(feature = "online")]
     pub(super) fn advance(&mut self, items: usize, remaining: Option<usize>) {
         self.done += items;
         self.total = remaining.map_or(self.done, |remaining| self.done + remaining);
     }
 
-    /// Draws the bar, on a terminal and not too often, with what it counts: `files, 2 invalid`.
+    /// Draws the bar with the number of items and these words: `files, 2 invalid`. Only on a terminal, and not too
+    /// often.
     pub(super) fn show(&mut self, items: std::fmt::Arguments<'_>) {
         let recent = self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL);
         if !self.is_terminal || recent || self.started.elapsed() < SHOW_AFTER {
@@ -57,7 +58,7 @@ impl Progress {
         self.visible = true;
     }
 
-    /// Removes the bar before other output.
+    /// Erases the bar before other output.
     pub(super) fn hide(&mut self) {
         if std::mem::take(&mut self.visible) {
             _ = write!(std::io::stderr(), "\r\x1b[K");

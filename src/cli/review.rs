@@ -116,7 +116,7 @@ impl Reviewer<'_> {
     }
 
     fn review_stream(&mut self, name: &str, input: impl Read) -> Result<(), Failure> {
-        let mut frames = Frames::of(input);
+        let mut frames = Frames::new(input);
         let mut count = 0;
         // Text that is not JSON, such as YAML, gets one answer up to the next object, not one for each word.
         let mut is_other_text = false;
@@ -135,7 +135,7 @@ impl Reviewer<'_> {
                 continue;
             }
             let is_answered = is_other_text && frame.column > 1;
-            match self.review(&frame) {
+            match self.answer(&frame) {
                 Ok(()) => is_other_text = false,
                 Err(ReviewError::Output(error)) => return Err(error.into()),
                 Err(ReviewError::Review(_) | ReviewError::Text(_)) if is_answered => {}
@@ -164,7 +164,7 @@ impl Reviewer<'_> {
     }
 
     /// Answers one review.
-    fn review(&mut self, frame: &Frame) -> Result<(), ReviewError> {
+    fn answer(&mut self, frame: &Frame) -> Result<(), ReviewError> {
         if frame.too_large {
             return Err(ReviewError::at(
                 0,
@@ -241,7 +241,7 @@ impl ReviewError {
     }
 }
 
-/// Line and column of a byte of the frame; columns count characters.
+/// Line and column of a byte of the frame, from 1; columns count characters.
 fn position(frame: &Frame, at: usize) -> (usize, usize) {
     let before = String::from_utf8_lossy(frame.bytes.get(..at).unwrap_or(&frame.bytes)).into_owned();
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count();

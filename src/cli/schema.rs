@@ -39,10 +39,10 @@ impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let schema = match self.what {
             Described::Policy => {
-                of_rows("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
+                schema_of_structs("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
             }
-            Described::Test => of_rows("tollgate policy test", "allOf", &[&TEST_FILE]),
-            Described::Config => of_rows("tollgate configuration", "allOf", &[&CONFIG]),
+            Described::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
+            Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
         };
@@ -51,37 +51,37 @@ impl Arguments {
     }
 }
 
-/// The schema of files that are read by rows.
-fn of_rows(title: &str, combined: &str, files: &[&'static Struct]) -> String {
+/// The JSON Schema of files whose documents are one of these structs, combined with `combined`, such as `oneOf`.
+fn schema_of_structs(title: &str, combined: &str, files: &[&'static Struct]) -> String {
     let mut definitions = BTreeMap::new();
     let kinds: Vec<String> = files.iter().map(|file| reference(file, &mut definitions)).collect();
     let definitions: Vec<String> =
-        definitions.iter().map(|(name, text)| format!("    {}: {text}", quoted(name))).collect();
+        definitions.iter().map(|(name, text)| format!("    {}: {text}", quote_json(name))).collect();
     format!(
         "{{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": {},\n  \
          \"{combined}\": [{}],\n  \"$defs\": {{\n{}\n  }}\n}}",
-        quoted(title),
+        quote_json(title),
         kinds.join(", "),
         definitions.join(",\n")
     )
 }
 
-/// A reference to a struct, which is described on the way.
+/// The JSON reference to a struct, whose definition is added to `definitions` if it is not there.
 fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, String>) -> String {
     if !definitions.contains_key(ty.name) {
         definitions.insert(ty.name, String::new());
         let mut properties = Vec::new();
         let mut required = Vec::new();
         for field in ty.fields {
-            let body = described(&field.ty, definitions);
+            let body = type_schema(&field.ty, definitions);
             let rest = body.strip_prefix('{').unwrap_or(&body);
             properties.push(format!(
                 "{}: {{\"description\": {}, {rest}",
-                quoted(field.name),
-                quoted(field.doc)
+                quote_json(field.name),
+                quote_json(field.doc)
             ));
             if field.required {
-                required.push(quoted(field.name));
+                required.push(quote_json(field.name));
             }
         }
         let text = format!(
@@ -94,12 +94,13 @@ fn reference(ty: &'static Struct, definitions: &mut BTreeMap<&'static str, Strin
     format!("{{\"$ref\": \"#/$defs/{}\"}}", ty.name)
 }
 
-fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> String {
+/// The JSON Schema of a type; structs that it uses are added to `definitions`.
+fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> String {
     match ty {
         Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
         Ty::Str => r#"{"type": "string"}"#.to_owned(),
         Ty::OneOf(words) => {
-            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = words.iter().map(|word| quote_json(word)).collect();
             format!("{{\"enum\": [{}]}}", words.join(", "))
         }
         Ty::Int(least) => format!("{{\"type\": \"integer\", \"minimum\": {least}}}"),
@@ -107,21 +108,21 @@ fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Strin
         Ty::Time => r#"{"type": "string", "format": "date-time"}"#.to_owned(),
         Ty::Schema => r#"{"type": "object"}"#.to_owned(),
         Ty::Any => r#"{"$comment": "any value"}"#.to_owned(),
-        Ty::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", described(item, definitions)),
+        Ty::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", type_schema(item, definitions)),
         Ty::NonEmptyList(item) => {
-            let items = described(item, definitions);
+            let items = type_schema(item, definitions);
             format!("{{\"type\": \"array\", \"minItems\": 1, \"items\": {items}}}")
         }
         Ty::Word => r#"{"type": ["string", "number"]}"#.to_owned(),
         Ty::AnyOf(types) => {
-            let types: Vec<String> = types.iter().map(|ty| described(ty, definitions)).collect();
+            let types: Vec<String> = types.iter().map(|ty| type_schema(ty, definitions)).collect();
             format!("{{\"anyOf\": [{}]}}", types.join(", "))
         }
         // Not `propertyNames`: editors complete properties.
         Ty::MapOf { keys, values, .. } => {
-            let values = described(values, definitions);
+            let values = type_schema(values, definitions);
             let properties: Vec<String> =
-                keys().iter().map(|key| format!("{}: {values}", quoted(key))).collect();
+                keys().iter().map(|key| format!("{}: {values}", quote_json(key))).collect();
             let properties = properties.join(", ");
             format!(
                 "{{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {{{properties}}}}}"
@@ -132,7 +133,8 @@ fn described(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Strin
     }
 }
 
-fn quoted(text: &str) -> String {
+/// The text as a JSON string, with its quotes.
+fn quote_json(text: &str) -> String {
     let mut out = String::new();
     json_string(&mut out, text);
     out
@@ -145,7 +147,7 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
     fn the_schema_is_one_and_takes_what_the_reader_takes() {
-        let schema: serde_json::Value = serde_json::from_str(&super::of_rows(
+        let schema: serde_json::Value = serde_json::from_str(&super::schema_of_structs(
             "policy",
             "oneOf",
             &PolicyKind::ALL.map(PolicyKind::schema),
@@ -179,7 +181,7 @@ mod tests {
         reason = "reads files, takes a generic JSON tree"
     )]
     fn test_files_have_the_schema_of_tests() {
-        let schema = super::of_rows("test", "allOf", &[&tollgate_engine::policy::TEST_FILE]);
+        let schema = super::schema_of_structs("test", "allOf", &[&tollgate_engine::policy::TEST_FILE]);
         let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let mut count = 0;
@@ -204,9 +206,12 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
     fn the_schema_of_configurations_takes_what_the_reader_takes() {
-        let schema: serde_json::Value =
-            serde_json::from_str(&super::of_rows("configuration", "allOf", &[&crate::config::CONFIG]))
-                .unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&super::schema_of_structs(
+            "configuration",
+            "allOf",
+            &[&crate::config::CONFIG],
+        ))
+        .unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         for (text, expected) in [
             (r#"{"kubernetes": "1.37", "levels": {"lint": "deny", "blanket-toleration": "allow"}}"#, true),

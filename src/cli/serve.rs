@@ -18,7 +18,7 @@ use tracing::level_filters::LevelFilter;
 use super::console::{Console, shell_word};
 use super::outcome::{Failure, Tally};
 use super::shared::EngineArgs;
-use super::units::{parse_body_size, parse_bytes, parse_count, parse_duration, parse_interval};
+use super::units::{parse_body_size, parse_bytes, parse_duration, parse_interval, parse_nonzero_count};
 use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
@@ -70,7 +70,7 @@ pub(super) struct Arguments {
 
     /// DNS names and IP addresses in the self-signed certificate, separated by commas
     #[arg(long, value_name = "NAME", env = "TOLLGATE_DNS_NAME", value_delimiter = ',', help_heading = "TLS")]
-    #[arg(default_values_t = super::certs::names())]
+    #[arg(default_values_t = super::certs::default_names())]
     dns_name: Vec<String>,
 
     /// Minimum TLS version
@@ -108,7 +108,7 @@ pub(super) struct Arguments {
     /// Maximum number of concurrent requests; additional requests are rejected with HTTP status 503
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_IN_FLIGHT", default_value = "512")]
-    #[arg(value_parser = parse_count)]
+    #[arg(value_parser = parse_nonzero_count)]
     #[arg(hide_short_help = true)]
     max_in_flight: usize,
 
@@ -126,7 +126,7 @@ pub(super) struct Arguments {
     /// of the client address that has the most
     #[arg(long, value_name = "COUNT", help_heading = "Limits")]
     #[arg(env = "TOLLGATE_MAX_CONNECTIONS", default_value = "16384")]
-    #[arg(value_parser = parse_count)]
+    #[arg(value_parser = parse_nonzero_count)]
     #[arg(hide_short_help = true)]
     max_connections: usize,
 
@@ -140,7 +140,7 @@ pub(super) struct Arguments {
 
     /// Number of worker threads (default: the number of CPUs)
     #[arg(long, value_name = "COUNT", env = "TOLLGATE_WORKERS", help_heading = "Limits")]
-    #[arg(value_parser = parse_count)]
+    #[arg(value_parser = parse_nonzero_count)]
     #[arg(hide_short_help = true)]
     workers: Option<usize>,
 
@@ -184,7 +184,7 @@ enum MinVersion {
     Tls13,
 }
 
-/// Only this machine finds it.
+/// True for `localhost` and loopback addresses, which only this machine reaches.
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -237,18 +237,21 @@ impl Arguments {
         Ok(Tally::default())
     }
 
+    /// The certificate files that the flags name, or else settings for a self-signed certificate.
     fn certificates(&self) -> Certificates {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
                 Certificates::Files { certificate: certificate.clone(), key: key.clone() }
             }
-            _ => Certificates::SelfSigned { directory: self.cert_dir.clone(), names: self.names() },
+            _ => {
+                Certificates::SelfSigned { directory: self.cert_dir.clone(), names: self.certificate_names() }
+            }
         }
     }
 
-    /// The names of the self-signed certificate: those of the command line, the registered one, and the address on which
+    /// The names in the self-signed certificate: those of `--dns-name`, the registered one, and the address on which
     /// the webhook listens.
-    fn names(&self) -> Vec<String> {
+    fn certificate_names(&self) -> Vec<String> {
         let called = self.cluster.advertised_name();
         let address = self.listen.ip();
         let address = (!address.is_unspecified()).then(|| address.to_string());
@@ -261,10 +264,10 @@ impl Arguments {
         names
     }
 
-    /// Where an API server outside of this process finds it: a name in the certificate that is not the Service's, a public
-    /// one if there is any. In a URL, so an IPv6 address is in brackets.
+    /// The host at which an API server outside of the cluster reaches the webhook: a name in the certificate that is
+    /// not the Service's, if possible not a loopback one. For URLs, so an IPv6 address is in brackets.
     fn reachable_host(&self) -> Option<String> {
-        let names = self.names();
+        let names = self.certificate_names();
         let address = self.listen.ip();
         let listens = address.is_loopback().then(|| address.to_string());
         let of_this_machine = || names.iter().filter(|name| !name.contains(".svc") && !name.contains('*'));
@@ -301,7 +304,7 @@ impl Arguments {
         settings
     }
 
-    /// Where it is, and how to register it.
+    /// Prints the addresses of the server, and the command that registers it.
     fn print_startup(&self, server: &Server, console: &mut Console) -> Result<(), Failure> {
         let (webhook, ops) = (server.address()?, server.ops_address()?);
         writeln!(console, "webhook   https://{webhook}/validate and https://{webhook}/mutate")?;

@@ -85,14 +85,15 @@ impl FailOn {
 }
 
 impl ExitZeroArgs {
-    /// The counts that decide about the exit code.
+    /// The counts without findings if `--exit-zero` is given, so that they do not affect the exit code.
     pub(super) fn apply(self, tally: Tally) -> Tally {
         if self.exit_zero { tally.without_problems() } else { tally }
     }
 }
 
 impl ExitArgs {
-    /// The counts that decide about the exit code.
+    /// The counts that decide about the exit code: with `--fail-on warn`, warnings fail; with `--exit-zero`, nothing
+    /// found does.
     pub(super) fn apply(self, mut tally: Tally) -> Tally {
         if self.fail_on.fail_on == Some(FailOn::Warn) {
             tally.failing_warnings = tally.failing_warnings.max(tally.warned);
@@ -112,7 +113,7 @@ pub(super) fn no_such_rule(word: &str) -> String {
     )
 }
 
-/// ` (did you mean …?)`, if something is near.
+/// ` (did you mean …?)` with the nearest of the names; empty if none is near.
 pub(super) fn did_you_mean(word: &str, names: &[&str]) -> String {
     let word = word.to_lowercase();
     // Of equally near names the last one: for releases that is the newest.

@@ -88,7 +88,7 @@ impl Arguments {
         let asked = self.context.server(false, None)?;
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header(asked))?;
-        let mut objects = LiveObjects::of(asked, None);
+        let mut objects = LiveObjects::new(asked, None);
         let projection =
             Projection { with_parameters: self.with_parameters, annotations: &self.keep_annotation };
         let mut written = 0;
@@ -110,7 +110,7 @@ impl Arguments {
             }
             list.finish(&mut text, listed.as_deref());
             if let Some(why) = objects.omissions.failures.get(before) {
-                list.cut(&mut text, why);
+                list.mark_incomplete(&mut text, why);
             }
             written += list.count;
             target.write(console, &text)?;
@@ -121,7 +121,7 @@ impl Arguments {
         Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
     }
 
-    /// Where it comes from, in comments and as a document. The server's address has no credentials.
+    /// The beginning of a snapshot, as comments and a document: where it comes from. The address has no credentials.
     fn header(&self, asked: &AskedServer) -> String {
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
         let mut out = String::new();
@@ -159,6 +159,7 @@ impl<'k> ListWriter<'k> {
         ListWriter { kind, count: 0, api_version: String::new() }
     }
 
+    /// Appends an object, and before it the beginning of a new list if the last one is full.
     fn add(&mut self, out: &mut String, api_version: &str, object: Value<'_>, projection: Projection<'_>) {
         if self.count.is_multiple_of(PER_DOCUMENT) {
             api_version.clone_into(&mut self.api_version);
@@ -178,7 +179,7 @@ impl<'k> ListWriter<'k> {
         _ = write!(out, "---\napiVersion: {}\nkind: {}List\n{rest}", self.api_version, self.kind.kind);
     }
 
-    /// An empty list says that there are none.
+    /// Ends the lists of a kind. If there were no objects, writes an empty list, which says that there are none.
     fn finish(&mut self, out: &mut String, listed: Option<&str>) {
         match listed {
             Some(api_version) if self.count == 0 => {
@@ -189,8 +190,8 @@ impl<'k> ListWriter<'k> {
         }
     }
 
-    /// A list that is not whole says so in the words of a list, which every reader understands, even if it has no objects.
-    fn cut(&mut self, out: &mut String, why: &str) {
+    /// Writes an empty list with a `continue` token, which tells every reader that the list is not complete.
+    fn mark_incomplete(&mut self, out: &mut String, why: &str) {
         if self.count == 0 {
             let version = self.kind.versions.first().copied().unwrap_or_default();
             let group = self.kind.group;

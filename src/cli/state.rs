@@ -28,7 +28,7 @@ pub(super) const MAX_STATE: u64 = 1 << 30;
 pub(super) const KUBECTL: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
-/// Reads the state from these inputs, and notes what may be missing.
+/// Reads the cluster state from these inputs, and prints notes about what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
     let (snapshot, inventory) = read_with_inventory(paths)?;
     note_omissions(&inventory.omissions(false).messages(), console);
@@ -70,7 +70,7 @@ pub(super) fn read_texts(texts: &[(String, String)]) -> Result<(Snapshot, Invent
     Ok((snapshot, inventory))
 }
 
-/// The engine with the state of `--state`, if given.
+/// The engine with the state of `--state`; unchanged if there are no paths.
 pub(super) fn with_state(
     engine: Engine,
     paths: &[PathBuf],

@@ -38,12 +38,12 @@ pub(super) struct Frames<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// The frames of `input`.
-    pub(super) fn of(input: R) -> Frames<R> {
+    /// Reads the frames of `input`.
+    pub(super) fn new(input: R) -> Frames<R> {
         Frames { input, buffer: Vec::new(), start: 0, line: 1, column: 1, suspect: 0, ended: false }
     }
 
-    /// The next frame.
+    /// The next frame; `None` at the end of the stream.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             let blank = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -74,7 +74,7 @@ impl<R: Read> Frames<R> {
         self.column = 1;
     }
 
-    /// True if nothing but blanks is waiting: the next frame may take a while.
+    /// True if only blanks are buffered, so that the next frame may take a while.
     pub(super) fn is_drained(&self) -> bool {
         self.rest().iter().all(u8::is_ascii_whitespace)
     }
@@ -83,7 +83,7 @@ impl<R: Read> Frames<R> {
         self.buffer.get(self.start..).unwrap_or_default()
     }
 
-    /// One past the frame's last byte; `None` if it is too large.
+    /// Finds the position after the frame's last byte; `None` if the frame is too large.
     fn find_end(&mut self) -> io::Result<Option<usize>> {
         let mut scan = Scan { suspect: self.suspect, ..Scan::default() };
         let mut at = 0;
@@ -119,7 +119,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Leaves bytes behind.
+    /// Moves past so many bytes, and counts their lines.
     fn advance(&mut self, count: usize) {
         let passed = self.rest().get(..count).unwrap_or_default();
         let (lines, tail) =
@@ -223,7 +223,7 @@ mod tests {
 
     /// Frames of a text; broken ones (by the real parser) are marked and resumed.
     fn frames(text: &str) -> Vec<String> {
-        let mut frames = Frames::of(text.as_bytes());
+        let mut frames = Frames::new(text.as_bytes());
         let mut out = Vec::new();
         while let Some(frame) = frames.next().unwrap() {
             let text = String::from_utf8(frame.bytes.clone()).unwrap();

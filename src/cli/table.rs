@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tollgate_formats::sanitize;
 
-/// Rows under a header; the last column is not padded. A cell is one line, whatever is in it.
+/// A table with aligned columns under a header. The last column is not padded; line breaks in cells are replaced.
 pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
     let cells = |row: &Vec<String>| row.iter().map(|cell| sanitize::line(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -26,7 +26,7 @@ pub(super) fn aligned(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `12,345`
+/// The number with separators: `12,345`.
 #[cfg(feature = "online")]
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();

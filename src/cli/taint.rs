@@ -94,7 +94,7 @@ struct KnownState {
 }
 
 impl Selection {
-    /// Reads the dump, or the cluster if one is named.
+    /// Reads the state from the dump, or from the cluster if one is named; without either there is none.
     fn read_state(&self, release: &ReleaseArgs, console: &mut Console) -> Result<KnownState, Failure> {
         if !self.state.is_empty() {
             let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
@@ -111,7 +111,8 @@ impl Selection {
         Ok(KnownState { state: None, omissions: Vec::new(), profiles: release.profiles()? })
     }
 
-    /// The devices, one item per rule. `must_exist` names are looked up in the state, if there is one.
+    /// The devices to taint, one item per rule. With `must_exist`, names that are not in the state are an error, if
+    /// there is one.
     fn resolve(
         &self,
         known: &KnownState,
@@ -161,7 +162,7 @@ impl Taint {
                 profile.name
             )));
         }
-        let version = version(&profiles)?;
+        let version = rule_version(&profiles)?;
         let now = self.clock.now();
         if state.is_some() {
             state::note_omissions(&omissions, console);
@@ -171,7 +172,7 @@ impl Taint {
         let mut rules = Vec::new();
         for target in &targets {
             let name = name::rule_name(target, &self.mark.key, effect);
-            let rule = manifest(target, &self.mark, effect, version.name());
+            let rule = rule_manifest(target, &self.mark, effect, version.name());
             let document = read_manifest(&rule)?;
             for profile in &profiles {
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &now) {
@@ -205,7 +206,8 @@ impl Taint {
         Ok(Tally::default())
     }
 
-    /// A driver is named like a domain. A single word is legal, too, but nearly always a node or a pool.
+    /// Refuses a driver name without a dot if it cannot be looked up: it is legal, but nearly always the name of a node
+    /// or pool.
     fn check_unknown_driver(&self) -> Result<(), Failure> {
         match &self.selection.target {
             DeviceTarget::Devices(DeviceNames { driver: Some(driver), .. })
@@ -222,8 +224,8 @@ impl Taint {
     }
 }
 
-/// The DeviceTaintRule, as it is printed and as the engine reads it.
-fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
+/// The DeviceTaintRule as YAML, as it is printed and checked.
+fn rule_manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
     let name = name::rule_name(target, &mark.key, effect);
     let mut out = format!(
         "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
@@ -233,18 +235,18 @@ fn manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) 
     } else {
         out.push_str("  deviceSelector:\n");
         for (field, value) in target.criteria() {
-            _ = writeln!(out, "    {field}: {}", scalar(value));
+            _ = writeln!(out, "    {field}: {}", yaml_string(value));
         }
     }
-    _ = write!(out, "  taint:\n    key: {}\n", scalar(&mark.key));
+    _ = write!(out, "  taint:\n    key: {}\n", yaml_string(&mark.key));
     if let Some(value) = &mark.value {
-        _ = writeln!(out, "    value: {}", scalar(value));
+        _ = writeln!(out, "    value: {}", yaml_string(value));
     }
     _ = writeln!(out, "    effect: {effect}");
     out
 }
 
-/// Reads a manifest that was written here.
+/// Parses a manifest that was written here.
 fn read_manifest(manifest: &str) -> Result<Document<'_>, Failure> {
     let document = documents(manifest).next().and_then(Result::ok);
     document.ok_or_else(|| Failure::Internal(anyhow::anyhow!("the manifest cannot be read")))
@@ -261,7 +263,7 @@ impl Untaint {
             // Rejects names that no rule can have, which kubectl would not report.
             for profile in &known.profiles {
                 let effect = profile.effects.first().copied().unwrap_or_default();
-                let rule = manifest(target, &mark, effect, version(&[profile])?.name());
+                let rule = rule_manifest(target, &mark, effect, rule_version(&[profile])?.name());
                 let document = read_manifest(&rule)?;
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &clock::now()) {
                     return Err(Failure::Usage(format!(
@@ -280,8 +282,8 @@ impl Untaint {
     }
 }
 
-/// The newest version in which all the profiles have rules, if possible one that their API servers serve unasked.
-fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
+/// The newest version of DeviceTaintRule that all profiles have, if possible one that they serve by default.
+fn rule_version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     let kind = ApiKind::DeviceTaintRule;
     let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
     let in_all = |version: &&Version| others.iter().all(|other| other.versions(kind).contains(version));
@@ -297,7 +299,7 @@ fn version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     })
 }
 
-/// What to do next, as comments.
+/// The commands to run next, as YAML comments: how to see, change and delete the rule.
 fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> String {
     let mut out = String::new();
     let patch = |effect: &str| {
@@ -326,8 +328,8 @@ fn follow_up(kubectl: &str, name: &str, effect: &str, profile: &Profile) -> Stri
     out
 }
 
-/// A text as YAML that reads as a string.
-fn scalar(text: &str) -> String {
+/// The text as a YAML scalar that is read as a string, in quotes if needed.
+fn yaml_string(text: &str) -> String {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let plain = text.starts_with(|letter: char| letter.is_ascii_alphabetic())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "._/-".contains(letter))
@@ -337,7 +339,7 @@ fn scalar(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::scalar;
+    use super::yaml_string;
 
     #[test]
     fn texts_stay_texts() {
@@ -349,7 +351,7 @@ mod tests {
             ("", "\"\""),
             ("a/b.c", "a/b.c"),
         ] {
-            assert_eq!(scalar(text), expected);
+            assert_eq!(yaml_string(text), expected);
         }
     }
 }

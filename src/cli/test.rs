@@ -84,7 +84,7 @@ impl Arguments {
     }
 }
 
-/// The policies of a test file: those it names, or `a.yaml` for `a.test.yaml`.
+/// Loads the policies of a test file: those that it names, or `a.yaml` for `a.test.yaml`.
 fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     // The path itself and not its name, which is not UTF-8 on every file system.
     let path = match input {
@@ -96,7 +96,7 @@ fn load(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
     policies::compile(&texts)
 }
 
-/// The paths of the policies that a test file is about.
+/// The paths of the policies that a test file is for: those that it names, or `a.yaml` for `a.test.yaml`.
 fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new(""));
     // Removes `.yaml`, then replaces `.test`.
@@ -107,8 +107,8 @@ fn policy_paths(path: &Path, named: Option<&[String]>) -> Vec<PathBuf> {
     }
 }
 
-/// What would keep a test file from running: wrong fields, policies that do not exist, an unknown profile. The tests
-/// themselves are not run.
+/// The errors that would keep a test file from running: wrong fields, policies that do not exist, an unknown profile.
+/// Does not run the tests.
 pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> Vec<InputError> {
     let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
     if !errors.is_empty() {

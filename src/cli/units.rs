@@ -7,10 +7,10 @@ use tollgate_formats::gotime::{self, DurationError};
 /// Longer than any timeout needs to be; clocks cannot add much more.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// `10s`, `500ms`, `5m`, `1h`; a bare number is seconds.
+/// Parses `10s`, `500ms`, `5m` or `1h`; a number without a unit is seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     // Of Go's syntax, flags accept one whole number with one unit.
-    let duration = match split(text) {
+    let duration = match split_unit(text) {
         (_, "") => gotime::parse_duration(&format!("{text}s")),
         (_, "ms" | "s" | "m" | "h") => gotime::parse_duration(text),
         _ => Err(DurationError::Syntax),
@@ -22,7 +22,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos.unsigned_abs()).min(MAX_DURATION))
 }
 
-/// An interval that is not zero, which would keep a processor busy.
+/// Parses a duration of at least 10 ms; a shorter interval would keep a processor busy.
 pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         duration if duration < Duration::from_millis(10) => Err("expected at least 10ms".to_owned()),
@@ -30,8 +30,8 @@ pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A count that is not zero: a server that accepts nothing would block the cluster.
-pub(super) fn parse_count(text: &str) -> Result<usize, String> {
+/// Parses a count; 0 is an error, because a server that accepts nothing would block the cluster.
+pub(super) fn parse_nonzero_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("expected at least 1".to_owned()),
         Ok(count) => Ok(count),
@@ -39,7 +39,7 @@ pub(super) fn parse_count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The size of a body. Every AdmissionReview is larger than a few hundred bytes.
+/// Parses a size of at least 4 KiB; a smaller limit would refuse nearly every AdmissionReview.
 pub(super) fn parse_body_size(text: &str) -> Result<usize, String> {
     match parse_bytes(text)? {
         bytes if bytes < 4 << 10 => Err("expected at least 4KiB".to_owned()),
@@ -47,9 +47,9 @@ pub(super) fn parse_body_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `8MiB`, `64KiB`, `1000`.
+/// Parses `8MiB`, `64KiB`, or a number of bytes.
 pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
-    let (number, unit) = split(text);
+    let (number, unit) = split_unit(text);
     let factor = match unit {
         "" | "B" => 1,
         "KiB" | "Ki" => 1 << 10,
@@ -60,7 +60,8 @@ pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
     Ok(number.saturating_mul(factor))
 }
 
-fn split(text: &str) -> (&str, &str) {
+/// Splits a number from the unit that follows it.
+fn split_unit(text: &str) -> (&str, &str) {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text.split_at_checked(digits).unwrap_or((text, ""))
 }

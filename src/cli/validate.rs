@@ -113,19 +113,19 @@ pub(super) struct Arguments {
     exit: ExitArgs,
 }
 
-/// The files that are fixed. Overlapping arguments and links lead to several paths to one file: it is fixed once.
+/// The files that were fixed, to fix each once: overlapping arguments and links lead to several paths to one file.
 #[derive(Debug, Default)]
 struct FixedOnce(HashSet<PathBuf>);
 
 impl FixedOnce {
-    /// The path is the first one to its file.
+    /// Adds a path; true if it is the first one to its file.
     fn is_first(&mut self, path: Option<&Path>) -> bool {
         let real = path.and_then(|path| std::fs::canonicalize(path).ok());
         real.is_none_or(|real| self.0.insert(real))
     }
 }
 
-/// What a run has to do: its inputs, each with its settings.
+/// The inputs of a run, each with the number of its settings.
 struct RunWork {
     items: Vec<ConfiguredWork>,
     not_read: NotRead,
@@ -153,8 +153,8 @@ struct RunState<'r, 'b> {
 }
 
 impl RunState<'_, '_> {
-    /// Takes what became of the next input.
-    fn take(&mut self, event: order::Event<'_, ConfiguredWork, FileOutput>) -> Result<(), Failure> {
+    /// Writes and counts the result of the next input, or shows progress while there is none.
+    fn handle_event(&mut self, event: order::Event<'_, ConfiguredWork, FileOutput>) -> Result<(), Failure> {
         match event {
             order::Event::Waiting => {
                 self.progress.show(format_args!("files, {} invalid", self.summary.invalid));
@@ -232,7 +232,7 @@ impl Arguments {
         self.finish(checked, mode, console)
     }
 
-    /// What `--fix` and `--diff` ask for.
+    /// The mode that `--fix` and `--diff` ask for; `None` without them.
     fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
         if self.fixes.is_incomplete() {
             return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
@@ -242,7 +242,7 @@ impl Arguments {
 
     /// Searches for the inputs, without the reports that are to be written.
     fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
-        let found = inputs::collect(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
+        let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.options()?, console);
         let mut found = found.with_markdown();
         self.exclude_reports(&mut found.work)?;
         Ok(found)
@@ -287,7 +287,7 @@ impl Arguments {
         Ok(targets)
     }
 
-    /// Writes the new baseline, and counts what decides about the exit code.
+    /// Writes the new baseline, and returns the counts for the exit code.
     fn finish(
         &self,
         checked: CheckedRun<'_>,
@@ -307,7 +307,8 @@ impl Arguments {
         Ok(self.exit.apply(tally))
     }
 
-    /// Rejects a report that would overwrite a source file. A report of an earlier run in a folder is not an input.
+    /// Refuses `--output-file` if it would overwrite a source file, and removes reports of earlier runs from the
+    /// inputs.
     fn exclude_reports(&self, work: &mut Vec<WorkItem>) -> Result<(), Failure> {
         for target in &self.output_file {
             if let Some(path) = self.paths.iter().find(|path| target.writes_to(path)) {
@@ -377,7 +378,7 @@ impl Arguments {
     }
 }
 
-/// Gives each input its settings. Overlapping arguments lead to several paths to one file, which is fixed once.
+/// Assigns its settings to each input. If fixes are written, further paths to the same file are left out.
 fn assign(
     found: FoundInputs,
     configurations: &mut Configurations,
@@ -407,21 +408,21 @@ fn check_all<'b>(
     mut state: RunState<'_, 'b>,
 ) -> Result<CheckedRun<'b>, Failure> {
     state.targets.begin()?;
-    order::in_order(work, |work| checker.check(work), |event| state.take(event))?;
+    order::in_order(work, |work| checker.check(work), |event| state.handle_event(event))?;
     state.progress.hide();
     let RunState { mut targets, baselines, mut summary, statistics, tally, .. } = state;
-    summary.stale = summary.stale.saturating_add(baselines.missing(checker.settings));
+    summary.stale = summary.stale.saturating_add(baselines.count_in_missing_files(checker.settings));
     targets.end(&summary, &statistics)?;
     Ok(CheckedRun { baselines, summary, tally })
 }
 
-/// A person reads the report on stdout while it is written, and can run the command again. From a log, which is read
-/// later, nothing is left out.
+/// True if a person reads the report on stdout while it is written, and can run the command again. From a log, which is
+/// read later, nothing is left out.
 fn is_read_now(report: &Report) -> bool {
     report.format == Format::Text && !report.statistics && Console::is_stdout_terminal() && !is_ci()
 }
 
-/// The given paths; without any, stdin, unless it is a terminal.
+/// The given paths; without any, stdin (`-`), or an error if that is a terminal.
 pub(super) fn paths_or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if !paths.is_empty() {
         return Ok(paths.to_vec());

@@ -45,16 +45,15 @@ pub(crate) struct SortedFindings {
 }
 
 impl SortedFindings {
-    /// Some finding denies the object.
+    /// True if a reported finding denies the object.
     pub(crate) fn is_denied(&self) -> bool {
         self.reported.iter().any(|located| located.diagnostic.level == Level::Deny)
     }
 }
 
 impl Acceptance<'_> {
-    /// Sorts the findings about an object.
-    ///
-    /// What is known from a baseline is taken off its list.
+    /// Sorts the findings about an object into those to report, those that something accepts, and those of allowed
+    /// rules. Those that a baseline knows are taken off `known`.
     pub(crate) fn sort(
         &self,
         object: ObjectName<'_>,
@@ -83,7 +82,7 @@ impl Acceptance<'_> {
         sorted
     }
 
-    /// The levels that hold for an object with these overrides.
+    /// The levels that hold for an object to which these overrides apply.
     fn levels(&self, overrides: &[&Override]) -> Cow<'_, Levels> {
         if self.file_levels.is_empty() && overrides.is_empty() {
             return Cow::Borrowed(self.flag_levels);
@@ -97,11 +96,11 @@ impl Acceptance<'_> {
     }
 }
 
-/// The reason of the override that accepts a lint. The last one that names it decides.
+/// The reason of the override that accepts a lint; `None` if none does. The last override that names the rule decides.
 fn accepted_by<'o>(overrides: &[&'o Override], located: &LocatedFinding) -> Option<&'o str> {
     let (rule, origin) = (located.diagnostic.finding.rule, located.diagnostic.origin);
     let is_lint = origin == Origin::Lint;
-    let decides = |item: &&&'o Override| item.levels.of(rule, origin).is_some();
+    let decides = |item: &&&'o Override| item.levels.setting_for_rule(rule, origin).is_some();
     let item = overrides.iter().rev().find(decides).filter(|_| is_lint)?;
-    (item.levels.of(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())
+    (item.levels.setting_for_rule(rule, origin) == Some(LevelSetting::Allow)).then_some(item.reason.as_str())
 }

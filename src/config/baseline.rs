@@ -77,13 +77,13 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    /// Whether a new baseline may replace this text: it is empty or a baseline, even a broken one, as after a merge.
+    /// True if a new baseline may overwrite this text: it is empty or a baseline, even a broken one, as after a merge.
     pub(crate) fn may_replace(text: &str) -> bool {
-        text.trim_ascii().is_empty() || Baseline::is_one(text)
+        text.trim_ascii().is_empty() || Baseline::is_baseline(text)
     }
 
-    /// Whether the text is a baseline, even a broken one.
-    pub(crate) fn is_one(text: &str) -> bool {
+    /// True if the text is a baseline, even a broken one.
+    pub(crate) fn is_baseline(text: &str) -> bool {
         text.contains(FORMAT)
     }
 
@@ -124,8 +124,8 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// What is known about a file.
-    pub(crate) fn of_file(&self, file: &str) -> KnownFindings {
+    /// The known findings of a file; empty if the baseline does not have it.
+    pub(crate) fn known_in_file(&self, file: &str) -> KnownFindings {
         KnownFindings { left: self.files.get(file).cloned().unwrap_or_default(), is_new: false }
     }
 
@@ -141,13 +141,13 @@ impl Baseline {
         }
     }
 
-    /// How many findings it has.
+    /// Number of findings in all files.
     pub(crate) fn len(&self) -> usize {
         self.files().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
-    /// The text of the file.
-    pub(crate) fn write(&self) -> String {
+    /// The text of the baseline file.
+    pub(crate) fn to_yaml(&self) -> String {
         let mut out = format!("{{\"version\": \"{VERSION}\", \"findings\": [");
         let mut separator = "\n";
         for (file, counts) in &self.files {
@@ -187,12 +187,12 @@ pub(crate) struct KnownFindings {
 }
 
 impl KnownFindings {
-    /// Makes a new baseline: every lint is known from now on.
+    /// Findings for a new baseline: [`Self::take`] knows every lint, and adds it.
     pub(crate) fn collecting() -> KnownFindings {
         KnownFindings { left: Counts::new(), is_new: true }
     }
 
-    /// Takes a finding off the list; false if it is not known.
+    /// Takes a finding off the list; false if it is not on it.
     pub(super) fn take(&mut self, object: ObjectName<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != Origin::Lint || !self.is_new && self.left.is_empty() {
             return false;
@@ -212,8 +212,9 @@ impl KnownFindings {
         }
     }
 
-    /// How many of the known findings, of rules that ran, are not there any more.
-    pub(crate) fn stale(&self, rules: &RuleSet) -> usize {
+    /// How many of the findings are still on the list, and so not in the file any more. Counts only those of rules that
+    /// ran.
+    pub(crate) fn stale_count(&self, rules: &RuleSet) -> usize {
         let has_run = |rule: &str| rules::find(rule).is_none_or(|rule| rules.has(rule));
         let left = self.left.iter().filter(|(key, _)| !self.is_new && has_run(&key.rule));
         left.fold(0, |sum, (_, count)| sum.saturating_add(*count))
@@ -250,10 +251,10 @@ mod tests {
              {{\"file\": \"b \\\"c\\\".yaml\", \"kind\": \"DeviceTaintRule\", \"name\": \"r\", \"rule\": \"gone\"}}\n]}}\n"
         );
         let baseline = Baseline::read("b.json", &text).expect("a baseline");
-        assert_eq!(baseline.write(), text);
+        assert_eq!(baseline.to_yaml(), text);
         assert_eq!((baseline.len(), baseline.files().count()), (3, 2));
         assert_eq!(
-            Baseline::default().write(),
+            Baseline::default().to_yaml(),
             format!("{{\"version\": \"{VERSION}\", \"findings\": [\n]}}\n")
         );
         let mut other = Baseline::default();

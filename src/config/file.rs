@@ -57,7 +57,7 @@ pub(crate) struct Override {
 }
 
 impl Override {
-    /// The object is meant.
+    /// True if the override is for this object.
     pub(super) fn matches(&self, object: ObjectName<'_>) -> bool {
         self.objects.is_empty() || self.objects.iter().any(|pattern| pattern.matches(object))
     }
@@ -80,13 +80,14 @@ impl ObjectPattern {
 }
 
 impl ConfigFile {
-    /// Reads a file. One without content sets nothing.
+    /// Parses a configuration file; the error is a list of all its faults. An empty file sets nothing.
     pub(crate) fn read(name: &str, text: &str) -> Result<ConfigFile, Vec<InputError>> {
         let (config, errors) = ConfigFile::read_with_errors(name, text)?;
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 
-    /// What can be read of a file, and its faults. An error if nothing can be read.
+    /// Parses what is valid of a configuration file, and returns its faults beside it. An error if nothing can be
+    /// parsed.
     pub(crate) fn read_with_errors(
         name: &str,
         text: &str,
@@ -126,7 +127,7 @@ impl ConfigFile {
     }
 }
 
-/// A document, and what is wrong with its values. What has the wrong type is read as empty.
+/// A configuration file being read, and the faults found so far. A value of the wrong type is read as empty.
 struct Reader<'r> {
     name: &'r str,
     document: &'r Document<'r>,
@@ -199,7 +200,7 @@ impl Reader<'_> {
             let setting = LevelSetting::ALL.into_iter().find(|setting| setting.name() == member.str());
             let Some((target, setting)) = LevelTarget::named(key.text()).zip(setting) else { continue };
             let member_at = at.field(key.text());
-            if lowers(target, setting) {
+            if lowers_level(target, setting) {
                 let name = target.name();
                 let message = format!(
                     "a configuration file can lower only the levels of lints; use `--{} {name}` on the command line",
@@ -221,11 +222,11 @@ impl Reader<'_> {
         value.exists().then(|| Setting { value: self.strings_at(value, &at), line, column })
     }
 
-    /// A string, or a list of them.
+    /// The strings of a value that is a string or a list of them.
     fn strings_at(&self, value: Value<'_>, at: &Path<'_>) -> Vec<Setting<String>> {
         let setting = |value: Value<'_>, at: &Path<'_>| {
             let (line, column) = self.position(at, false);
-            Setting { value: written(value).to_owned(), line, column }
+            Setting { value: scalar_text(value).to_owned(), line, column }
         };
         match value.kind() {
             ValueKind::String | ValueKind::Number => vec![setting(value, at)],
@@ -258,8 +259,8 @@ impl Reader<'_> {
     }
 }
 
-/// A string, or a number as it is written: `1.40` is a release and not 1.4.
-fn written(value: Value<'_>) -> &str {
+/// The text of a string or number, as it is written: the release `1.40` is not 1.4.
+fn scalar_text(value: Value<'_>) -> &str {
     let span = value.span();
     match value.kind() {
         ValueKind::Number => {
@@ -269,8 +270,8 @@ fn written(value: Value<'_>) -> &str {
     }
 }
 
-/// True if the setting is below the level of a rule that is not a lint.
-fn lowers(target: LevelTarget, setting: LevelSetting) -> bool {
+/// True if the setting lowers the level of a rule that is not a lint, which is not allowed.
+fn lowers_level(target: LevelTarget, setting: LevelSetting) -> bool {
     let is_lowered = |rule: &Rule| setting.level().is_none_or(|level| level < rule.level);
     match target {
         LevelTarget::Rule(rule) => rule.origin != Origin::Lint && is_lowered(rule),

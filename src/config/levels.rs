@@ -35,7 +35,7 @@ impl LevelSetting {
         }
     }
 
-    /// The level of a finding, unless it is not reported.
+    /// The level that findings get; `None` if they are not reported.
     pub(super) fn level(self) -> Option<Level> {
         match self {
             LevelSetting::Allow => None,
@@ -55,7 +55,7 @@ pub(crate) enum LevelTarget {
 }
 
 impl LevelTarget {
-    /// The rule or origin of that name.
+    /// The rule or origin of that name; `None` if there is none.
     pub(crate) fn named(name: &str) -> Option<LevelTarget> {
         let origin = Origin::ALL.into_iter().find(|origin| origin.name() == name);
         origin.map(LevelTarget::Origin).or_else(|| rules::find(name).map(LevelTarget::Rule))
@@ -86,18 +86,18 @@ impl Levels {
         }
     }
 
-    /// Sets all levels of others, which win.
+    /// Adds all settings of `others`, which win over those that are there.
     pub(crate) fn extend(&mut self, others: &Levels) {
         self.rules.extend(&others.rules);
         self.origins.extend(&others.origins);
     }
 
-    /// None is set.
+    /// True if nothing is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.origins.is_empty()
     }
 
-    /// What is set for a target itself.
+    /// The setting of exactly this target: a rule does not get that of its origin.
     pub(crate) fn setting(&self, target: LevelTarget) -> Option<LevelSetting> {
         match target {
             LevelTarget::Rule(rule) => self.rules.get(&rule),
@@ -106,23 +106,23 @@ impl Levels {
         .copied()
     }
 
-    /// Everything that is set, by name.
+    /// Everything that is set, as pairs of name and setting.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, LevelSetting)> {
         let origins = self.origins.iter().map(|(origin, setting)| (origin.name(), *setting));
         origins.chain(self.rules.iter().map(|(rule, setting)| (rule.id, *setting)))
     }
 
-    /// The level that is set for a rule.
-    pub(crate) fn of(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
+    /// The setting that holds for a rule: its own, or else that of its origin.
+    pub(crate) fn setting_for_rule(&self, rule: RuleId, origin: Origin) -> Option<LevelSetting> {
         self.rules.get(&rule).or_else(|| self.origins.get(&origin)).copied()
     }
 
-    /// Sets the level of a diagnostic; false if it is not to be reported.
+    /// Changes the level of a finding to the one that is set for its rule; false if it is not to be reported.
     pub(crate) fn apply(&self, diagnostic: &mut Diagnostic) -> bool {
         let setting = if diagnostic.finding.rule == FINDINGS_LEFT_OUT {
-            self.of_left_out(diagnostic.level)
+            self.setting_for_left_out_findings(diagnostic.level)
         } else {
-            self.of(diagnostic.finding.rule, diagnostic.origin)
+            self.setting_for_rule(diagnostic.finding.rule, diagnostic.origin)
         };
         match setting.map(LevelSetting::level) {
             None => true,
@@ -134,8 +134,9 @@ impl Levels {
         }
     }
 
-    /// Findings that were left out may be of any rule: a denied one must not hide among them, so one `deny` is enough.
-    fn of_left_out(&self, level: Level) -> Option<LevelSetting> {
+    /// The setting for the finding which says that others were left out: its own, or `Deny` if any rule or origin is
+    /// set to it, because a denied finding may be among those. `None` leaves its `level`.
+    fn setting_for_left_out_findings(&self, level: Level) -> Option<LevelSetting> {
         let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
         let mut all = self.rules.values().chain(self.origins.values());
         named.or_else(|| {

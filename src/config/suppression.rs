@@ -59,8 +59,8 @@ struct Fault {
 }
 
 impl Suppressions {
-    /// The suppressions of a text. Costs one search if there is none.
-    pub fn of(text: &str, lines: &Lines<'_>) -> Suppressions {
+    /// Finds the suppressions of a text. Costs one search if there are none.
+    pub fn parse_text(text: &str, lines: &Lines<'_>) -> Suppressions {
         let mut all = Suppressions::default();
         if !text.contains(MARK) {
             return all;
@@ -79,7 +79,7 @@ impl Suppressions {
             } else {
                 line
             };
-            all.add(parse(rest, &bytes, about), is_own_line);
+            all.add(parse_comment(rest, &bytes, about), is_own_line);
         }
         all
     }
@@ -96,7 +96,8 @@ impl Suppressions {
         self.list.push(suppression);
     }
 
-    /// Separates what is suppressed from the findings about an object whose first line is `first_line`.
+    /// Splits the findings about an object whose first line is `first_line` into those to report and those that are
+    /// suppressed.
     pub fn sift(
         &mut self,
         findings: Vec<LocatedFinding>,
@@ -107,7 +108,7 @@ impl Suppressions {
         }
         let (mut kept, mut accepted) = (Vec::new(), Vec::new());
         for located in findings {
-            match self.reason(&located, first_line) {
+            match self.use_for(&located, first_line) {
                 None => kept.push(located),
                 Some(reason) => {
                     let by = AcceptedBy::Comment { reason };
@@ -118,7 +119,8 @@ impl Suppressions {
         (kept, accepted)
     }
 
-    fn reason(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
+    /// The reason of the suppression for a finding, which counts as used from now on; `None` if there is none.
+    fn use_for(&mut self, located: &LocatedFinding, first_line: usize) -> Option<String> {
         let rule = located.diagnostic.finding.rule;
         if !rule.is_suppressible {
             return None;
@@ -130,7 +132,8 @@ impl Suppressions {
         Some(suppression.reason.clone())
     }
 
-    /// What is wrong with the suppressions up to a line that were not reported before. `profiles` are those of the run.
+    /// The faults of the suppressions up to a line that were not reported before: wrong names, missing reasons, or
+    /// nothing to suppress. `profiles` are those of the run.
     pub fn faults(
         &mut self,
         lines: &Lines<'_>,
@@ -175,7 +178,7 @@ impl Suppressions {
         found
     }
 
-    /// Forgets the suppressions up to a line: what they are about was not checked.
+    /// Forgets the suppressions up to a line, because what they are about was not checked.
     pub fn skip(&mut self, last_line: impl Fn() -> usize) {
         if self.next >= self.list.len() {
             return;
@@ -201,8 +204,8 @@ fn located(rule: RuleId, fault: &Fault, lines: &Lines<'_>, profiles: &[&'static 
     LocatedFinding { diagnostic, location: lines.locate(fault.bytes.clone()), also: Vec::new(), fix: None }
 }
 
-/// Reads what follows the mark of a comment.
-fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
+/// Parses what follows the mark in a comment.
+fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     let mut suppression = Suppression { line, reason: String::new(), names: Vec::new(), faults: Vec::new() };
     let malformed = |kind, value: &str, detail: &str| Fault {
         bytes: comment.clone(),
@@ -251,7 +254,7 @@ fn parse(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     suppression
 }
 
-/// The lint of that name, or why there is nothing to suppress by that name, and what to do.
+/// The lint of that name. The error says why there is none, and what to do instead.
 fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     let lists = "`tollgate explain lint` lists the lints".to_owned();
     if Origin::ALL.iter().any(|origin| origin.name() == name) {
@@ -274,8 +277,8 @@ fn rule_to_suppress(name: &str) -> Result<RuleId, (String, String)> {
     Ok(rule)
 }
 
-/// For each line the next one, itself included, that is neither blank nor a comment. A separator counts as blank if
-/// there is nothing but comments before it: such a comment belongs to the next document.
+/// For each line, the next line (perhaps itself) that is neither blank nor a comment. A separator counts as blank if
+/// only comments precede it: such a comment belongs to the next document.
 fn next_content_lines(text: &str, lines: &Lines<'_>) -> Vec<usize> {
     let last = lines.position(text.len()).0;
     let line = |number| text.get(lines.line(number)).unwrap_or_default();

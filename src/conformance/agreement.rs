@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::compare::{Comparison, SameParts};
 use tollgate_api::profile::{ApiKind, Version};
 
-/// How many of how many.
+/// How many of the compared cases agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
     pub same: usize,
@@ -21,7 +21,7 @@ impl Count {
         }
     }
 
-    /// `99.93%`; rounded down, so that only complete agreement is 100%.
+    /// The share as `99.93%`, rounded down, so that only complete agreement is 100%.
     pub fn percent(self) -> String {
         match (self.same, self.of) {
             (_, 0) => "-".to_owned(),
@@ -53,7 +53,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Cases that the server did not judge.
+    /// Number of cases to which the server gave no verdict.
     pub fn without_verdict(&self) -> usize {
         self.other_admission + self.not_served + self.not_allowed + self.failed
     }

@@ -41,12 +41,12 @@ pub enum Refusal {
 }
 
 impl Answer {
-    /// Reads the status code and the body of a response.
-    pub fn of(code: u16, body: &str) -> Answer {
+    /// Classifies the response to a create request, by its status code and body (JSON).
+    pub fn from_response(code: u16, body: &str) -> Answer {
         let document = doc::parse(body).ok();
         let root = document.as_ref().map_or(Value::absent(), |document| document.root());
         if code == 200 || code == 201 {
-            return accepted(root);
+            return answer_to_success(root);
         }
         let message = root.get("message").str();
         let failed = || {
@@ -56,11 +56,11 @@ impl Answer {
         if root.get("kind").str() != "Status" {
             return failed();
         }
-        if is_admission(message) {
+        if is_from_admission(message) {
             return Answer::OtherAdmission(first_line(message));
         }
         match (code, root.get("reason").str()) {
-            (422, "Invalid") => invalid(root).unwrap_or_else(failed),
+            (422, "Invalid") => answer_to_invalid(root).unwrap_or_else(failed),
             (400, "BadRequest") => match message.split_once(" cannot be handled as a ") {
                 Some((_, rest)) => {
                     let words = rest.split_once(": ").map_or(rest, |(_, words)| words);
@@ -72,21 +72,21 @@ impl Answer {
             },
             // The server looks for the name after it has validated.
             (409, "AlreadyExists") => Answer::Accepted,
-            (403, "Forbidden") if is_authorization(message) => Answer::NotAllowed(first_line(message)),
+            (403, "Forbidden") if is_from_authorizer(message) => Answer::NotAllowed(first_line(message)),
             (403, "Forbidden") => Answer::OtherAdmission(first_line(message)),
             (404, "NotFound") if root.get("details").get("name").str().is_empty() => Answer::NotServed,
             _ => failed(),
         }
     }
 
-    /// The server said what it thinks of the object.
+    /// True if the server judged the object: accepted or refused it.
     pub fn is_verdict(&self) -> bool {
         matches!(self, Answer::Accepted | Answer::Refused(_))
     }
 }
 
-/// An object of a dry run has no resourceVersion: it is not stored.
-fn accepted(object: Value<'_>) -> Answer {
+/// The answer in a successful response: `Persisted` if the object has a resourceVersion, which a dry run does not set.
+fn answer_to_success(object: Value<'_>) -> Answer {
     let metadata = object.get("metadata");
     match (metadata.exists(), metadata.get("resourceVersion").str()) {
         (true, "") => Answer::Accepted,
@@ -95,22 +95,23 @@ fn accepted(object: Value<'_>) -> Answer {
     }
 }
 
-/// Said by a webhook or a policy, whatever the status code: each chooses its own.
-fn is_admission(message: &str) -> bool {
+/// True if the message comes from a webhook or a policy. The status code does not tell: each chooses its own.
+fn is_from_admission(message: &str) -> bool {
     let webhook =
         message.starts_with("admission webhook \"") || message.contains(": failed calling webhook \"");
     let policy = ["ValidatingAdmissionPolicy '", "MutatingAdmissionPolicy '"];
     webhook || policy.iter().any(|policy| message.contains(&format!("is forbidden: {policy}")))
 }
 
-/// Said by the authorizer: `… is forbidden: User "alice" cannot create resource "resourceslices" …`.
-fn is_authorization(message: &str) -> bool {
+/// True if the message comes from the authorizer: `… is forbidden: User "alice" cannot create resource "resourceslices"
+/// …`.
+fn is_from_authorizer(message: &str) -> bool {
     message
         .split_once("forbidden: User \"")
         .is_some_and(|(_, rest)| rest.contains("\" cannot create resource \""))
 }
 
-/// Said before admission: the request is wrong, not the object.
+/// True if the message was written before admission, about the request and not about the object.
 fn is_bad_request(message: &str) -> bool {
     [
         "the namespace of the ",
@@ -122,8 +123,8 @@ fn is_bad_request(message: &str) -> bool {
     .any(|beginning| message.starts_with(beginning))
 }
 
-/// The errors of a Status.
-fn invalid(status: Value<'_>) -> Option<Answer> {
+/// The answer in a `Status` with reason `Invalid`: its errors. `None` if it has none.
+fn answer_to_invalid(status: Value<'_>) -> Option<Answer> {
     let (mut fields, mut texts) = (BTreeSet::new(), BTreeSet::new());
     for cause in status.get("details").get("causes").items() {
         let [kind, field, message] = ["reason", "field", "message"].map(|name| cause.get(name).str());
@@ -147,7 +148,7 @@ mod tests {
 
     fn status(code: u16, reason: &str, message: &str, details: &str) -> Answer {
         let message = message.replace('"', "\\\"");
-        Answer::of(
+        Answer::from_response(
             code,
             &format!(
                 r#"{{"kind":"Status","reason":"{reason}","message":"{message}","details":{{{details}}}}}"#
@@ -157,9 +158,12 @@ mod tests {
 
     #[test]
     fn a_dry_run_leaves_nothing_behind() {
-        assert_eq!(Answer::of(201, r#"{"metadata":{"name":"a","uid":"u"}}"#), Answer::Accepted);
-        assert_eq!(Answer::of(201, r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#), Answer::Persisted);
-        assert!(matches!(Answer::of(200, "<html>"), Answer::Failed(_)));
+        assert_eq!(Answer::from_response(201, r#"{"metadata":{"name":"a","uid":"u"}}"#), Answer::Accepted);
+        assert_eq!(
+            Answer::from_response(201, r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#),
+            Answer::Persisted
+        );
+        assert!(matches!(Answer::from_response(200, "<html>"), Answer::Failed(_)));
         assert_eq!(status(409, "AlreadyExists", "a already exists", ""), Answer::Accepted);
         assert!(matches!(status(409, "Conflict", "try again", ""), Answer::Failed(_)));
     }
@@ -221,10 +225,10 @@ mod tests {
             status(500, "InternalError", "Internal error occurred", ""),
             status(503, "ServiceUnavailable", "apiserver is shutting down", ""),
             status(400, "BadRequest", "the namespace of the provided object does not match", ""),
-            Answer::of(502, "<html>Bad Gateway</html>"),
-            Answer::of(403, "<html>blocked</html>"),
-            Answer::of(404, "404 page not found"),
-            Answer::of(0, ""),
+            Answer::from_response(502, "<html>Bad Gateway</html>"),
+            Answer::from_response(403, "<html>blocked</html>"),
+            Answer::from_response(404, "404 page not found"),
+            Answer::from_response(0, ""),
         ] {
             assert!(matches!(answer, Answer::Failed(_)), "{answer:?}");
             assert!(!answer.is_verdict());

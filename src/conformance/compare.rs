@@ -44,7 +44,7 @@ impl Judge {
         Ok(Judge { engine, labels, namespace, now })
     }
 
-    /// Tollgate's verdict on a case.
+    /// Checks a case and returns Tollgate's verdict.
     pub fn judge(&self, case: &Case) -> OwnAnswer {
         let (Ok(object), Ok(labels)) = (doc::parse(&case.object), doc::parse(&self.labels)) else {
             return OwnAnswer::default();
@@ -64,7 +64,7 @@ impl Judge {
     }
 }
 
-/// Which parts of two verdicts are the same; `None` for a part that the server's verdict does not have.
+/// Which parts of two verdicts agree; `None` for a part that the server's verdict does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SameParts {
     pub verdict: bool,
@@ -73,7 +73,7 @@ pub struct SameParts {
 }
 
 impl SameParts {
-    /// All that can be compared is the same.
+    /// True if every part that can be compared agrees.
     pub fn all(self) -> bool {
         self.verdict && self.fields != Some(false) && self.texts != Some(false)
     }
@@ -112,7 +112,7 @@ impl Comparison {
     }
 }
 
-/// Equal but for the random end of a generated name.
+/// True if both have the same texts, apart from the random end of a generated name.
 fn are_same_texts(server: &BTreeSet<String>, own: &BTreeSet<String>) -> bool {
     if server.len() != own.len() {
         return false;

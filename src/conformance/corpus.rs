@@ -21,6 +21,7 @@ pub enum CorpusSet {
 }
 
 impl CorpusSet {
+    /// The compressed cases.
     const fn bytes(self) -> &'static [u8] {
         match self {
             CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
@@ -28,8 +29,8 @@ impl CorpusSet {
         }
     }
 
-    /// The cases as text: a line about what is left out, then a line for each case.
-    pub fn text(self) -> Result<String, String> {
+    /// Decompresses the cases: a line about what is left out, then one JSON object per line and case.
+    pub fn to_jsonl(self) -> Result<String, String> {
         let mut text = String::new();
         let read = GzDecoder::new(self.bytes()).read_to_string(&mut text);
         read.map(|_| text).map_err(|error| format!("cannot read the bundled cases: {error}"))
@@ -57,15 +58,16 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The cases of these sets. Objects that live in a namespace are moved to the one given.
+    /// Reads the cases of these sets. Objects that live in a namespace are move_to_namespace to `namespace`.
     pub fn read(sets: &[CorpusSet], namespace: &str) -> Result<Corpus, String> {
         let mut corpus = Corpus::default();
         for set in sets {
-            corpus.add(&set.text()?, namespace).ok_or("cannot read the bundled cases")?;
+            corpus.add(&set.to_jsonl()?, namespace).ok_or("cannot read the bundled cases")?;
         }
         Ok(corpus)
     }
 
+    /// Adds the cases of a text; `None` if it cannot be parsed.
     fn add(&mut self, text: &str, namespace: &str) -> Option<()> {
         let (head, cases) = text.split_once('\n')?;
         let head = doc::parse(head).ok()?;
@@ -75,16 +77,17 @@ impl Corpus {
         for line in cases.lines() {
             let line = doc::parse(line).ok()?;
             let (id, object) = (line.root().get("id").str(), line.root().get("object").str());
-            let (kind, version) = address(doc::parse(object).ok()?.root())?;
-            let object = if kind.is_namespaced() { moved(object, namespace)? } else { object.to_owned() };
+            let (kind, version) = served_kind_and_version(doc::parse(object).ok()?.root())?;
+            let object =
+                if kind.is_namespaced() { move_to_namespace(object, namespace)? } else { object.to_owned() };
             self.cases.push(Case { id: id.to_owned(), kind, version, object });
         }
         Some(())
     }
 }
 
-/// The kind and version of an object, if some release serves them.
-pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
+/// The kind and version of an object; `None` if no release serves them.
+pub fn served_kind_and_version(object: Value<'_>) -> Option<(ApiKind, Version)> {
     let Identity::Ours { api_version, kind } = identify(object) else { return None };
     let (group, version) = api_version.rsplit_once('/')?;
     let (kind, version) = (ApiKind::of(group, kind)?, Version::parse(version)?);
@@ -92,8 +95,9 @@ pub fn address(object: Value<'_>) -> Option<(ApiKind, Version)> {
     (kind.only_version().is_none() && Profile::ALL.iter().any(serves)).then_some((kind, version))
 }
 
-/// The object in another namespace, if it names one: it must be that of the request.
-fn moved(object: &str, namespace: &str) -> Option<String> {
+/// The object (JSON) with another namespace, if it names one: it must be that of the request. `None` if it cannot be
+/// parsed.
+fn move_to_namespace(object: &str, namespace: &str) -> Option<String> {
     let document = doc::parse(object).ok()?;
     let named = document.root().get("metadata").get("namespace");
     if named.str().is_empty() {
@@ -105,7 +109,7 @@ fn moved(object: &str, namespace: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiKind, Corpus, CorpusSet, Version, doc, moved};
+    use super::{ApiKind, Corpus, CorpusSet, Version, doc, move_to_namespace};
 
     #[test]
     fn every_shipped_case_has_an_address() {
@@ -134,7 +138,7 @@ mod tests {
             (r#"{"metadata":{"namespace":7}}"#, r#"{"metadata":{"namespace":7}}"#),
             (r#"{"metadata":null}"#, r#"{"metadata":null}"#),
         ] {
-            assert_eq!(moved(object, "team").as_deref(), Some(expected));
+            assert_eq!(move_to_namespace(object, "team").as_deref(), Some(expected));
         }
     }
 }

@@ -77,7 +77,8 @@ const FAILS_OPEN: &str = "  failurePolicy: Ignore";
 /// Precedes the entries.
 const LIST: &str = "webhooks:\n";
 
-/// The address of the webhook and the names of the configurations.
+/// Where the API server reaches the webhook (Service or URL), the names of the configurations, and what they have in
+/// common.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
     /// Outside of the cluster; else the Service of the manifests.
@@ -98,7 +99,7 @@ impl Destination {
     /// Default namespace.
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
-    /// The Service of the manifests in a namespace.
+    /// The Service of the manifests in this namespace, with default names.
     #[cfg(feature = "online")]
     pub(crate) fn service(namespace: &str) -> Destination {
         let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
@@ -108,46 +109,46 @@ impl Destination {
     /// The host name that the API server connects to; the server's certificate must be for it.
     pub(crate) fn server_name(&self) -> String {
         match &self.url {
-            Some(url) => host(url).to_owned(),
+            Some(url) => host_of_url(url).to_owned(),
             None => format!("{}.{}.svc", Destination::NAME, self.namespace),
         }
     }
 
-    /// The base configurations as YAML, validating first; `webhooks` may be empty.
+    /// The two base configurations as YAML, validating first. `webhooks` may be empty.
     pub(crate) fn base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> [String; 2] {
         BASE.map(|[text, derived]| {
             let (head, all) = text.split_once(LIST).unwrap_or((text, ""));
             let more = derived.split_once(LIST).map_or("", |(_, more)| more);
-            let found: Vec<(&str, &str)> = split(all).chain(split(more)).collect();
+            let found: Vec<(&str, &str)> = split_entries(all).chain(split_entries(more)).collect();
             let chosen =
                 entries.names.iter().filter_map(|name| found.iter().find(|(found, _)| found == name));
             let webhooks: String = chosen.map(|(_, text)| *text).collect();
             let list = if webhooks.is_empty() { "webhooks: []\n" } else { LIST };
-            self.fill(&format!("{head}{list}{webhooks}"), entries, bundle)
+            self.fill_in(&format!("{head}{list}{webhooks}"), entries, bundle)
         })
     }
 
-    /// The base configurations that have an entry.
+    /// The base configurations that have an entry, as YAML.
     pub(crate) fn needed_base(&self, entries: &WebhookEntries, bundle: Option<&str>) -> Vec<String> {
         let is_needed = |files: [&'static str; 2]| {
-            files.into_iter().flat_map(split).any(|(name, _)| entries.names.contains(&name))
+            files.into_iter().flat_map(split_entries).any(|(name, _)| entries.names.contains(&name))
         };
         let base = self.base(entries, bundle).into_iter().zip(BASE);
         base.filter(|(_, files)| is_needed(*files)).map(|(text, _)| text).collect()
     }
 
-    /// The configurations of another API as YAML.
+    /// The configurations of an optional API as YAML.
     pub(crate) fn other(
         &self,
         api: OptionalApi,
         entries: &WebhookEntries,
         bundle: Option<&str>,
     ) -> Vec<String> {
-        api.texts().iter().map(|text| self.fill(text, entries, bundle)).collect()
+        api.texts().iter().map(|text| self.fill_in(text, entries, bundle)).collect()
     }
 
-    /// A configuration with its name, address and caBundle.
-    fn fill(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
+    /// A configuration with its name, address and caBundle filled in, and only with these entries.
+    fn fill_in(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
         let mut fill = String::new();
         let mut fails_closed = self.fail_closed;
         let in_namespace = |line: &str| line.replace(Destination::NAMESPACE, &self.namespace);
@@ -178,7 +179,7 @@ impl Destination {
 }
 
 /// The host of `https://host:port/…`.
-fn host(url: &str) -> &str {
+fn host_of_url(url: &str) -> &str {
     let rest = url.strip_prefix("https://").unwrap_or(url);
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -187,23 +188,23 @@ fn host(url: &str) -> &str {
     }
 }
 
-/// The entries of a list, each with its name and the comments before it.
-fn split(list: &str) -> impl Iterator<Item = (&str, &str)> {
+/// The entries of a `webhooks` list: the name of each, and its text with the comments before it.
+fn split_entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = list;
     std::iter::from_fn(move || {
-        let at = line_that(rest, |line| line.starts_with("- name: "))?;
+        let at = line_start_where(rest, |line| line.starts_with("- name: "))?;
         let (before, entry) = rest.split_at_checked(at)?;
         let (first, fields) = entry.split_once('\n')?;
         // An entry ends where the next one, or its comment, begins.
-        let length = line_that(fields, |line| line.starts_with(['-', '#'])).unwrap_or(fields.len());
+        let length = line_start_where(fields, |line| line.starts_with(['-', '#'])).unwrap_or(fields.len());
         let (whole, next) = rest.split_at_checked(before.len() + first.len() + 1 + length)?;
         rest = next;
         Some((first.strip_prefix("- name: ")?, whole))
     })
 }
 
-/// The start of the first line for which `has` is true.
-fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
+/// The byte at which the first line starts for which `has` is true.
+fn line_start_where(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if has(line) {
@@ -216,7 +217,7 @@ fn line_that(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Destination, FAILS_OPEN, LIST, OptionalApi, host, split};
+    use super::{BASE, Destination, FAILS_OPEN, LIST, OptionalApi, host_of_url, split_entries};
     use crate::registration::{ALL, WebhookEntries};
 
     #[test]
@@ -224,7 +225,7 @@ mod tests {
         let mut names: Vec<&str> = Vec::new();
         for text in BASE.as_flattened() {
             let (_, list) = text.split_once(LIST).expect("a list");
-            let entries: Vec<(&str, &str)> = split(list).collect();
+            let entries: Vec<(&str, &str)> = split_entries(list).collect();
             assert_eq!(entries.iter().map(|(_, text)| *text).collect::<String>(), list, "nothing is lost");
             names.extend(entries.iter().map(|(name, _)| *name));
         }
@@ -263,7 +264,7 @@ mod tests {
             ("https://[::1]:8443", "::1"),
             ("https://1.2.3.4", "1.2.3.4"),
         ] {
-            assert_eq!(host(url), expected);
+            assert_eq!(host_of_url(url), expected);
         }
         assert_eq!(here().server_name(), "tollgate.a.svc");
     }

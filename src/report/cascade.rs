@@ -14,13 +14,14 @@ const BELONGS_INSIDE: &str = "since v1beta2, the fields of a request are in `exa
 /// Said about an error that is hidden until the cause is fixed.
 pub(super) const HIDDEN: &str = "the API server reports this error after the field is moved into `exactly`";
 
-/// Whether a finding follows from another one, which says so.
+/// True if a finding follows from another one, which mentions it.
 pub(super) fn is_folded(finding: &LocatedFinding, all: &[LocatedFinding]) -> bool {
     all.iter().any(|cause| follows(finding, cause))
 }
 
-/// What follows from a finding: `2 more errors follow from this: unknown fields deviceClassName and tolerations`.
-pub(super) fn consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Option<String> {
+/// A sentence about the findings that follow from this one: `2 more errors follow from this: unknown fields
+/// deviceClassName and tolerations`. `None` if there are none.
+pub(super) fn describe_consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Option<String> {
     let following: Vec<String> = all
         .iter()
         .filter(|finding| follows(finding, cause))
@@ -42,6 +43,7 @@ pub(super) fn consequences(cause: &LocatedFinding, all: &[LocatedFinding]) -> Op
     }
 }
 
+/// True if a finding follows from the cause.
 fn follows(finding: &LocatedFinding, cause: &LocatedFinding) -> bool {
     let (one, other) = (&finding.diagnostic, &cause.diagnostic);
     let is_pair = one.finding.rule == UNKNOWN_FIELD && other.finding.rule == REQUEST_SHAPE;

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::text::{message, skip_message};
-use super::{DocumentResult, Report, ReportWriter, Summary, profiles_of};
+use super::{DocumentResult, Report, ReportWriter, Summary, profiles_if_several};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
@@ -41,7 +41,7 @@ impl ReportWriter for Writer {
             if let Some(help) = &finding.help {
                 _ = write!(out, " (help: {})", sanitize::line(help));
             }
-            if let Some(profiles) = profiles_of(located, report) {
+            if let Some(profiles) = profiles_if_several(located, report) {
                 _ = write!(out, " (profiles: {profiles})");
             }
             out.push('\n');

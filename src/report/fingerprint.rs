@@ -34,11 +34,12 @@ pub(super) fn of_error(error: &InputError) -> String {
     of_parts(&[&error.file, "unreadable", &error.message])
 }
 
-/// The fingerprint of the same finding, the next time it occurs in a file.
-pub(super) fn repeated(fingerprint: &str, times: usize) -> String {
+/// The fingerprint of a finding that has the same fingerprint as `times` others before it in the file.
+pub(super) fn of_repetition(fingerprint: &str, times: usize) -> String {
     of_parts(&[fingerprint, &times.to_string()])
 }
 
+/// The fingerprint of these strings.
 fn of_parts(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

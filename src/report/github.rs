@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::text::message;
-use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, profiles_of};
+use super::{DocumentResult, LocatedFinding, Report, ReportWriter, Summary, docs_url, profiles_if_several};
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
 
@@ -16,14 +16,14 @@ pub(super) struct Writer;
 impl ReportWriter for Writer {
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, report: &Report) {
         if let Some(error) = entry.error {
-            _ = write!(out, "::error file={}", property(entry.file));
+            _ = write!(out, "::error file={}", escape_property(entry.file));
             if error.line > 0 {
                 _ = write!(out, ",line={},col={}", error.line, error.column);
             }
-            _ = writeln!(out, ",title=unreadable::{}", data(&error.message));
+            _ = writeln!(out, ",title=unreadable::{}", escape_data(&error.message));
         }
         for located in entry.findings {
-            annotation(out, entry, located, report);
+            push_annotation(out, entry, located, report);
         }
     }
 
@@ -32,7 +32,8 @@ impl ReportWriter for Writer {
     }
 }
 
-fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &Report) {
+/// Appends the workflow command that annotates a finding.
+fn push_annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFinding, report: &Report) {
     let (diagnostic, location) = (&located.diagnostic, &located.location);
     let command = match diagnostic.level {
         Level::Deny => "error",
@@ -43,7 +44,7 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFin
     _ = write!(
         out,
         "::{command} file={},line={},endLine={}",
-        property(entry.file),
+        escape_property(entry.file),
         location.line,
         location.end_line
     );
@@ -55,28 +56,30 @@ fn annotation(out: &mut String, entry: &DocumentResult<'_>, located: &LocatedFin
     if let Some(help) = &diagnostic.finding.help {
         _ = write!(text, "\nhelp: {help}");
     }
-    if let Some(profiles) = profiles_of(located, report) {
+    if let Some(profiles) = profiles_if_several(located, report) {
         _ = write!(text, "\nprofiles: {profiles}");
     }
     _ = write!(text, "\ndocs: {}", docs_url(diagnostic.finding.rule.id));
-    _ = writeln!(out, ",title={}::{}", property(diagnostic.finding.rule.id), data(&text));
+    _ = writeln!(out, ",title={}::{}", escape_property(diagnostic.finding.rule.id), escape_data(&text));
 }
 
-fn data(text: &str) -> String {
+/// The message of a workflow command, escaped.
+fn escape_data(text: &str) -> String {
     sanitize::characters(text).replace('%', "%25").replace('\n', "%0A")
 }
 
-fn property(text: &str) -> String {
+/// The value of a property in a workflow command, escaped.
+fn escape_property(text: &str) -> String {
     // A name is one line, and what is escaped here cannot be a command.
-    data(text).replace("%0A", "\u{fffd}").replace(':', "%3A").replace(',', "%2C")
+    escape_data(text).replace("%0A", "\u{fffd}").replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn nothing_ends_a_command_early() {
-        assert_eq!(super::data("50%\r\n::error::x\u{1b}"), "50%25\u{fffd}%0A::error::x\u{fffd}");
-        assert_eq!(super::property("a,b:c"), "a%2Cb%3Ac");
-        assert_eq!(super::property("a\n%0A::b\r"), "a\u{fffd}%250A%3A%3Ab\u{fffd}");
+        assert_eq!(super::escape_data("50%\r\n::error::x\u{1b}"), "50%25\u{fffd}%0A::error::x\u{fffd}");
+        assert_eq!(super::escape_property("a,b:c"), "a%2Cb%3Ac");
+        assert_eq!(super::escape_property("a\n%0A::b\r"), "a\u{fffd}%250A%3A%3Ab\u{fffd}");
     }
 }

@@ -66,7 +66,7 @@ impl ReportWriter for Writer {
                 content: None,
                 location: Location { path: entry.file, lines: Lines { begin: error.line.max(1), end: None } },
             };
-            push(out, &issue);
+            push_issue(out, &issue);
         }
         for located in entry.findings {
             let finding = &located.diagnostic.finding;
@@ -81,10 +81,10 @@ impl ReportWriter for Writer {
                 check_name: finding.rule.id,
                 description: &description,
                 severity: severity(located.diagnostic.level),
-                content: Some(Content { body: body(located) }),
+                content: Some(Content { body: issue_body(located) }),
                 location: Location { path: entry.file, lines: Lines { begin, end: Some(end.max(begin)) } },
             };
-            push(out, &issue);
+            push_issue(out, &issue);
         }
     }
 
@@ -103,7 +103,7 @@ impl ReportWriter for Writer {
             match (*count, before, after) {
                 (1.., Some(before), Some(after)) => {
                     out.push_str(before);
-                    out.push_str(&fingerprint::repeated(own, *count));
+                    out.push_str(&fingerprint::of_repetition(own, *count));
                     out.push_str(after);
                 }
                 _ => out.push_str(issue),
@@ -121,11 +121,13 @@ impl ReportWriter for Writer {
 /// How every issue begins.
 const PREFIX: &str = "{\"fingerprint\":\"";
 
-fn push(out: &mut String, issue: &Issue<'_>) {
+/// Appends an issue as JSON, with the separator before it.
+fn push_issue(out: &mut String, issue: &Issue<'_>) {
     out.push_str(SEPARATOR);
     out.push_str(&encode(issue));
 }
 
+/// The name of a level in GitLab.
 fn severity(level: Level) -> &'static str {
     match level {
         Level::Deny => "critical",
@@ -134,8 +136,8 @@ fn severity(level: Level) -> &'static str {
     }
 }
 
-/// Releases and page, as Markdown.
-fn body(located: &LocatedFinding) -> String {
+/// The releases and the page of a finding, as Markdown.
+fn issue_body(located: &LocatedFinding) -> String {
     let (rule, profiles) = (located.diagnostic.finding.rule.id, located.diagnostic.profiles.join(", "));
     format!("Profiles: {profiles}\n\nDocumentation: [{rule}]({})", docs_url(rule))
 }

@@ -127,7 +127,7 @@ impl ReportWriter for Writer {
             name: entry.name,
             verdict: entry.status.name(),
             profiles: differs.then_some(entry.profiles),
-            findings: entry.findings.iter().map(located).collect(),
+            findings: entry.findings.iter().map(located_finding).collect(),
             reason: entry.skipped.map(SkipReason::key),
             error: entry.error.map(unreadable),
         };
@@ -150,11 +150,12 @@ pub(crate) fn review_line(uid: &str, verdict: &Verdict, error: Option<&str>) -> 
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     }
-    let findings = verdict.findings().iter().map(|diagnostic| finding(diagnostic, None)).collect();
+    let findings = verdict.findings().iter().map(|diagnostic| finding_record(diagnostic, None)).collect();
     encode(&Line { uid, allowed: error.is_none() && verdict.allowed(), findings, error })
 }
 
-fn located(located: &LocatedFinding) -> Finding<'_> {
+/// The record of a finding with its positions and its fix.
+fn located_finding(located: &LocatedFinding) -> Finding<'_> {
     let fix = located.fix.as_ref().map(|fix| Fix {
         title: &fix.title,
         applicability: fix.applicability.name(),
@@ -164,10 +165,11 @@ fn located(located: &LocatedFinding) -> Finding<'_> {
             .map(|edit| Edit { position: position(&edit.location), text: &edit.text })
             .collect(),
     });
-    Finding { fix, ..finding(&located.diagnostic, Some(&located.location)) }
+    Finding { fix, ..finding_record(&located.diagnostic, Some(&located.location)) }
 }
 
-fn finding<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) -> Finding<'a> {
+/// The record of a finding; `location` is `None` where there is no file.
+fn finding_record<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocation>) -> Finding<'a> {
     let finding = &diagnostic.finding;
     Finding {
         rule: finding.rule.id,
@@ -214,7 +216,7 @@ fn unreadable(error: &InputError) -> Unreadable<'_> {
     Unreadable { message: &error.message, line: error.line, column: error.column }
 }
 
-/// Compact JSON of a type of ours; those cannot fail. What could write to a terminal is escaped.
+/// Serialises a value as compact JSON, in which characters that could control a terminal are escaped.
 pub(super) fn encode(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|error| format!("\"{error}\""));
     sanitize::json(&text).into_owned()

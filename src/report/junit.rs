@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::text::message;
 use super::{
-    DocumentResult, DocumentStatus, Report, ReportWriter, SkipReason, Summary, docs_url, profiles_of,
+    DocumentResult, DocumentStatus, Report, ReportWriter, SkipReason, Summary, docs_url, profiles_if_several,
 };
 use tollgate_engine::rules::Level;
 use tollgate_formats::sanitize;
@@ -23,7 +23,7 @@ impl ReportWriter for Writer {
         _ = write!(
             out,
             "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\"",
-            escape(&entry.title()),
+            escape(&entry.object_label()),
             escape(entry.file),
             escape(entry.file)
         );
@@ -40,7 +40,7 @@ impl ReportWriter for Writer {
                 if let Some(help) = &finding.help {
                     _ = writeln!(text, "  help: {help}");
                 }
-                if let Some(profiles) = profiles_of(located, report) {
+                if let Some(profiles) = profiles_if_several(located, report) {
                     _ = writeln!(text, "  profiles: {profiles}");
                 }
                 _ = writeln!(text, "  docs: {}", docs_url(finding.rule.id));
@@ -95,7 +95,7 @@ impl ReportWriter for Writer {
     }
 }
 
-/// Text as XML holds it, in attributes too.
+/// Escapes a text for XML elements and attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

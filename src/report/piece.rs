@@ -14,23 +14,23 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// The text, without the separator if it comes first in its report.
+    /// The text; without its leading separator if `is_first` in its report.
     pub fn text(&self, is_first: bool) -> &str {
         if is_first { self.text.strip_prefix(SEPARATOR).unwrap_or(&self.text) } else { &self.text }
     }
 
-    /// The findings of a foldable report and the texts between them, in order, and which of both it is.
+    /// The findings of a foldable report and the texts between them, in order; true for a finding.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
         self.text.split(FINDING_MARK).enumerate().map(|(number, text)| (text, number % 2 == 1))
     }
 
-    /// A part with one finding.
+    /// A piece with one finding.
     #[cfg(test)]
     pub(crate) fn of_finding(text: &str) -> Piece {
         Piece { text: format!("{FINDING_MARK}{text}{FINDING_MARK}") }
     }
 
-    /// The part is empty.
+    /// True if there is no text.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

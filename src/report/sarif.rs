@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::json::encode;
 use super::text::message;
 use super::{
-    AcceptedBy, DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, about, docs_url,
-    fingerprint,
+    AcceptedBy, DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url,
+    fingerprint, first_sentence,
 };
 use crate::pages::page;
 use tollgate_document::source::{InputError, TextFix};
@@ -166,10 +166,10 @@ struct Region {
 pub(super) struct Writer;
 
 impl ReportWriter for Writer {
-    /// The tool and its rules.
+    /// Writes the tool and its rules.
     fn begin(&self, report: &Report) -> String {
         let rules: Vec<String> =
-            rules::all().map(describe).chain(std::iter::once(describe_unreadable())).collect();
+            rules::all().map(rule_descriptor).chain(std::iter::once(unreadable_descriptor())).collect();
         format!(
             "{{\"$schema\":{},\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{{\"driver\":{{\"name\":\"tollgate\",\
          \"semanticVersion\":{},\"informationUri\":{},\"rules\":[\n{}\n]}}}},\"columnKind\":\"unicodeCodePoints\",\
@@ -183,9 +183,9 @@ impl ReportWriter for Writer {
     }
 
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
-        let artifact = || artifact(entry.file);
+        let artifact = || artifact_location(entry.file);
         if let Some(error) = entry.error {
-            push(out, &unreadable(error, artifact()));
+            push_result(out, &unreadable(error, artifact()));
         }
         let reported = entry.findings.iter().map(|located| (located, None));
         let accepted = entry.accepted.iter().map(|accepted| (&accepted.located, Some(&accepted.by)));
@@ -197,7 +197,7 @@ impl ReportWriter for Writer {
                 text.push_str(help);
             }
             let also = located.also.iter().map(|also| location(artifact(), also, None)).collect();
-            push(
+            push_result(
                 out,
                 &SarifResult {
                     rule_id: finding.rule.id,
@@ -222,8 +222,9 @@ impl ReportWriter for Writer {
     }
 }
 
-fn describe(rule: RuleId) -> String {
-    let about = about(page(rule));
+/// The reporting descriptor of a rule, as JSON.
+fn rule_descriptor(rule: RuleId) -> String {
+    let about = first_sentence(page(rule));
     let about = if about.is_empty() { rule.id } else { &about };
     encode(&ReportingDescriptor {
         id: rule.id,
@@ -235,7 +236,8 @@ fn describe(rule: RuleId) -> String {
     })
 }
 
-fn describe_unreadable() -> String {
+/// The reporting descriptor for input that cannot be read, as JSON.
+fn unreadable_descriptor() -> String {
     let text = "The input cannot be read or parsed, so nothing in it was checked.";
     encode(&ReportingDescriptor {
         id: UNREADABLE,
@@ -247,7 +249,8 @@ fn describe_unreadable() -> String {
     })
 }
 
-fn push(out: &mut String, found: &SarifResult<'_>) {
+/// Appends a result as JSON, with the separator before it.
+fn push_result(out: &mut String, found: &SarifResult<'_>) {
     out.push_str(SEPARATOR);
     out.push_str(&encode(found));
 }
@@ -332,19 +335,19 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// The file as a URI: relative if its name is.
-fn artifact(file: &str) -> ArtifactLocation {
+/// The location of a file as a URI: relative if its name is.
+fn artifact_location(file: &str) -> ArtifactLocation {
     if file.starts_with('/') {
-        return ArtifactLocation { uri: format!("file://{}", percent(file)), uri_base_id: None };
+        return ArtifactLocation { uri: format!("file://{}", percent_encode(file)), uri_base_id: None };
     }
     if file.starts_with('<') {
         return ArtifactLocation { uri: file.trim_matches(['<', '>']).to_owned(), uri_base_id: None };
     }
-    ArtifactLocation { uri: percent(file), uri_base_id: Some("%SRCROOT%") }
+    ArtifactLocation { uri: percent_encode(file), uri_base_id: Some("%SRCROOT%") }
 }
 
-/// A path as RFC 3986 writes it.
-fn percent(path: &str) -> String {
+/// Encodes a path as RFC 3986 requires.
+fn percent_encode(path: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -360,7 +363,7 @@ fn percent(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::artifact;
+    use super::artifact_location;
 
     #[test]
     fn files_are_uris() {
@@ -371,7 +374,7 @@ mod tests {
             ("<stdin>", "stdin"),
             ("ä:b", "%C3%A4%3Ab"),
         ] {
-            assert_eq!(artifact(file).uri, uri, "{file}");
+            assert_eq!(artifact_location(file).uri, uri, "{file}");
         }
     }
 }

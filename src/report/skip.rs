@@ -29,8 +29,8 @@ macro_rules! reasons {
                 match self { $(SkipReason::$reason => $text,)* }
             }
 
-            /// What follows the number of documents in a summary.
-            fn counted(self, count: usize) -> &'static str {
+            /// The words that follow a count of documents in a summary, in singular or plural.
+            fn words_after_count(self, count: usize) -> &'static str {
                 match self { $(SkipReason::$reason => if count == 1 { $one } else { $more },)* }
             }
         }
@@ -81,19 +81,25 @@ impl SkipCounts {
         self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
     }
 
-    /// The reasons that occurred.
+    /// The reasons that occurred, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (SkipReason, usize)> {
         SkipReason::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// ` (2 with unsupported kinds, 1 empty)`; nothing if that is the reason for all, which is the usual meaning of "skipped".
+    /// ` (2 with unsupported kinds, 1 empty)`; empty if all documents are of unsupported kinds, the usual meaning of
+    /// "skipped".
     pub(super) fn in_words(&self) -> String {
         if self.iter().all(|(reason, _)| reason == SkipReason::OtherKind) {
             return String::new();
         }
         let mut out = String::from(" (");
         for (number, (reason, count)) in self.iter().enumerate() {
-            _ = write!(out, "{}{count} {}", if number > 0 { ", " } else { "" }, reason.counted(count));
+            _ = write!(
+                out,
+                "{}{count} {}",
+                if number > 0 { ", " } else { "" },
+                reason.words_after_count(count)
+            );
         }
         out + ")"
     }

@@ -48,7 +48,7 @@ impl Statistics {
         }
     }
 
-    /// The report: the most frequent rule first.
+    /// The counts per rule as a report, the most frequent rule first.
     pub(super) fn render(&self, report: &Report, summary: &Summary) -> String {
         let mut rows: Vec<RuleCount> = self
             .counts

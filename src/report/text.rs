@@ -14,7 +14,7 @@ use super::cascade;
 use super::piece::FINDING_MARK;
 use super::{
     DocumentResult, LocatedFinding, Mentions, NotRead, Report, ReportWriter, SkipReason, Summary, printable,
-    profiles_of,
+    profiles_if_several,
 };
 use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
@@ -45,11 +45,11 @@ impl ReportWriter for Writer {
         let mark = |out: &mut String| out.extend(report.foldable.then_some(FINDING_MARK));
         if let Some(error) = entry.error {
             mark(out);
-            unreadable(out, error, entry.text, &renderer);
+            push_unreadable(out, error, entry.text, &renderer);
             mark(out);
         }
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
-            skipped(out, entry, reason);
+            push_skipped(out, entry, reason);
         }
         for located in entry.findings.iter().filter(|found| !cascade::is_folded(found, entry.findings)) {
             let severity = match located.diagnostic.level {
@@ -60,12 +60,12 @@ impl ReportWriter for Writer {
                 Level::Audit => continue,
             };
             mark(out);
-            finding(out, located, severity, entry, report, &renderer);
+            push_finding(out, located, severity, entry, report, &renderer);
             mark(out);
         }
         for located in entry.hidden {
             mark(out);
-            finding(out, located, Severity::ERROR, entry, report, &renderer);
+            push_finding(out, located, Severity::ERROR, entry, report, &renderer);
             mark(out);
         }
     }
@@ -76,7 +76,8 @@ impl ReportWriter for Writer {
     }
 }
 
-fn finding(
+/// Appends a finding, with the line of the source that it is about.
+fn push_finding(
     out: &mut String,
     located: &LocatedFinding,
     severity: Severity<'static>,
@@ -99,7 +100,7 @@ fn finding(
     for (name, text) in policy.iter().flat_map(PolicyText::lines) {
         group = group.element(Severity::NOTE.with_name(name).message(printable(&text)));
     }
-    if let Some(consequences) = cascade::consequences(located, entry.findings) {
+    if let Some(consequences) = cascade::describe_consequences(located, entry.findings) {
         group = group.element(Severity::NOTE.message(printable(&consequences)));
     }
     if entry.hidden.iter().any(|hidden| std::ptr::eq(hidden, located)) {
@@ -115,7 +116,7 @@ fn finding(
         let note = format!("the API server calls this field {}", printable(server_at));
         group = group.element(Severity::NOTE.message(note));
     }
-    if let Some(profiles) = profiles_of(located, report) {
+    if let Some(profiles) = profiles_if_several(located, report) {
         group = group.element(Severity::NOTE.with_name("profiles").message(profiles));
     }
     let page = format!("tollgate explain {}", finding.rule);
@@ -123,7 +124,7 @@ fn finding(
     push(out, renderer, group);
 }
 
-/// A violation of a policy, part by part: in one line it would be too long to read.
+/// A long message of a policy violation, split into parts that are shown one below the other.
 struct PolicyText {
     /// What is wrong, and where.
     title: String,
@@ -153,7 +154,7 @@ impl PolicyText {
         Some(PolicyText { title, why, instead, ask })
     }
 
-    /// The parts under the snippet, with their names. What is to be pasted stays in one line.
+    /// The parts to show under the snippet, each with its label. What is to be pasted stays in one line.
     fn lines(&self) -> impl Iterator<Item = (&'static str, String)> {
         let parts = [
             ("why", Some(wrapped(&self.why))),
@@ -164,15 +165,15 @@ impl PolicyText {
     }
 }
 
-/// The explanation without the contact and the docs of the policy, which the advice names:
-/// ` (contact: gpu-team, docs: https://…)`.
+/// The explanation without the contact and docs of the policy, which `advice` names: ` (contact: gpu-team, docs:
+/// https://…)`.
 fn without_contact(why: &str, advice: &str) -> String {
     let start = ["contact: ", "docs: "].into_iter().find_map(|name| advice.find(name));
     let contact = start.and_then(|start| advice.get(start..)).unwrap_or_default();
     why.replace(&format!(" ({})", contact.replace("; docs: ", ", docs: ")), "")
 }
 
-/// The text in lines.
+/// The text wrapped into lines of [`PART_COLUMNS`].
 fn wrapped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut width = 0;
@@ -190,7 +191,8 @@ fn wrapped(text: &str) -> String {
     out
 }
 
-fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
+/// Appends an error about input that cannot be read.
+fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Renderer) {
     let title = Severity::ERROR.primary_title(printable(&error.message)).id("unreadable");
     let group = if error.line == 0 {
         title.element(Origin::path(sanitize::line(&error.file).into_owned()))
@@ -205,8 +207,8 @@ fn unreadable(out: &mut String, error: &InputError, text: &str, renderer: &Rende
     push(out, renderer, group);
 }
 
-/// `skipped: charts/gpu/values.yaml: part of a Helm chart …`
-fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
+/// Appends `skipped: charts/gpu/values.yaml: part of a Helm chart …`.
+fn push_skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
     let file = sanitize::line(entry.file);
     // The first document of a file needs no number.
     let line = if entry.document > 0 { format!(":{}", entry.line) } else { String::new() };
@@ -215,8 +217,11 @@ fn skipped(out: &mut String, entry: &DocumentResult<'_>, reason: SkipReason) {
 
 /// `a kind that Tollgate does not check (Deployment web)`
 pub(super) fn skip_message(entry: &DocumentResult<'_>, reason: SkipReason) -> String {
-    let object =
-        if entry.kind.is_empty() { String::new() } else { format!(" ({})", printable(&entry.title())) };
+    let object = if entry.kind.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", printable(&entry.object_label()))
+    };
     format!("{}{object}", reason.text())
 }
 
@@ -230,7 +235,7 @@ fn push(out: &mut String, renderer: &Renderer, group: Group<'_>) {
     out.push('\n');
 }
 
-/// `:::` and nothing else, styled or not.
+/// True for a line that the renderer writes for a file without a name: `:::` and nothing else, styled or not.
 fn is_nameless_file(line: &str) -> bool {
     let mut parts = line.split('\u{1b}');
     let first = parts.next().unwrap_or_default();
@@ -248,6 +253,7 @@ struct SnippetLine<'a> {
 }
 
 impl<'a> SnippetLine<'a> {
+    /// The line with this number, cut around `mark` if it is long.
     fn around(text: &'a str, number: usize, mark: &Range<usize>) -> SnippetLine<'a> {
         let at = boundary(text, mark.start.min(text.len()));
         // A line is looked at no further than it is shown whole.
@@ -272,8 +278,8 @@ impl<'a> SnippetLine<'a> {
         SnippetLine { text: text.into_owned().into(), number, mark, is_cut }
     }
 
-    /// The line under its position. The renderer counts columns in what it is given, so the position of a line that was
-    /// cut is written by us.
+    /// Adds the line to a group, under its position. The renderer counts columns in what it is given, so the position
+    /// of a line that was cut is written here.
     fn show(self, group: Group<'a>, kind: AnnotationKind, file: &str, column: usize) -> Group<'a> {
         let annotation = kind.span(self.mark);
         let label = (kind == AnnotationKind::Context).then_some("see also here");
@@ -290,6 +296,7 @@ fn origin(file: &str, line: usize, column: usize) -> Origin<'static> {
     Origin::path(sanitize::line(file).into_owned()).line(line).char_column(column)
 }
 
+/// The nearest character boundary at or before a byte.
 fn boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -298,7 +305,7 @@ fn boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// The message with a long value cut.
+/// The message of a finding, with a long value cut.
 pub(crate) fn message(diagnostic: &Diagnostic) -> String {
     let value = diagnostic.finding.value.to_string();
     if value.chars().count() <= MAX_VALUE_CHARS {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use super::support::{RELEASES, corpus};
-use tollgate::conformance::{CorpusSet, address};
+use tollgate::conformance::{CorpusSet, served_kind_and_version};
 use tollgate_document::doc::{self, Value, ValueKind};
 
 /// Generated cases, by how they were recorded.
@@ -73,7 +73,7 @@ impl Shipped {
             return;
         }
         // Where it is to be sent must be certain, and what is sent must be new.
-        let Some((kind, _)) = address(object) else { return };
+        let Some((kind, _)) = served_kind_and_version(object) else { return };
         if kind.is_namespaced() && !has_plain_namespace(object) || !self.texts.insert(text.to_owned()) {
             return;
         }
@@ -130,7 +130,7 @@ fn check(set: CorpusSet, file: &str, expected: &str) {
         std::fs::write(path, encoder.finish().expect("compressed")).expect("written");
         return;
     }
-    let is_same = set.text().expect("cases") == expected;
+    let is_same = set.to_jsonl().expect("cases") == expected;
     assert!(
         is_same,
         "{file} is not what the corpus says; SNAPSHOTS=overwrite cargo test --test engine shipped"
@@ -163,7 +163,7 @@ fn what_makes_a_server_panic_is_not_shipped() {
         assert_eq!(is_dangerous(doc::parse(object).expect("JSON").root()), expected, "{object}");
     }
     for set in [CorpusSet::Corpus, CorpusSet::Generated] {
-        for line in set.text().expect("cases").lines().skip(1) {
+        for line in set.to_jsonl().expect("cases").lines().skip(1) {
             let line = doc::parse(line).expect("JSON");
             let object = doc::parse(line.root().get("object").str()).expect("JSON");
             assert!(!is_dangerous(object.root()), "{}", line.root().get("id").str());

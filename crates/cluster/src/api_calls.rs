@@ -60,10 +60,11 @@ pub enum ObjectNames {
     Owner,
 }
 
-/// The list.
+/// Every kind of request that Tollgate sends to an API server, from which the ClusterRoles in the manifests are
+/// checked.
 pub const API_CALLS: &[ApiCall] = &[
-    configurations("validatingwebhookconfigurations"),
-    configurations("mutatingwebhookconfigurations"),
+    configurations_call("validatingwebhookconfigurations"),
+    configurations_call("mutatingwebhookconfigurations"),
     ApiCall {
         needed_by: NeededBy::RegisterOwner,
         target: CallTarget::Resource {
@@ -73,55 +74,58 @@ pub const API_CALLS: &[ApiCall] = &[
         },
         verbs: &["get"],
     },
-    url(CallTarget::PublicUrl("/version")),
+    url_call(CallTarget::PublicUrl("/version")),
     // Discovery of the served versions.
-    url(CallTarget::PublicUrl("/apis/resource.k8s.io")),
-    url(CallTarget::PublicUrl("/apis/resource.k8s.io/*")),
+    url_call(CallTarget::PublicUrl("/apis/resource.k8s.io")),
+    url_call(CallTarget::PublicUrl("/apis/resource.k8s.io/*")),
     // The feature gates of the API server.
-    url(CallTarget::Url("/metrics")),
+    url_call(CallTarget::Url("/metrics")),
     // One that is younger than the watch is read by name.
-    objects(NeededBy::Cluster, "", "namespaces", &["get", "list", "watch"]),
-    objects(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", &["list", "watch"]),
-    objects(NeededBy::ClusterState, "resource.k8s.io", "resourceclaims", &["list", "watch"]),
-    objects(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", &["list", "watch"]),
-    objects(NeededBy::ClusterState, "", "pods", &["list", "watch"]),
-    objects(NeededBy::ClusterState, "policy", "poddisruptionbudgets", &["list", "watch"]),
-    gates(NeededBy::Impact),
-    objects(NeededBy::Impact, "resource.k8s.io", "resourceslices", LIST),
-    objects(NeededBy::Impact, "resource.k8s.io", "resourceclaims", LIST),
-    objects(NeededBy::Impact, "resource.k8s.io", "devicetaintrules", LIST),
-    objects(NeededBy::Impact, "", "pods", LIST),
-    objects(NeededBy::Impact, "policy", "poddisruptionbudgets", LIST),
-    gates(NeededBy::Audit),
-    objects(NeededBy::Audit, "resource.k8s.io", "resourceslices", LIST),
-    objects(NeededBy::Audit, "resource.k8s.io", "resourceclaims", LIST),
-    objects(NeededBy::Audit, "resource.k8s.io", "resourceclaimtemplates", LIST),
-    objects(NeededBy::Audit, "resource.k8s.io", "deviceclasses", LIST),
-    objects(NeededBy::Audit, "resource.k8s.io", "devicetaintrules", LIST),
-    objects(NeededBy::Audit, "", "pods", LIST),
-    objects(NeededBy::Audit, "", "namespaces", LIST),
-    objects(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
+    objects_call(NeededBy::Cluster, "", "namespaces", &["get", "list", "watch"]),
+    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", &["list", "watch"]),
+    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceclaims", &["list", "watch"]),
+    objects_call(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", &["list", "watch"]),
+    objects_call(NeededBy::ClusterState, "", "pods", &["list", "watch"]),
+    objects_call(NeededBy::ClusterState, "policy", "poddisruptionbudgets", &["list", "watch"]),
+    metrics_call(NeededBy::Impact),
+    objects_call(NeededBy::Impact, "resource.k8s.io", "resourceslices", LIST),
+    objects_call(NeededBy::Impact, "resource.k8s.io", "resourceclaims", LIST),
+    objects_call(NeededBy::Impact, "resource.k8s.io", "devicetaintrules", LIST),
+    objects_call(NeededBy::Impact, "", "pods", LIST),
+    objects_call(NeededBy::Impact, "policy", "poddisruptionbudgets", LIST),
+    metrics_call(NeededBy::Audit),
+    objects_call(NeededBy::Audit, "resource.k8s.io", "resourceslices", LIST),
+    objects_call(NeededBy::Audit, "resource.k8s.io", "resourceclaims", LIST),
+    objects_call(NeededBy::Audit, "resource.k8s.io", "resourceclaimtemplates", LIST),
+    objects_call(NeededBy::Audit, "resource.k8s.io", "deviceclasses", LIST),
+    objects_call(NeededBy::Audit, "resource.k8s.io", "devicetaintrules", LIST),
+    objects_call(NeededBy::Audit, "", "pods", LIST),
+    objects_call(NeededBy::Audit, "", "namespaces", LIST),
+    objects_call(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
     // APIs that are installed on their own; without them the group is not in the discovery.
-    discovery("/apis/apps.foundationdb.org"),
-    objects(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),
-    discovery("/apis/cdi.k8s.io"),
-    objects(NeededBy::Audit, "cdi.k8s.io", "resourceclasses", LIST),
-    objects(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
+    discovery_call("/apis/apps.foundationdb.org"),
+    objects_call(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),
+    discovery_call("/apis/cdi.k8s.io"),
+    objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclasses", LIST),
+    objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
 ];
 
-/// Commands that end list, and do not watch.
+/// The verbs of commands that read a resource once: they list it, and do not watch it.
 const LIST: &[&str] = &["list"];
 
-const fn gates(needed_by: NeededBy) -> ApiCall {
+/// Reading `/metrics`, which has the feature gates of the API server.
+const fn metrics_call(needed_by: NeededBy) -> ApiCall {
     ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: &["get"] }
 }
 
-const fn discovery(path: &'static str) -> ApiCall {
+/// Reading the discovery of an API group, for `audit` and `snapshot`.
+const fn discovery_call(path: &'static str) -> ApiCall {
     ApiCall { needed_by: NeededBy::Audit, target: CallTarget::PublicUrl(path), verbs: &["get"] }
 }
 
-/// Server-side apply of an object that does not exist is a `create` too.
-const fn configurations(resource: &'static str) -> ApiCall {
+/// Writing webhook configurations, for `--register`. The verbs include `create`, which server-side apply needs for an
+/// object that does not exist.
+const fn configurations_call(resource: &'static str) -> ApiCall {
     let group = "admissionregistration.k8s.io";
     ApiCall {
         needed_by: NeededBy::Register,
@@ -130,11 +134,13 @@ const fn configurations(resource: &'static str) -> ApiCall {
     }
 }
 
-const fn url(target: CallTarget) -> ApiCall {
+/// Reading a path that is not an object, for `--cluster`.
+const fn url_call(target: CallTarget) -> ApiCall {
     ApiCall { needed_by: NeededBy::Cluster, target, verbs: &["get"] }
 }
 
-const fn objects(
+/// Requests with these verbs for all objects of a resource.
+const fn objects_call(
     needed_by: NeededBy,
     group: &'static str,
     resource: &'static str,

@@ -21,13 +21,13 @@ use secrecy::ExposeSecret as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec_plugin::ExecPlugin;
-use super::kubeconfig::{self, shown};
+use super::kubeconfig::{self, without_secrets};
 use super::retry::Timing;
 use super::token_file::TokenFile;
 use super::watch_lines::WatchLines;
 use tollgate_document::doc;
 
-/// Of a text that is too long, the beginning is kept: it says which object it is.
+/// Bytes that are kept of a response or line that is too long: its beginning, which says which object it is.
 pub(super) const HEAD: usize = 16 << 10;
 
 /// Media type of full objects.
@@ -57,13 +57,13 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// A response that cannot be parsed: mostly the page of something that wants a login first.
+    /// The error for a response that cannot be parsed, mostly the login page of a proxy.
     pub(super) fn not_json() -> ApiError {
         let why = "the response is not JSON (is there a login proxy in front of the API server?)";
         ApiError::Unexpected(why.to_owned())
     }
 
-    /// The status code; 0 if there was no response, or not the one that was asked for.
+    /// The HTTP status code; 0 if there was no response, or if a success had an unexpected body.
     pub fn code(&self) -> u16 {
         match self {
             ApiError::Status { code, .. } => *code,
@@ -177,7 +177,7 @@ impl ApiClient {
         }
         let plugin = run_plugin(auth, token.is_some()).context("cannot use the credentials")?;
         let client = kube::Client::try_from(config)
-            .map_err(|error| shown(&error))
+            .map_err(|error| without_secrets(&error))
             .context("cannot use the credentials")?;
         let (endpoint, large) = (Endpoint { context, server }, Arc::new(Semaphore::new(1)));
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
@@ -185,20 +185,20 @@ impl ApiClient {
 
     /// Gets the object or list at a path.
     pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
-        self.send_and_read(request(Method::GET, path, accept, Body::empty())?).await
+        self.send_and_read(build_request(Method::GET, path, accept, Body::empty())?).await
     }
 
-    /// Gets what is at a path; returns the response, whatever its status.
+    /// Gets what is at a path, up to `limit` bytes; returns the response even if its status is an error.
     pub(super) async fn get_any(
         &self,
         path: &str,
         accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_any(request(Method::GET, path, accept, Body::empty())?, limit).await
+        self.send_and_read_any(build_request(Method::GET, path, accept, Body::empty())?, limit).await
     }
 
-    /// Gets a page of a list, of at most so many bytes.
+    /// Gets a page of a list; an error if it has more than `limit` bytes.
     pub(super) async fn get_page(&self, path: &str, accept: &str, limit: usize) -> Result<Page, ApiError> {
         let permit = self.large.clone().acquire_owned().await.ok();
         let response = self.get_any(path, accept, limit).await?;
@@ -210,7 +210,7 @@ impl ApiClient {
         }
     }
 
-    /// Gets one object, of at most so many bytes.
+    /// Gets one object; an error if it has more than `limit` bytes.
     pub(super) async fn get_object(
         &self,
         path: &str,
@@ -222,15 +222,16 @@ impl ApiClient {
         if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }
 
-    /// Posts an object; returns the response, whatever its status.
+    /// Posts an object; returns the response even if its status is an error.
     pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
-        let mut request = request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let mut request = build_request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
         let media_type = http::HeaderValue::from_static(FULL_OBJECTS);
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
-        self.send_any(request, MAX_RESPONSE).await
+        self.send_and_read_any(request, MAX_RESPONSE).await
     }
 
-    async fn with_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
+    /// Adds the `Authorization` header to a request, if there is a token file or an exec plugin.
+    async fn add_token(&self, mut request: Request<Body>) -> Result<Request<Body>, ApiError> {
         let header = match (&self.token, &self.plugin) {
             (Some(token), _) => Some(token.header()),
             (None, Some(plugin)) => {
@@ -244,9 +245,10 @@ impl ApiClient {
         Ok(request)
     }
 
-    /// Sends a request with its credentials, which are renewed after a 401.
+    /// Sends a request with its credentials. After a 401 the exec plugin is told to issue new ones for the next
+    /// request.
     async fn send_authorized(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let response = self.client.send(self.with_token(request).await?).await;
+        let response = self.client.send(self.add_token(request).await?).await;
         let response = response.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
         if let Some(plugin) = self.plugin.as_ref().filter(|_| response.status().as_u16() == 401) {
             plugin.refuse().await;
@@ -254,7 +256,12 @@ impl ApiClient {
         Ok(response)
     }
 
-    async fn send_any(&self, request: Request<Body>, limit: usize) -> Result<Response<String>, ApiError> {
+    /// Sends a request and reads up to `limit` bytes of the body; returns the response even if its status is an error.
+    async fn send_and_read_any(
+        &self,
+        request: Request<Body>,
+        limit: usize,
+    ) -> Result<Response<String>, ApiError> {
         let work = async {
             let response = self.send_authorized(request).await?;
             let (head, body) = response.into_parts();
@@ -265,19 +272,19 @@ impl ApiClient {
         tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
     }
 
-    /// Server-side apply; takes over fields that other managers own.
+    /// Sends a server-side apply, which takes over fields that other managers own; returns the stored object.
     pub(super) async fn apply(&self, path: &str, manager: &str, object: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
-        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+        let mut request = build_request(Method::PATCH, &path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
         let media_type = http::HeaderValue::from_static("application/apply-patch+yaml");
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
         self.send_and_read(request).await
     }
 
-    /// Sends a JSON merge patch.
+    /// Sends a JSON merge patch; returns the stored object.
     pub(super) async fn merge(&self, path: &str, manager: &str, patch: String) -> Result<String, ApiError> {
         let path = format!("{path}?fieldManager={manager}");
-        let mut request = request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
+        let mut request = build_request(Method::PATCH, &path, FULL_OBJECTS, Body::from(patch.into_bytes()))?;
         let media_type = http::HeaderValue::from_static("application/merge-patch+json");
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
         self.send_and_read(request).await
@@ -285,7 +292,7 @@ impl ApiClient {
 
     /// Opens a watch, which is read line by line.
     pub(super) async fn watch(&self, path: &str, accept: &str) -> Result<WatchLines, ApiError> {
-        let response = self.send(request(Method::GET, path, accept, Body::empty())?).await?;
+        let response = self.send(build_request(Method::GET, path, accept, Body::empty())?).await?;
         Ok(WatchLines::new(response.into_body(), self.large.clone()))
     }
 
@@ -297,7 +304,8 @@ impl ApiClient {
         mut read: impl FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let work = async {
-            let mut body = self.send(request(Method::GET, path, accept, Body::empty())?).await?.into_body();
+            let mut body =
+                self.send(build_request(Method::GET, path, accept, Body::empty())?).await?.into_body();
             let (mut rest, mut size) = (Vec::new(), 0_usize);
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 let frame = frame.map_err(|error| ApiError::Unreachable(error_chain(&error)))?;
@@ -328,6 +336,7 @@ impl ApiClient {
         tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
     }
 
+    /// Sends a request and reads its body; an error status is an error.
     async fn send_and_read(&self, request: Request<Body>) -> Result<String, ApiError> {
         let work = async { read_at_most(self.send(request).await?.into_body(), MAX_RESPONSE).await };
         let timed_out =
@@ -336,6 +345,7 @@ impl ApiClient {
         tokio::time::timeout(self.timing.request_timeout, work).await.map_err(|_elapsed| timed_out())?
     }
 
+    /// Sends a request; an error status is an error, with the message of the API server. The body is not read yet.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
         let work = self.send_authorized(request);
         let timed_out =
@@ -357,7 +367,8 @@ impl ApiClient {
     }
 }
 
-/// Runs the exec plugin, if there is one and nothing that kubectl prefers to it. kube gets its client certificate.
+/// Runs the exec plugin of a user and puts the client certificate that it issues into `auth`. Returns `None` if there
+/// is no plugin, or other credentials, which kubectl prefers to it.
 fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Option<ExecPlugin>> {
     let has_certificate = auth.client_certificate.is_some() || auth.client_certificate_data.is_some();
     let has_other = has_token_file || auth.token.is_some() || auth.username.is_some() || has_certificate;
@@ -370,7 +381,7 @@ fn run_plugin(auth: &mut AuthInfo, has_token_file: bool) -> anyhow::Result<Optio
     Ok(Some(plugin))
 }
 
-/// A text without the name and password in a URL.
+/// The text with user name and password removed from the URL in it.
 pub(super) fn without_user(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', ' ', ')']).next().unwrap_or_default();
@@ -378,7 +389,7 @@ pub(super) fn without_user(text: &str) -> String {
     format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
 }
 
-/// The error in a `Status` object.
+/// The error for a response with an error status: the message of its `Status` object, or else its first line.
 pub(super) fn status_error(code: u16, text: &str) -> ApiError {
     let status = doc::parse(text).ok();
     let said = status.as_ref().map_or("", |status| status.root().get("message").str());
@@ -386,12 +397,14 @@ pub(super) fn status_error(code: u16, text: &str) -> ApiError {
     ApiError::Status { code, message: message.chars().take(500).collect() }
 }
 
-fn request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
+/// Builds a request with the headers `Accept` and `User-Agent`.
+fn build_request(method: Method, path: &str, accept: &str, body: Body) -> Result<Request<Body>, ApiError> {
     let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, accept);
     let request = request.header(http::header::USER_AGENT, USER_AGENT);
     request.body(body).map_err(|error| ApiError::Unreachable(format!("{path}: {error}")))
 }
 
+/// Reads a body as text; an error with its beginning if it has more than `limit` bytes.
 async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> {
     let mut read = Vec::new();
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
@@ -407,7 +420,7 @@ async fn read_at_most(mut body: Body, limit: usize) -> Result<String, ApiError> 
     Ok(decode_lossy(read))
 }
 
-/// Appends, and does not take twice the memory of what is long already.
+/// Appends bytes. A buffer of more than 1 MiB grows by what is needed, instead of doubling.
 pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
     if read.capacity() - read.len() < bytes.len() && read.len() > 1 << 20 {
         read.reserve_exact(bytes.len().max(1 << 20));
@@ -415,8 +428,8 @@ pub(super) fn append(read: &mut Vec<u8>, bytes: &[u8]) {
     read.extend_from_slice(bytes);
 }
 
-/// The API server stores opaque parameters byte by byte, even if they are not UTF-8. Go decodes each bad byte as
-/// U+FFFD; one such claim must not make a whole list unreadable.
+/// Decodes UTF-8; each invalid byte becomes U+FFFD, as in Go. One claim with invalid bytes in its opaque parameters
+/// must not make a whole list unreadable.
 pub(super) fn decode_lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

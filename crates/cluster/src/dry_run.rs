@@ -13,9 +13,9 @@ use super::client::{ApiClient, ApiError, FULL_OBJECTS};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc;
 
-/// How often a server that is busy is asked again.
+/// How many times a request is repeated if the API server is busy.
 const BUSY_RETRIES: usize = 3;
-/// Longest pause before that.
+/// Longest pause before such a repetition.
 const LONGEST_PAUSE: u64 = 10;
 
 /// The response to a create: status code and body, or why there is none.
@@ -43,12 +43,12 @@ impl DryRun {
 }
 
 impl Cluster {
-    /// Sends a dry run; the response goes to `done` with the given number.
+    /// Sends a create request with `dryRun=All`. The response goes to `done`, together with the given number.
     pub fn start_dry_run(&self, number: usize, dry_run: DryRun, done: Sender<(usize, CreateResponse)>) {
         let client = self.client.clone();
         self.spawn(async move {
             // Nobody waits any more after an interrupt.
-            let _ = done.send((number, send(&client, &dry_run).await));
+            let _ = done.send((number, send_until_not_busy(&client, &dry_run).await));
         });
     }
 
@@ -79,7 +79,8 @@ impl Cluster {
     }
 }
 
-async fn send(client: &ApiClient, dry_run: &DryRun) -> CreateResponse {
+/// Sends a dry run, and repeats it while the API server is busy.
+async fn send_until_not_busy(client: &ApiClient, dry_run: &DryRun) -> CreateResponse {
     let path = dry_run.path();
     let mut tries = 0;
     loop {

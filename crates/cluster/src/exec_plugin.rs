@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tollgate_document::source::documents;
 use tollgate_formats::gotime;
 
-/// After a refusal a plugin runs again, at most this often.
+/// Least time between two runs of a plugin whose credentials are refused.
 const RUN_AGAIN: Duration = Duration::from_secs(10);
 
 /// A plugin and what it issued last.
@@ -33,6 +33,7 @@ pub(super) struct ExecPlugin {
     last: Arc<Mutex<Issued>>,
 }
 
+/// The credentials that a plugin issued.
 #[derive(Clone)]
 struct Issued {
     /// None if the plugin issues a client certificate only.
@@ -53,7 +54,7 @@ pub(super) struct ClientPair {
 impl ExecPlugin {
     /// Runs the plugin. A client certificate is used as long as the program runs.
     pub(super) fn open(config: ExecConfig) -> anyhow::Result<(ExecPlugin, Option<ClientPair>)> {
-        let (issued, pair) = run(&config)?;
+        let (issued, pair) = run_plugin(&config)?;
         Ok((ExecPlugin { config: Arc::new(config), last: Arc::new(Mutex::new(issued)) }, pair))
     }
 
@@ -63,13 +64,13 @@ impl ExecPlugin {
         let has_expired = last.expires.is_some_and(|expires| unix_seconds() > expires);
         if has_expired || (last.is_refused && last.at.elapsed() >= RUN_AGAIN) {
             let config = self.config.clone();
-            let (issued, _) = tokio::task::spawn_blocking(move || run(&config)).await??;
+            let (issued, _) = tokio::task::spawn_blocking(move || run_plugin(&config)).await??;
             *last = issued;
         }
         Ok(last.header.clone())
     }
 
-    /// The API server does not accept what was issued last.
+    /// Records that the API server refused what was issued last, so that the plugin runs again.
     pub(super) async fn refuse(&self) {
         self.last.lock().await.is_refused = true;
     }
@@ -81,7 +82,8 @@ fn unix_seconds() -> i64 {
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
 
-fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+/// Runs the plugin and returns the credentials that it prints.
+fn run_plugin(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let name = config.command.as_deref().unwrap_or_default();
     let is_interactive = is_interactive(config.interactive_mode.as_ref(), std::io::stdin().is_terminal())?;
     let mut command = Command::new(name);
@@ -91,7 +93,7 @@ fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
             command.env(name, value);
         }
     }
-    command.env("KUBERNETES_EXEC_INFO", request(config, is_interactive));
+    command.env("KUBERNETES_EXEC_INFO", exec_credential_request(config, is_interactive));
     for variable in config.drop_env.iter().flatten() {
         command.env_remove(variable);
     }
@@ -103,10 +105,10 @@ fn run(config: &ExecConfig) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     })?;
     anyhow::ensure!(output.status.success(), "exec plugin `{name}` failed: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
-    read(config, &text).with_context(|| format!("exec plugin `{name}`"))
+    parse_credential(config, &text).with_context(|| format!("exec plugin `{name}`"))
 }
 
-/// Whether the plugin may ask the user; some plugins must.
+/// Whether the plugin may use the terminal to ask the user. An error if it must and stdin is not a terminal.
 fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> anyhow::Result<bool> {
     match mode {
         Some(ExecInteractiveMode::Never) => Ok(false),
@@ -118,18 +120,20 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> any
     }
 }
 
-/// The input of a plugin, as JSON.
-fn request(config: &ExecConfig, is_interactive: bool) -> String {
+/// The ExecCredential that a plugin gets as its input, as JSON.
+fn exec_credential_request(config: &ExecConfig, is_interactive: bool) -> String {
     let cluster = config.cluster.as_ref().filter(|_| config.provide_cluster_info);
-    let cluster = cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, described(cluster)));
+    let cluster =
+        cluster.map_or_else(String::new, |cluster| format!(r#","cluster":{}"#, cluster_json(cluster)));
     format!(
         r#"{{"kind":"ExecCredential","apiVersion":{},"spec":{{"interactive":{is_interactive}{cluster}}}}}"#,
-        quoted(config.api_version.as_deref().unwrap_or_default()),
+        json_string(config.api_version.as_deref().unwrap_or_default()),
     )
 }
 
-fn described(cluster: &ExecAuthCluster) -> String {
-    let mut out = format!(r#"{{"server":{}"#, quoted(cluster.server.as_deref().unwrap_or_default()));
+/// The `cluster` member of a plugin's input, as JSON.
+fn cluster_json(cluster: &ExecAuthCluster) -> String {
+    let mut out = format!(r#"{{"server":{}"#, json_string(cluster.server.as_deref().unwrap_or_default()));
     let authority = cluster.certificate_authority_data.as_ref().map(|pem| STANDARD.encode(pem));
     for (name, value) in [
         ("tls-server-name", cluster.tls_server_name.as_deref()),
@@ -137,7 +141,7 @@ fn described(cluster: &ExecAuthCluster) -> String {
         ("proxy-url", cluster.proxy_url.as_deref()),
     ] {
         if let Some(value) = value {
-            _ = write!(out, r#","{name}":{}"#, quoted(value));
+            _ = write!(out, r#","{name}":{}"#, json_string(value));
         }
     }
     if cluster.insecure_skip_tls_verify == Some(true) {
@@ -150,8 +154,8 @@ fn described(cluster: &ExecAuthCluster) -> String {
     out
 }
 
-/// A JSON string.
-fn quoted(text: &str) -> String {
+/// The text as a JSON string, with its quotes.
+fn json_string(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {
         match letter {
@@ -164,8 +168,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Reads what a plugin prints: an ExecCredential in JSON or YAML.
-fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
+/// Parses what a plugin prints: an ExecCredential in JSON or YAML.
+fn parse_credential(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<ClientPair>)> {
     let document = documents(text).next().and_then(Result::ok);
     let document = document.context("the output is not an ExecCredential")?;
     let root = document.doc.root();
@@ -205,7 +209,7 @@ fn read(config: &ExecConfig, text: &str) -> anyhow::Result<(Issued, Option<Clien
 
 #[cfg(test)]
 mod tests {
-    use super::{is_interactive, read, request};
+    use super::{exec_credential_request, is_interactive, parse_credential};
     use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 
     fn plugin() -> ExecConfig {
@@ -243,10 +247,10 @@ mod tests {
             ExecAuthCluster { server: Some("https://a\"b".to_owned()), ..ExecAuthCluster::default() };
         config.cluster = Some(cluster);
         let plain = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}"#;
-        assert_eq!(request(&config, false), plain);
+        assert_eq!(exec_credential_request(&config, false), plain);
         config.provide_cluster_info = true;
         assert!(
-            request(&config, true)
+            exec_credential_request(&config, true)
                 .ends_with(r#""spec":{"interactive":true,"cluster":{"server":"https://a\"b"}}}"#)
         );
     }
@@ -274,7 +278,7 @@ mod tests {
             (credential("v1", r#"{"token":"SECRET","expirationTimestamp":"x"}"#), Some("not a valid time")),
             ("SECRET".to_owned(), Some("the output is not an ExecCredential")),
         ] {
-            let said = read(&plugin(), &text).err().map(|error| error.to_string());
+            let said = parse_credential(&plugin(), &text).err().map(|error| error.to_string());
             match (&said, refused) {
                 (None, None) => {}
                 (Some(said), Some(why)) => assert!(said.contains(why) && !said.contains("SEC"), "{said}"),

@@ -17,29 +17,30 @@ use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigErr
 
 use super::client::{Target, error_chain, without_user};
 use super::proxy::proxy_for;
-use usable::{authorities, check_cluster, check_user, server_url};
+use usable::{check_cluster, check_user, server_url, valid_authorities};
 
 /// Largest kubeconfig; a hundred clusters with certificates fit.
 const MAX_KUBECONFIG: u64 = 1 << 20;
 /// Contexts that an error lists.
 const MAX_LISTED: usize = 20;
 
-/// The configuration of a client, and the name of its context; a service account has none.
+/// Reads the client configuration of a target, and the name of its context. The name is `None` for the service account
+/// of a pod.
 pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>)> {
-    let Some(kubeconfig) = find(target.kubeconfig)? else {
+    let Some(kubeconfig) = load_kubeconfig(target.kubeconfig)? else {
         if let Some(context) = target.context {
             anyhow::bail!(
                 "cannot use context `{context}`: no kubeconfig was found (KUBECONFIG, ~/.kube/config)"
             );
         }
-        let config = Config::incluster().map_err(|error| shown(&error)).context(
+        let config = Config::incluster().map_err(|error| without_secrets(&error)).context(
             "cannot connect to a cluster: found neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a service account",
         )?;
         return Ok((config, None));
     };
-    let Choice { context, cluster, mut user } = choose(&kubeconfig, target.context)?;
+    let Choice { context, cluster, mut user } = choose_context(&kubeconfig, target.context)?;
     let mut cluster = cluster.clone();
-    without_empty_values(&mut cluster, &mut user);
+    remove_empty_values(&mut cluster, &mut user);
     for file in
         [&cluster.certificate_authority, &user.client_certificate, &user.client_key].into_iter().flatten()
     {
@@ -59,13 +60,13 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.disable_compression = cluster.disable_compression.unwrap_or(false);
     config.tls_server_name.clone_from(&cluster.tls_server_name);
-    let known = ExecAuthCluster::try_from(&cluster).map_err(|error| shown(&error))?;
+    let known = ExecAuthCluster::try_from(&cluster).map_err(|error| without_secrets(&error))?;
     if let Some(pem) = known.certificate_authority_data.as_deref().filter(|_| is_https) {
         anyhow::ensure!(
             !config.accept_invalid_certs,
             "insecure-skip-tls-verify and a certificate authority are both set in the kubeconfig: remove one of them"
         );
-        config.root_cert = Some(authorities(pem)?);
+        config.root_cert = Some(valid_authorities(pem)?);
     }
     // kubectl sends no credentials to a server that it takes for one without TLS.
     if !server.is_assumed_http {
@@ -77,8 +78,8 @@ pub(super) fn load(target: Target<'_>) -> anyhow::Result<(Config, Option<String>
     Ok((config, Some(context)))
 }
 
-/// kubectl takes an empty value for none. kube makes paths absolute before, and an empty one the path of a folder.
-fn without_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
+/// Removes empty values, as kubectl does. kube has made paths absolute before, so an empty path is that of a folder.
+fn remove_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
     let paths = [
         &mut cluster.certificate_authority,
         &mut user.token_file,
@@ -99,11 +100,12 @@ fn without_empty_values(cluster: &mut Cluster, user: &mut AuthInfo) {
     }
 }
 
-/// The kubeconfig, merged from its files. A file that was named must exist; others may be missing or empty.
-fn find(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
+/// Reads the named kubeconfig, which must exist, or merges those of `KUBECONFIG` or `~/.kube/config`, which may be
+/// missing. `None` if there is nothing in them.
+fn load_kubeconfig(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
     if let Some(file) = named {
         check_size(file)?;
-        return read(file).map(Some);
+        return read_kubeconfig(file).map(Some);
     }
     let listed: Vec<PathBuf> = std::env::var_os("KUBECONFIG")
         .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
@@ -120,28 +122,30 @@ fn find(named: Option<&Path>) -> anyhow::Result<Option<Kubeconfig>> {
             continue;
         }
         check_size(&file)?;
-        merged = merged.merge(read(&file)?).map_err(|error| shown(&error))?;
+        merged = merged.merge(read_kubeconfig(&file)?).map_err(|error| without_secrets(&error))?;
     }
     let is_empty =
         merged.contexts.is_empty() && merged.clusters.is_empty() && merged.current_context.is_none();
     Ok(if is_empty { None } else { Some(merged) })
 }
 
+/// Whether a file exists; an error if that cannot be told.
 fn exists(file: &Path) -> anyhow::Result<bool> {
     file.try_exists().with_context(|| format!("cannot read {}", file.display()))
 }
 
-fn read(file: &Path) -> anyhow::Result<Kubeconfig> {
+/// Reads one kubeconfig.
+fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
     let mut kubeconfig = Kubeconfig::read_from(file).map_err(|error| match error {
         KubeconfigError::Parse(why) => not_a_kubeconfig(file, &why.to_string()),
-        error => shown(&error),
+        error => without_secrets(&error),
     })?;
     // `current-context: ""` is what kubectl writes if there is none: another file may set it.
     kubeconfig.current_context = kubeconfig.current_context.filter(|context| !context.is_empty());
     Ok(kubeconfig)
 }
 
-/// What a context refers to.
+/// The context that is used, with its cluster and user.
 #[derive(Debug)]
 struct Choice<'k> {
     context: String,
@@ -150,8 +154,8 @@ struct Choice<'k> {
     user: AuthInfo,
 }
 
-/// The named context, or the current one.
-fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<Choice<'k>> {
+/// Finds the named context, or the current one if none is named, with its cluster and user.
+fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<Choice<'k>> {
     let available = || {
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
         let more = names.len().saturating_sub(MAX_LISTED);
@@ -177,7 +181,8 @@ fn choose<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result
     Ok(Choice { context: name.to_owned(), cluster, user })
 }
 
-/// A parser quotes the lines where tokens are: only the number of the line is shown.
+/// The error for a file that cannot be parsed. It has only the number of the line: a parser quotes lines, which may
+/// contain tokens.
 fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
     let first = why.lines().next().unwrap_or_default();
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
@@ -189,16 +194,16 @@ fn not_a_kubeconfig(file: &Path, why: &str) -> anyhow::Error {
     )
 }
 
-/// What of an error may be printed: a credential plugin that fails is quoted with all it wrote.
-pub(super) fn shown(error: &dyn std::error::Error) -> anyhow::Error {
+/// The first line of an error, with its causes, as it may be printed: without the output of a credential plugin, and
+/// without user names and passwords in URLs.
+pub(super) fn without_secrets(error: &dyn std::error::Error) -> anyhow::Error {
     let text = error_chain(error);
     let first = text.lines().next().unwrap_or_default();
     let first = first.split_once(": Output {").map_or(first, |(before, _)| before);
     anyhow::anyhow!("{}", without_user(first))
 }
 
-/// kube reads the whole of a kubeconfig, and of the files that it names, by path. An endless device must be rejected
-/// before.
+/// Refuses a file that is too large or not a regular file: kube reads files to their end, and a device may have none.
 fn check_size(file: &Path) -> anyhow::Result<()> {
     let name = || format!("cannot read {}", file.display());
     let found = std::fs::metadata(file).with_context(name)?;
@@ -211,7 +216,7 @@ fn check_size(file: &Path) -> anyhow::Result<()> {
 mod tests {
     use std::path::Path;
 
-    use super::{check_size, choose, not_a_kubeconfig, shown};
+    use super::{check_size, choose_context, not_a_kubeconfig, without_secrets};
     use kube::config::Kubeconfig;
 
     #[test]
@@ -244,7 +249,7 @@ mod tests {
             ("failed to determine current context", "failed to determine current context"),
         ];
         for (text, expected) in cases {
-            assert_eq!(shown(&Plain(text)).to_string(), expected);
+            assert_eq!(without_secrets(&Plain(text)).to_string(), expected);
         }
         let cases = [
             ("duplicate key at line 7 column 3\n 7 | token: SECRET", "a.kc:7: "),
@@ -262,7 +267,7 @@ mod tests {
         let context = |number: usize| format!("- {{name: c{number}, context: {{cluster: gone, user: u}}}}\n");
         let contexts = (0..22).map(context).collect::<Vec<_>>().concat();
         let kubeconfig = Kubeconfig::from_yaml(&format!("contexts:\n{contexts}")).expect("YAML");
-        let refused = |name| choose(&kubeconfig, name).expect_err("none").to_string();
+        let refused = |name| choose_context(&kubeconfig, name).expect_err("none").to_string();
         let none = refused(None);
         assert!(none.starts_with("the kubeconfig has no current context; available: c0, c1, "), "{none}");
         assert!(none.ends_with(", c19 and 2 more"), "{none}");

@@ -78,7 +78,7 @@ impl Cluster {
         &self.client.endpoint
     }
 
-    /// Runs one request on the cluster's thread and waits for its response. Not for that thread itself.
+    /// Runs one request on the cluster's thread and waits for its response. Must not be called on that thread.
     fn wait_for<T: Send + 'static, F>(&self, ask: impl FnOnce(ApiClient) -> F) -> Result<T, ApiError>
     where
         F: Future<Output = Result<T, ApiError>> + Send + 'static,

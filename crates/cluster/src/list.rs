@@ -43,7 +43,8 @@ const SLICE_PAGE: usize = 24;
 
 const DRA: &str = "resource.k8s.io";
 
-const fn dra(
+/// A kind of the group `resource.k8s.io`.
+const fn dra_kind(
     kind: &'static str,
     resource: &'static str,
     versions: &'static [&'static str],
@@ -55,19 +56,19 @@ const fn dra(
 
 /// ResourceSlices.
 pub const SLICES: ListedKind =
-    dra("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
+    dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
 /// ResourceClaims.
 pub const CLAIMS: ListedKind =
-    dra("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
 /// ResourceClaimTemplates.
 pub const TEMPLATES: ListedKind =
-    dra("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
 /// DeviceClasses.
 pub const CLASSES: ListedKind =
-    dra("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
 /// DeviceTaintRules.
 pub const RULES: ListedKind =
-    dra("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
 /// Pods.
 pub const PODS: ListedKind =
     ListedKind { kind: "Pod", group: "", resource: "pods", versions: &["v1"], namespaced: true, page: PAGE };
@@ -123,12 +124,12 @@ impl ListedKind {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 
-    /// The kind is of an API that is installed on its own: without it the group does not exist.
+    /// True for a kind of an API that is installed separately: in a cluster without it, the whole group does not exist.
     pub fn is_optional(&self) -> bool {
         [FOUNDATIONDB.group, CLASSIC_CLAIMS.group].contains(&self.group)
     }
 
-    /// Every API server serves the kind: 404 is the answer of something else.
+    /// True for a kind that every API server serves (groups core and policy), so that a 404 comes from something else.
     fn is_core(&self) -> bool {
         [PODS.group, BUDGETS.group].contains(&self.group)
     }
@@ -194,13 +195,13 @@ impl ReadLimits {
         max_nodes: 1_000_000,
     };
 
-    /// What impact needs of a kind.
+    /// The fields and the size that impact needs of an object of this kind.
     pub fn impact(kind: SnapshotKind) -> ReadLimits {
         ReadLimits { keep: kind.fields(), max_nodes: kind.max_nodes() }
     }
 }
 
-/// What a complete list is.
+/// The result of a list that did not fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listed {
     /// Everything was handed on, in this version.
@@ -233,7 +234,7 @@ impl std::fmt::Display for ListError {
 
 /// A list that expires again and again is given up.
 const MAX_RESTARTS: usize = 3;
-/// Busy or unreachable API servers are asked so often in all.
+/// How many times a request is sent in all if the API server is busy or unreachable.
 const MAX_TRIES: usize = 3;
 
 impl Cluster {
@@ -269,7 +270,7 @@ impl Cluster {
         }
     }
 
-    /// Gets one object of a kind that has no namespaces, as text.
+    /// Gets one object of a kind without namespaces, as JSON.
     pub fn get_object(&self, kind: &ListedKind, name: &str) -> Result<String, ApiError> {
         let version = kind.versions.first().copied().unwrap_or_default();
         let path = format!("{}/{}", kind.path(version, None), percent_encode(name));
@@ -377,7 +378,7 @@ fn read_items(
 /// Why an object is not read.
 const TOO_LARGE: &str = "has more than 8 MiB";
 
-/// A success may be something else than the list: a `Status`, or the answer of what stands before the API server.
+/// Checks that a successful response is a list of this kind, and not a `Status` or the page of a proxy.
 fn check_list(list: &Envelope<'_>, kind: &ListedKind) -> Result<(), String> {
     let expected = format!("{}List", kind.kind);
     let found = match (list.rest().kind(), list.rest().get("kind").str()) {
@@ -392,7 +393,7 @@ fn check_list(list: &Envelope<'_>, kind: &ListedKind) -> Result<(), String> {
     if list.member_can_be_list() { Ok(()) } else { Err(format!("`items` of the {expected} is not a list")) }
 }
 
-/// Fingerprints of the objects that were handed on.
+/// Fingerprints of the objects that were handed on, so that none is handed on twice.
 #[derive(Default)]
 struct SeenObjects {
     hasher: RandomState,
@@ -401,7 +402,7 @@ struct SeenObjects {
 }
 
 impl SeenObjects {
-    /// False if the object was there before.
+    /// Adds an object; false if it was added before.
     fn insert(&mut self, namespace: &str, name: &str) -> bool {
         let is_new = self.known.insert(self.hasher.hash_one((namespace, name)));
         self.count += usize::from(is_new);
@@ -419,7 +420,7 @@ enum PageResponse {
     },
 }
 
-/// One page. An API server that is busy or unreachable is asked again, a few times.
+/// Requests one page. Repeats the request a few times if the API server is busy or unreachable.
 async fn fetch_page(
     client: &ApiClient,
     query: &str,

@@ -64,8 +64,8 @@ pub struct NamespaceWatch {
 }
 
 impl NamespaceWatch {
-    /// Does not watch before [`NamespaceWatch::start`]. The labels take at most `limit` bytes: beyond that, the largest are
-    /// not cached, but fetched when they are needed.
+    /// A watch that does not run before [`NamespaceWatch::start`]. The cached labels take at most `limit` bytes: beyond
+    /// that, the largest are not cached, but fetched when they are needed.
     pub fn new(cluster: &Cluster, limit: usize) -> NamespaceWatch {
         NamespaceWatch {
             store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
@@ -105,7 +105,7 @@ impl NamespaceWatch {
         self.store.labels.read().unwrap_or_else(PoisonError::into_inner).all.len()
     }
 
-    /// Age of the cache, if the watch is lost.
+    /// How long ago the cache was current; `None` if it is current, because the watch works.
     pub fn age(&self) -> Option<Duration> {
         self.health.age()
     }
@@ -146,6 +146,7 @@ impl NamespaceWatch {
 struct LookupPermit(Arc<AtomicUsize>);
 
 impl LookupPermit {
+    /// Returns a permit, or `None` if [`MAX_LOOKUPS`] lookups are running.
     fn acquire(in_flight: Arc<AtomicUsize>) -> Option<LookupPermit> {
         let before = in_flight.fetch_add(1, Ordering::Relaxed);
         let permit = LookupPermit(in_flight);
@@ -159,6 +160,7 @@ impl Drop for LookupPermit {
     }
 }
 
+/// Gets a namespace from the API server and returns its labels.
 async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError> {
     let path = format!("/api/v1/namespaces/{name}");
     let text = client.get_object(&path, METADATA_OF_ONE, MAX_METADATA).await?;
@@ -167,7 +169,7 @@ async fn fetch_labels(client: &ApiClient, name: &str) -> Result<Labels, ApiError
     labels_of(object.root()).map_err(ApiError::Unexpected)
 }
 
-/// The labels of a namespace, or that they are too large: they are part of what policies evaluate.
+/// The labels of a namespace; an error if they are too large to be used in policies.
 fn labels_of(object: Value<'_>) -> Result<Labels, String> {
     let labels = object.get("metadata").get("labels");
     let texts = |value: Value<'_>| value.descendants().map(|text| text.bytes().len()).sum::<usize>();
@@ -179,6 +181,7 @@ fn labels_of(object: Value<'_>) -> Result<Labels, String> {
     Ok(Arc::new(builder.finish()))
 }
 
+/// The cached labels of all namespaces, filled by the watch.
 #[derive(Debug)]
 struct LabelStore {
     labels: RwLock<CachedLabels>,
@@ -186,6 +189,7 @@ struct LabelStore {
     limit: usize,
 }
 
+/// Labels by the name of their namespace, and how many bytes they take.
 #[derive(Debug, Default)]
 struct CachedLabels {
     all: HashMap<Box<str>, Labels>,
@@ -196,30 +200,31 @@ struct CachedLabels {
 /// A namespace in the map, beside its labels.
 const ENTRY: usize = 128;
 
-fn bytes_of(name: &str, labels: &Labels) -> usize {
+/// Bytes that a namespace takes in the cache, with its name.
+fn entry_bytes(name: &str, labels: &Labels) -> usize {
     ENTRY + name.len() + labels.bytes_kept()
 }
 
 impl CachedLabels {
     fn insert(&mut self, name: &str, labels: Labels) {
         self.remove(name);
-        self.bytes += bytes_of(name, &labels);
+        self.bytes += entry_bytes(name, &labels);
         self.all.insert(name.into(), labels);
     }
 
     fn remove(&mut self, name: &str) {
         if let Some(labels) = self.all.remove(name) {
-            self.bytes -= bytes_of(name, &labels);
+            self.bytes -= entry_bytes(name, &labels);
         }
     }
 
-    /// Removes the largest until all take clearly less than that.
+    /// Removes the largest entries if all take more than `limit` bytes, until they take a sixteenth less than that.
     fn shed(&mut self, limit: usize) {
         if self.bytes <= limit {
             return;
         }
         let mut sizes: Vec<(usize, Box<str>)> =
-            self.all.iter().map(|(name, labels)| (bytes_of(name, labels), name.clone())).collect();
+            self.all.iter().map(|(name, labels)| (entry_bytes(name, labels), name.clone())).collect();
         sizes.sort_unstable_by(|one, other| other.cmp(one));
         for (_, name) in sizes {
             if self.bytes <= limit - limit / 16 {
@@ -268,7 +273,7 @@ impl ObjectSink for LabelStore {
         });
     }
 
-    /// What is not cached is fetched: nothing is missing.
+    /// Always false: labels that are not cached are fetched, so nothing is missing that should be listed again.
     fn has_room_again(&self) -> bool {
         false
     }

@@ -23,22 +23,23 @@ pub(super) struct PageSize {
 }
 
 impl PageSize {
-    /// At most so many.
+    /// Starts with pages of `most` objects; later pages have no more than that.
     pub(super) fn new(most: usize) -> PageSize {
         PageSize { count: most.max(1), most: most.max(1) }
     }
 
-    /// Objects to ask for.
+    /// The `limit` parameter of the next request.
     pub(super) fn count(self) -> usize {
         self.count
     }
 
-    /// Bytes to read of the response.
+    /// Bytes that may be read of the next response.
     pub(super) fn max_bytes(self) -> usize {
         if self.count == 1 { OBJECT_BYTES } else { PAGE_BYTES }
     }
 
-    /// After an error: true if the page was too large, and fewer objects are worth asking for.
+    /// Asks for fewer objects after a page that was too large. False if the error is another one, or one object is too
+    /// large.
     pub(super) fn shrink(&mut self, error: &ApiError) -> bool {
         let shrinks = matches!(error, ApiError::TooLarge { .. }) && self.count > 1;
         if shrinks {
@@ -47,7 +48,8 @@ impl PageSize {
         shrinks
     }
 
-    /// After a page of so many objects and bytes: the next ones may be as large.
+    /// Chooses the next count after a page of so many objects and bytes, so that a page of similar objects is not too
+    /// large.
     pub(super) fn adapt(&mut self, objects: usize, bytes: usize) {
         let fitting = PAGE_BYTES / 2 / (bytes / objects.max(1)).max(1);
         self.count = fitting.min(2 * self.count).clamp(1, self.most);
@@ -68,33 +70,35 @@ pub(super) struct SkippedObject<'t> {
 }
 
 impl<'t> SkippedObject<'t> {
-    /// The object of a page with one object that was too large; `None` if it is something else.
+    /// The object of a page that was too large and has one object; `None` if the error is another one.
     pub(super) fn of_page(error: &'t ApiError) -> Option<SkippedObject<'t>> {
         let ApiError::TooLarge { head, .. } = error else { return None };
         let (list, item) = head.split_once(r#""items":["#)?;
-        let (namespace, name, _) = identity(item)?;
-        let (version, token) = (text_of(list, "resourceVersion"), text_of(list, "continue"));
+        let (namespace, name, _) = leading_identity(item)?;
+        let (version, token) = (string_member(list, "resourceVersion"), string_member(list, "continue"));
         Some(SkippedObject { namespace, name, version, token, event: "" })
     }
 
     /// The object of an event that was too long.
     pub(super) fn of_event(head: &'t str) -> Option<SkippedObject<'t>> {
         let (event, object) = head.split_once(r#""object":"#)?;
-        let (namespace, name, version) = identity(object)?;
-        Some(SkippedObject { namespace, name, version, token: "", event: text_of(event, "type") })
+        let (namespace, name, version) = leading_identity(object)?;
+        Some(SkippedObject { namespace, name, version, token: "", event: string_member(event, "type") })
     }
 }
 
-/// Namespace, name and resourceVersion, which an API server writes before everything that can be long.
-fn identity(object: &str) -> Option<(&str, &str, &str)> {
+/// Namespace, name and resourceVersion from the beginning of an object, where an API server writes them before anything
+/// long. `None` if there is no name.
+fn leading_identity(object: &str) -> Option<(&str, &str, &str)> {
     let (_, metadata) = object.split_once(r#""metadata":{"#)?;
     let (names, rest) = metadata.split_once(r#""uid":"#).unwrap_or((metadata, ""));
-    let name = text_of(names, "name");
-    (!name.is_empty()).then(|| (text_of(names, "namespace"), name, text_of(rest, "resourceVersion")))
+    let name = string_member(names, "name");
+    (!name.is_empty())
+        .then(|| (string_member(names, "namespace"), name, string_member(rest, "resourceVersion")))
 }
 
-/// A string without escapes, by its key; empty if there is none.
-fn text_of<'t>(text: &'t str, key: &str) -> &'t str {
+/// The value of the first `"key":"…"` in a text, if it has no escapes; empty if there is none.
+fn string_member<'t>(text: &'t str, key: &str) -> &'t str {
     let value = text.split_once(&format!(r#""{key}":""#)).and_then(|(_, value)| value.split_once('"'));
     value.map_or("", |(value, _)| value)
 }

@@ -12,14 +12,15 @@ use http::Uri;
 
 use super::client::without_user;
 
-/// The proxy for an API server, if there is one. `variable` reads the environment.
+/// The proxy to use for an API server: `proxy-url` of the kubeconfig, or that of the environment, which `variable`
+/// reads. `None` to connect directly.
 pub(super) fn proxy_for(
     server: &Uri,
     proxy_url: Option<&str>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Option<Uri>> {
     if let Some(url) = proxy_url.filter(|url| !url.is_empty()) {
-        return parse("proxy-url in the kubeconfig", url).map(Some);
+        return parse_proxy_url("proxy-url in the kubeconfig", url).map(Some);
     }
     let either = |upper: &'static str, lower: &'static str| {
         let set = |name: &'static str| {
@@ -34,12 +35,14 @@ pub(super) fn proxy_for(
     let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
     let port = server.port_u16().unwrap_or(if is_https { 443 } else { 80 });
     let is_local = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    let listed = || either("NO_PROXY", "no_proxy").is_some_and(|(_, list)| is_listed(&list, &host, port));
-    if is_local || listed() { Ok(None) } else { parse(name, &url).map(Some) }
+    let listed =
+        || either("NO_PROXY", "no_proxy").is_some_and(|(_, list)| bypasses_proxy(&list, &host, port));
+    if is_local || listed() { Ok(None) } else { parse_proxy_url(name, &url).map(Some) }
 }
 
-/// A proxy without a scheme is an http one; both names of SOCKS5 let the proxy resolve names.
-fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
+/// Parses the URL of a proxy, which `source` names in errors. Without a scheme it is http; `socks5h` is the same as
+/// `socks5`.
+fn parse_proxy_url(source: &str, url: &str) -> anyhow::Result<Uri> {
     let url = url.trim();
     let with_scheme = match url.split_once("://") {
         Some(("socks5h", rest)) => format!("socks5://{rest}"),
@@ -57,13 +60,13 @@ fn parse(source: &str, url: &str) -> anyhow::Result<Uri> {
     })
 }
 
-/// An entry of `NO_PROXY` has the host: a name with its subdomains, `.name` or `*.name` for the subdomains only, an
-/// address, a range of addresses, `*`; names and addresses may have a port.
-fn is_listed(list: &str, host: &str, port: u16) -> bool {
+/// True if an entry of `NO_PROXY` matches the host: a name (with its subdomains), `.name` or `*.name` (subdomains
+/// only), an address, a range of addresses, or `*`. Names and addresses may have a port.
+fn bypasses_proxy(list: &str, host: &str, port: u16) -> bool {
     let ip = host.parse::<IpAddr>().ok();
     list.split(',').map(|entry| entry.trim().to_ascii_lowercase()).any(|entry| {
         if let (Some(range), Some(ip)) = (parse_range(&entry), ip) {
-            return is_in(range, ip);
+            return is_in_range(range, ip);
         }
         let (name, wanted) = split_port(&entry);
         if name.is_empty() || wanted.is_some_and(|wanted| wanted.parse() != Ok(port)) {
@@ -85,7 +88,8 @@ fn is_listed(list: &str, host: &str, port: u16) -> bool {
     })
 }
 
-/// `name`, `name:port`, `[address]:port`, or an IPv6 address, whose colons are its own.
+/// Splits an entry of `NO_PROXY` into host and port: `name:port` or `[address]:port`. An IPv6 address without brackets
+/// has no port.
 fn split_port(entry: &str) -> (&str, Option<&str>) {
     if let Some((address, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (address, rest.strip_prefix(':'));
@@ -96,12 +100,14 @@ fn split_port(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// Parses `10.0.0.0/8` into address and number of bits; `None` if it is not a range.
 fn parse_range(entry: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = entry.split_once('/')?;
     Some((address.parse().ok()?, bits.parse().ok()?))
 }
 
-fn is_in((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
+/// True if the address is in the range.
+fn is_in_range((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
     let (network, ip, width) = match (network.to_canonical(), ip.to_canonical()) {
         (IpAddr::V4(network), IpAddr::V4(ip)) => {
             (u128::from(network.to_bits()), u128::from(ip.to_bits()), 32)
@@ -115,7 +121,7 @@ fn is_in((network, bits): (IpAddr, u32), ip: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_listed, proxy_for};
+    use super::{bypasses_proxy, proxy_for};
 
     fn chosen(server: &str, proxy_url: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
         let variable = |name: &str| {
@@ -187,7 +193,7 @@ mod tests {
             ("[fd12::1]:1", "fd12::1", false),
             ("10.0.0.0/8", "ten.example.com", false),
         ] {
-            assert_eq!(is_listed(list, host, 6443), expected, "{list} {host}");
+            assert_eq!(bypasses_proxy(list, host, 6443), expected, "{list} {host}");
         }
     }
 }

@@ -70,7 +70,7 @@ impl std::fmt::Debug for Registration {
 impl Cluster {
     /// Registers a webhook configuration and keeps it registered.
     pub fn register(&self, registration: Registration) -> anyhow::Result<Arc<SharedStatus>> {
-        let target = Target::of(&(registration.desired)("")?)?;
+        let target = Target::from_manifest(&(registration.desired)("")?)?;
         let status = Arc::new(SharedStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
@@ -92,14 +92,15 @@ impl Cluster {
     }
 }
 
-/// The webhook configuration object.
+/// Resource and name of the webhook configuration to register.
 struct Target {
     resource: &'static str,
     name: String,
 }
 
 impl Target {
-    fn of(manifest: &str) -> anyhow::Result<Target> {
+    /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
+    fn from_manifest(manifest: &str) -> anyhow::Result<Target> {
         let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
         let resource = match manifest.root().get("kind").str() {
             "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
@@ -113,9 +114,9 @@ impl Target {
         format!("{API_PATH}/{}/{}", self.resource, self.name)
     }
 
-    /// A list of at most one object: a watch can always start at the resourceVersion of a list, but not at that of an
-    /// old object.
-    fn list(&self) -> String {
+    /// The path of a list with at most this object. A watch can start at the resourceVersion of a list, but not always
+    /// at that of an old object.
+    fn list_path(&self) -> String {
         format!("{API_PATH}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
     }
 }
@@ -144,7 +145,7 @@ struct Applied {
     exists: bool,
 }
 
-/// The state of the stored configuration.
+/// What the stored configuration is after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Registered {
     /// As desired.
@@ -156,11 +157,13 @@ enum Registered {
 }
 
 impl Registered {
-    fn of(stored: Value<'_>) -> Registered {
+    /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
+    fn from_stored(stored: Value<'_>) -> Registered {
         if lacks_bundle(stored) { Registered::NoCaBundle } else { Registered::UpToDate }
     }
 }
 
+/// Keeps one webhook configuration registered.
 struct Registrar {
     client: ApiClient,
     timing: Timing,
@@ -210,8 +213,8 @@ impl Registrar {
     /// Compares, writes if necessary, watches, and returns when there is a reason to compare again.
     async fn reconcile(&mut self) -> Result<Reconciled, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
-        let owner = self.owner().await?;
-        let text = self.client.get(&self.target.list(), FULL_OBJECTS).await?;
+        let owner = self.fetch_owner().await?;
+        let text = self.client.get(&self.target.list_path(), FULL_OBJECTS).await?;
         let list = parse(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
         let stored = list.root().get("items").at(0);
@@ -255,7 +258,7 @@ impl Registrar {
             };
         });
         let seconds = self.timing.watch_timeout.as_secs().max(1);
-        let list = self.target.list();
+        let list = self.target.list_path();
         let path = format!(
             "{list}&watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
@@ -278,11 +281,11 @@ impl Registrar {
             let object = compare::manifest_to_create(desired, owner);
             let answer = self.client.apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.log_write("webhook configuration created", &[]);
-            return Ok(Registered::of(parse(&answer)?.root()));
+            return Ok(Registered::from_stored(parse(&answer)?.root()));
         }
         let wrong = differences(stored, desired, owner);
         if wrong.is_empty() && !(is_new && has_leftovers(stored, desired)) {
-            return Ok(Registered::of(stored));
+            return Ok(Registered::from_stored(stored));
         }
         // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
@@ -313,9 +316,10 @@ impl Registrar {
             return Err(ApiError::Status { code: 200, message });
         }
         self.log_write("webhook configuration updated", &wrong);
-        Ok(Registered::of(parse(&answer)?.root()))
+        Ok(Registered::from_stored(parse(&answer)?.root()))
     }
 
+    /// Counts and logs a write.
     fn log_write(&self, what: &str, fields: &[String]) {
         let (resource, name, fields) = (self.target.resource, &self.target.name, fields.join(", "));
         self.status.update(|state| state.done += 1);
@@ -352,7 +356,7 @@ impl Registrar {
                                     (state.ok, state.reverts) = (false, state.reverts + 1);
                                     state.message = format!("changed: {}", wrong.join(", "));
                                 });
-                                let rival = rivals::rival(object, parse(&desired)?.root(), &wrong);
+                                let rival = rivals::rival_address(object, parse(&desired)?.root(), &wrong);
                                 return Ok(Reconciled::Drifted(rival));
                             }
                             if lacks_bundle(object) == self.status.get().ok {
@@ -376,14 +380,14 @@ impl Registrar {
                 Err(_) => {}
             }
             // The certificates may have been renewed meanwhile, or the owner replaced.
-            if self.desired_with_bundle(&stored)? != desired || self.owner().await? != owner {
+            if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
                 return Ok(Reconciled::Recheck);
             }
         }
     }
 
-    /// The current owner; `None` if it does not exist, or none is configured.
-    async fn owner(&self) -> Result<Option<Owner>, ApiError> {
+    /// Gets the owner; `None` if it does not exist, or none is configured.
+    async fn fetch_owner(&self) -> Result<Option<Owner>, ApiError> {
         let Some(name) = &self.registration.owner else { return Ok(None) };
         match self.client.get(&format!("{CLUSTER_ROLES_PATH}/{name}"), FULL_OBJECTS).await {
             Ok(text) => {

@@ -56,7 +56,7 @@ impl Backoff {
         self.next = self.timing.min_backoff;
     }
 
-    /// The next delay. `jitter` spreads replicas: between half of the delay and all of it.
+    /// The next delay: between half of it and all of it, depending on `jitter`, so that replicas do not retry together.
     pub(super) fn next_delay(&mut self, jitter: u32) -> Duration {
         let pause = self.next.min(self.timing.max_backoff);
         self.next = pause.saturating_mul(2);

@@ -28,20 +28,21 @@ pub struct ServerInfo {
 }
 
 impl Cluster {
-    /// Asks once, and waits for the answer. Not for the cluster's own thread.
+    /// Asks the API server for its release, gates and versions, and waits for the answer. Not for the cluster's own
+    /// thread.
     pub fn server_info(&self) -> Result<ServerInfo, ApiError> {
-        self.wait_for(|client| async move { fetch(&client).await })
+        self.wait_for(|client| async move { fetch_info(&client).await })
     }
 
-    /// Asks until there is an answer, and again periodically: an API server may be upgraded, or get other gates.
-    /// Calls `on_change` with every answer that differs from the one before.
+    /// Asks the API server again and again, since it may be upgraded. Calls `on_change` with the first answer, and with
+    /// every answer that differs from the one before.
     pub fn follow_server(&self, on_change: impl Fn(&ServerInfo) + Send + 'static) {
         let (client, timing) = (self.client.clone(), self.timing);
         self.spawn(async move {
             let mut backoff = Backoff::new(timing);
             let mut known: Option<ServerInfo> = None;
             loop {
-                match fetch(&client).await {
+                match fetch_info(&client).await {
                     Ok(info) => {
                         backoff.reset();
                         let info = keep_gates(info, known.as_ref());
@@ -61,7 +62,7 @@ impl Cluster {
     }
 }
 
-/// Gates that cannot be read now are those that the same release reported before.
+/// Replaces gates that cannot be read now by those that the same release reported before, if it did.
 fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     let before = before.filter(|before| before.release.eq(&info.release));
     if let (Some(before), Err(why)) = (before, &info.live.gates)
@@ -73,16 +74,17 @@ fn keep_gates(mut info: ServerInfo, before: Option<&ServerInfo>) -> ServerInfo {
     info
 }
 
-async fn fetch(client: &ApiClient) -> Result<ServerInfo, ApiError> {
+/// Asks the API server once. Only a release that cannot be read is an error.
+async fn fetch_info(client: &ApiClient) -> Result<ServerInfo, ApiError> {
     let reported = fetch_release(client).await?;
     let live = LiveServer { gates: fetch_gates(client).await, served: fetch_served(client).await };
     Ok(ServerInfo { release: reported, live, stale_gates: None })
 }
 
-/// The gates in the metrics. All samples of a metric stand together: what follows them is not read.
+/// Reads the feature gates from `/metrics`, up to the end of their metric.
 async fn fetch_gates(client: &ApiClient) -> Result<Vec<(Gate, bool)>, String> {
     let (mut gates, mut is_there) = (Vec::new(), false);
-    let read = |line: &[u8]| match Line::read(line) {
+    let read = |line: &[u8]| match Line::parse(line) {
         Line::OtherMetric if is_there => ControlFlow::Break(()),
         Line::OtherMetric => ControlFlow::Continue(()),
         Line::Gate(gate) => {
@@ -108,8 +110,8 @@ enum Line {
 }
 
 impl Line {
-    /// Reads `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
-    fn read(line: &[u8]) -> Line {
+    /// Parses a line such as `kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} 1`.
+    fn parse(line: &[u8]) -> Line {
         let rest = line.strip_prefix(METRIC.as_bytes()).and_then(|rest| rest.strip_prefix(b"{"));
         let Some(rest) = rest else { return Line::OtherMetric };
         let gate = || {
@@ -127,7 +129,7 @@ impl Line {
     }
 }
 
-/// The versions of each kind, from discovery.
+/// Reads from discovery which versions of each kind the API server serves.
 async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
     let group = format!("/apis/{GROUP}");
     let text = match client.get(&group, FULL_OBJECTS).await {
@@ -136,25 +138,25 @@ async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
         other => other.map_err(|error| format!("{group}: {error}"))?,
     };
     let mut served = ServedVersions::default();
-    for version in versions(&text).ok_or_else(|| format!("{group}: not an APIGroup"))? {
+    for version in parse_versions(&text).ok_or_else(|| format!("{group}: not an APIGroup"))? {
         let path = format!("{group}/{}", version.name());
         let text = client.get(&path, FULL_OBJECTS).await.map_err(|error| format!("{path}: {error}"))?;
-        let kinds = kinds(&text).ok_or_else(|| format!("{path}: not an APIResourceList"))?;
+        let kinds = parse_kinds(&text).ok_or_else(|| format!("{path}: not an APIResourceList"))?;
         served = kinds.into_iter().fold(served, |served, kind| served.with(kind, version));
     }
     Ok(served)
 }
 
-/// The versions of an APIGroup that are known here.
-fn versions(text: &str) -> Option<Vec<Version>> {
+/// The versions in an APIGroup (JSON) that Tollgate knows; `None` if the text is something else.
+fn parse_versions(text: &str) -> Option<Vec<Version>> {
     let group = doc::parse(text).ok()?;
     let group = group.root();
     (group.get("kind").str() == "APIGroup").then_some(())?;
     Some(group.get("versions").items().filter_map(|item| Version::parse(item.get("version").str())).collect())
 }
 
-/// The kinds of an APIResourceList that are known here.
-fn kinds(text: &str) -> Option<Vec<ApiKind>> {
+/// The kinds in an APIResourceList (JSON) that Tollgate knows; `None` if the text is something else.
+fn parse_kinds(text: &str) -> Option<Vec<ApiKind>> {
     let list = doc::parse(text).ok()?;
     let list = list.root();
     (list.get("kind").str() == "APIResourceList").then_some(())?;
@@ -168,7 +170,10 @@ fn kinds(text: &str) -> Option<Vec<ApiKind>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiKind, Gate, Line, LiveServer, Release, ServerInfo, Version, keep_gates, kinds, versions};
+    use super::{
+        ApiKind, Gate, Line, LiveServer, Release, ServerInfo, Version, keep_gates, parse_kinds,
+        parse_versions,
+    };
     use tollgate_api::profile::ServedVersions;
 
     #[test]
@@ -186,22 +191,22 @@ mod tests {
             ("# HELP kubernetes_feature_enabled [BETA] This metric records", Line::OtherMetric),
             ("", Line::OtherMetric),
         ] {
-            assert_eq!(Line::read(line.as_bytes()), expected, "{line}");
+            assert_eq!(Line::parse(line.as_bytes()), expected, "{line}");
         }
-        assert_eq!(Line::read(b"kubernetes_feature_enabled{name=\"\xff\"} 1"), Line::Gate(None));
+        assert_eq!(Line::parse(b"kubernetes_feature_enabled{name=\"\xff\"} 1"), Line::Gate(None));
     }
 
     #[test]
     fn discovery_is_read_by_kind() {
         let group =
             r#"{"kind":"APIGroup","versions":[{"version":"v1"},{"version":"v1beta2"},{"version":"v9"}]}"#;
-        assert_eq!(versions(group), Some(vec![Version::V1, Version::V1beta2]));
+        assert_eq!(parse_versions(group), Some(vec![Version::V1, Version::V1beta2]));
         let list = r#"{"kind":"APIResourceList","resources":[
             {"name":"resourceclaims","kind":"ResourceClaim"},{"name":"resourceclaims/status","kind":"ResourceClaim"},
             {"name":"widgets","kind":"Widget"}]}"#;
-        assert_eq!(kinds(list), Some(vec![ApiKind::ResourceClaim]));
+        assert_eq!(parse_kinds(list), Some(vec![ApiKind::ResourceClaim]));
         for other in ["", "{}", r#"{"kind":"Status"}"#, "<html>"] {
-            assert_eq!((versions(other), kinds(other)), (None, None), "{other}");
+            assert_eq!((parse_versions(other), parse_kinds(other)), (None, None), "{other}");
         }
     }
 

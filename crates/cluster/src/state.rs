@@ -106,7 +106,8 @@ struct CachedState {
 }
 
 impl StateWatch {
-    /// Starts the watches. The snapshot takes at most `limit` bytes: beyond that, the largest objects are left out.
+    /// Starts to watch all kinds that impact needs. The snapshot takes at most `limit` bytes: beyond that, the largest
+    /// objects are left out.
     pub fn watch(cluster: &Cluster, limit: usize) -> StateWatch {
         let health = WATCHED_KINDS.map(|watched| Arc::new(WatchHealth::new(watched.resource.name)));
         let state =
@@ -124,7 +125,7 @@ impl StateWatch {
         StateWatch(state)
     }
 
-    /// The current snapshot; `None` until everything was listed once.
+    /// The current snapshot; `None` until every kind was listed once.
     pub fn current(&self) -> Option<ClusterState> {
         let (mut oldest, mut unreadable) = (None, 0);
         for health in &self.0.health {
@@ -155,8 +156,8 @@ impl StateWatch {
         Some((health.status(), snapshot.count(watched.kind)))
     }
 
-    /// Bytes that the snapshot takes, and may take.
-    pub fn memory(&self) -> (usize, usize) {
+    /// Bytes that the snapshot takes, and bytes that it may take.
+    pub fn used_and_allowed_bytes(&self) -> (usize, usize) {
         (self.0.lock().bytes(), self.0.limit)
     }
 }
@@ -170,20 +171,21 @@ impl CachedState {
         change(Arc::make_mut(&mut self.lock()))
     }
 
-    /// Says which objects were left out, each at the watch of its kind.
-    fn record(&self, left_out: &[LeftOutObject]) {
+    /// Records objects that were left out of the snapshot, each at the watch of its kind.
+    fn record_left_out(&self, left_out: &[LeftOutObject]) {
         for object in left_out {
             let Some(at) = WATCHED_KINDS.iter().position(|watched| watched.kind == object.kind) else {
                 continue;
             };
             if let (Some(health), Some(has_shed)) = (self.health.get(at), self.has_shed.get(at)) {
                 has_shed.store(true, Ordering::Relaxed);
-                health.add_unreadable(&object.namespace, &object.name, &self.why(object));
+                health.add_unreadable(&object.namespace, &object.name, &self.why_left_out(object));
             }
         }
     }
 
-    fn why(&self, object: &LeftOutObject) -> String {
+    /// Why an object does not fit, for messages.
+    fn why_left_out(&self, object: &LeftOutObject) -> String {
         format!(
             "takes {} bytes, and the cached objects may take {} MiB: it is among the largest of them",
             object.bytes,
@@ -199,6 +201,7 @@ struct SnapshotSink {
 }
 
 impl SnapshotSink {
+    /// The flag of the sink's kind in [`CachedState::has_shed`].
     fn has_shed(&self) -> Option<&AtomicBool> {
         let position = WATCHED_KINDS.iter().position(|watched| watched.kind == self.watched.kind)?;
         self.state.has_shed.get(position)
@@ -207,7 +210,7 @@ impl SnapshotSink {
 
 impl ObjectSink for SnapshotSink {
     fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String> {
-        let (api_version, kind) = (api_version(path), self.watched.name);
+        let (api_version, kind) = (api_version_of_path(path), self.watched.name);
         let metadata = object.get("metadata");
         let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
         let (applied, is_stored, left_out) = self.state.change(|snapshot| {
@@ -218,11 +221,11 @@ impl ObjectSink for SnapshotSink {
         let (own, others): (Vec<_>, Vec<_>) = left_out.into_iter().partition(|object| {
             object.kind == self.watched.kind && *object.namespace == *namespace && *object.name == *name
         });
-        self.state.record(&others);
+        self.state.record_left_out(&others);
         applied.map_err(|unreadable| unreadable.to_string())?;
         if let (Some(own), Some(has_shed)) = (own.first(), self.has_shed()) {
             has_shed.store(true, Ordering::Relaxed);
-            return Err(self.state.why(own));
+            return Err(self.state.why_left_out(own));
         }
         Ok(if is_stored { Stored::Yes } else { Stored::NotNeeded })
     }
@@ -243,21 +246,26 @@ impl ObjectSink for SnapshotSink {
     }
 }
 
-/// `/apis/policy/v1/poddisruptionbudgets` → `policy/v1`: items of a list have no apiVersion.
-fn api_version(path: &str) -> &str {
+/// The apiVersion of a list path, which items of a list do not repeat: `/apis/policy/v1/poddisruptionbudgets` →
+/// `policy/v1`.
+fn api_version_of_path(path: &str) -> &str {
     let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
     group.rsplit_once('/').map_or(group, |(group, _)| group)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SnapshotKind, WATCHED_KINDS, api_version};
+    use super::{SnapshotKind, WATCHED_KINDS, api_version_of_path};
 
     #[test]
     fn every_path_is_of_its_kind() {
         for watched in WATCHED_KINDS {
             for path in watched.resource.paths {
-                assert_eq!(SnapshotKind::of(api_version(path), watched.name), Some(watched.kind), "{path}");
+                assert_eq!(
+                    SnapshotKind::of(api_version_of_path(path), watched.name),
+                    Some(watched.kind),
+                    "{path}"
+                );
                 assert!(path.ends_with(watched.resource.name), "{path}");
             }
         }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use tollgate_files as files;
 
-/// Tokens are replaced long before they expire.
+/// Age at which the token is read again; tokens are replaced long before they expire.
 const READ_AGAIN: Duration = Duration::from_mins(1);
 
 /// A token that is read from a file.
@@ -27,12 +27,13 @@ pub(super) struct TokenFile {
 }
 
 impl TokenFile {
+    /// Reads the token for the first time.
     pub(super) fn open(path: &Path) -> anyhow::Result<TokenFile> {
         let header = read(path)?;
         Ok(TokenFile { path: path.to_owned(), last: Arc::new(Mutex::new((header, Instant::now()))) })
     }
 
-    /// `Bearer …`, at most a minute old.
+    /// The header `Bearer …`, read again if it is older than a minute. A file that cannot be read leaves the last one.
     pub(super) fn header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.1.elapsed() >= READ_AGAIN {

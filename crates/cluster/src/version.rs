@@ -14,7 +14,8 @@ pub struct Release {
 }
 
 impl Release {
-    /// The profile for this release, and how well it fits. `None` if the version cannot be parsed.
+    /// The profile for this release, and whether it is exactly that release or the nearest one. `None` if the version
+    /// cannot be parsed.
     pub fn profile(&self) -> Option<(&'static Profile, ProfileMatch)> {
         Profile::of_server(&self.major, &self.minor)
     }

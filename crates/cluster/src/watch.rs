@@ -58,13 +58,14 @@ impl ObjectKeys {
 
 /// Receives the objects.
 pub(super) trait ObjectSink: Send + Sync {
-    /// Stores an object from a path, unless it is not needed, or says why it cannot be read or stored.
+    /// Stores an object that was read at a path. An error says why it cannot be read or stored.
     fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String>;
     /// Removes an object.
     fn remove(&self, namespace: &str, name: &str);
-    /// Removes all other objects.
+    /// Removes all objects that are not among the keys.
     fn retain(&self, keys: &ObjectKeys);
-    /// Objects were left out for lack of memory, and there is enough of it now.
+    /// True if objects were left out for lack of memory and there is enough of it now, so that everything should be
+    /// listed.
     fn has_room_again(&self) -> bool;
 }
 
@@ -140,7 +141,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         }
     }
 
-    /// Lists if necessary, and watches until the watch ends. `None` afterwards: not served.
+    /// Lists everything if `position` is `None` or left-out objects may fit now, then watches until the watch ends.
+    /// Sets `position` to where the next watch continues, or to `None` if the resource is not served.
     async fn list_and_watch(&self, position: &mut Option<WatchPosition>) -> Result<(), ApiError> {
         let mut current = match position.take().filter(|_| !self.sink.has_room_again()) {
             Some(position) => position,
@@ -181,6 +183,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         Ok(None)
     }
 
+    /// Lists all objects at one path and removes from the sink those that are gone.
     async fn list_at(&self, path: &'static str) -> Result<WatchPosition, ApiError> {
         let mut keys = ObjectKeys::default();
         let (mut count, mut token) = (0, String::new());
@@ -230,6 +233,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         }
     }
 
+    /// Opens a watch at a position and reads it to its end.
     async fn watch(&self, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
         let seconds = self.timing.watch_timeout.as_secs().max(1);
         let (path, version) = (position.path, &position.version);
@@ -242,10 +246,15 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         };
         // The cache is current, up to the events that this watch will deliver.
         self.health.record_event();
-        self.read(lines, position).await
+        self.read_events(lines, position).await
     }
 
-    async fn read(&self, mut lines: WatchLines, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
+    /// Passes the events of a watch on to the sink, and moves `position` on, until the watch ends.
+    async fn read_events(
+        &self,
+        mut lines: WatchLines,
+        position: &mut WatchPosition,
+    ) -> Result<WatchEnd, ApiError> {
         loop {
             let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
                 return Err(ApiError::Unreachable(format!(
@@ -299,7 +308,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         }
     }
 
-    /// Stores an object. False if it is not needed.
+    /// Stores an object, or records why it cannot be stored. False if the sink does not need it.
     fn put(&self, path: &str, part: &Part<'_>) -> bool {
         let (namespace, name) = object_key(part.doc.root());
         if !part.is_whole {
@@ -323,7 +332,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         }
     }
 
-    /// An object exists and is not stored.
+    /// Removes an object from the sink that exists and cannot be stored, and records why.
     fn leave_out(&self, namespace: &str, name: &str, why: &str) {
         self.sink.remove(namespace, name);
         self.health.add_unreadable(namespace, name, why);
@@ -358,6 +367,7 @@ where
     }
 }
 
+/// Namespace and name of an object.
 fn object_key(object: Value<'_>) -> (&str, &str) {
     let metadata = object.get("metadata");
     (metadata.get("namespace").str(), metadata.get("name").str())

@@ -41,11 +41,12 @@ struct HealthState {
 }
 
 impl HealthState {
+    /// Number of objects that exist and cannot be read; one more if there are more than are remembered.
     fn unreadable_count(&self) -> usize {
         self.unreadable_objects.len() + usize::from(self.has_more)
     }
 
-    /// The age of the cache, if it may be out of date.
+    /// How long ago the cache was current, if it may be out of date; `None` if it is current.
     fn age(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.last_event?);
         let is_quiet = self.served && age > STALE_AFTER;
@@ -127,11 +128,12 @@ impl WatchHealth {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Everything is listed again.
+    /// Forgets that there were more unreadable objects than are remembered: everything is listed again.
     pub(super) fn start_list(&self) {
         self.change(|state| state.has_more = false);
     }
 
+    /// Records and logs a complete list of `count` objects.
     pub(super) fn record_list(&self, count: usize) {
         let (resource, unreadable) = (self.resource, self.unreadable_count());
         if unreadable > 0 {
@@ -147,6 +149,7 @@ impl WatchHealth {
         });
     }
 
+    /// Records that the watch delivered something, so that the cache is current.
     pub(super) fn record_event(&self) {
         self.change(|state| {
             state.last_event = Some(Instant::now());
@@ -156,6 +159,7 @@ impl WatchHealth {
         });
     }
 
+    /// Records that the API server does not serve the resource.
     pub(super) fn record_not_served(&self) {
         self.change(|state| {
             state.served = false;
@@ -164,6 +168,7 @@ impl WatchHealth {
         });
     }
 
+    /// Records and logs a failed request; the watch counts as lost until the next event or list.
     pub(super) fn record_error(&self, error: &ApiError) {
         let hint = match error.code() {
             401 => "; check the credentials",
@@ -177,7 +182,7 @@ impl WatchHealth {
         });
     }
 
-    /// The task that watches panicked.
+    /// Records that the task that watches panicked; the watch counts as lost.
     pub(super) fn record_panic(&self) {
         tracing::error!(
             resource = self.resource,
@@ -189,7 +194,7 @@ impl WatchHealth {
         });
     }
 
-    /// An object exists and cannot be read, or is not stored.
+    /// Records and logs an object that exists and cannot be read or stored.
     pub(super) fn add_unreadable(&self, namespace: &str, name: &str, why: &str) {
         self.change(|state| {
             state.unreadable += 1;
@@ -207,7 +212,7 @@ impl WatchHealth {
         });
     }
 
-    /// An object was read, or was deleted.
+    /// Forgets an unreadable object, because it was read or deleted.
     pub(super) fn clear_unreadable(&self, namespace: &str, name: &str) {
         self.change(|state| {
             if !state.unreadable_objects.is_empty() {
@@ -216,7 +221,7 @@ impl WatchHealth {
         });
     }
 
-    /// All objects (namespace, name) for which `gone` is true were read, or were deleted.
+    /// Forgets all unreadable objects (namespace, name) for which `gone` is true.
     pub(super) fn clear_unreadable_if(&self, gone: impl Fn((&str, &str)) -> bool) {
         self.change(|state| {
             if !state.unreadable_objects.is_empty() {

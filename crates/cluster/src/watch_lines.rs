@@ -87,7 +87,7 @@ impl WatchLines {
         }
     }
 
-    /// The next line, for those who watch objects of their own: a line that is too long is an error.
+    /// The next line, for watches of single objects: a line that is too long is an error.
     pub(super) async fn next_event(&mut self) -> Result<Option<String>, ApiError> {
         match self.next().await? {
             None => Ok(None),

@@ -45,8 +45,8 @@ struct IgnoreFile {
 }
 
 impl IgnoreFiles {
-    /// The ignore files above a folder, up to the top of its repository; none if it is in no repository. `real` is the
-    /// folder without links.
+    /// Reads the ignore files of the folders above a folder, up to the top of its repository; reads none if it is in no
+    /// repository. `real` is the folder with links resolved.
     pub(super) fn above(folder: &Path, real: &Path, found: &mut FolderWalk) -> IgnoreFiles {
         let mut files = IgnoreFiles { top: real.to_owned(), ..IgnoreFiles::default() };
         let mut above: Vec<&Path> = Vec::new();
@@ -92,6 +92,7 @@ impl IgnoreFiles {
         }
     }
 
+    /// Reads one ignore file and compiles its patterns; an error if it is too large or has too many.
     fn compile(&self, folder: &Path, path: &Path) -> Result<IgnoreFile, InputError> {
         let refused = |reason: &str| {
             let remedy = "shorten the file, or use --no-ignore to check ignored files too";
@@ -130,12 +131,12 @@ impl IgnoreFiles {
         self.depth -= 1;
     }
 
-    /// There is no pattern.
+    /// True if no ignore file has a pattern.
     pub(super) fn is_empty(&self) -> bool {
         self.ignore.is_empty() && self.gitignore.is_empty()
     }
 
-    /// The path is ignored.
+    /// True if an ignore file excludes the path.
     pub(super) fn ignores(&self, path: &Path, is_folder: bool) -> bool {
         let nearest_first = self.ignore.iter().rev().chain(self.gitignore.iter().rev());
         for file in nearest_first {
@@ -157,13 +158,14 @@ pub struct Excludes {
 }
 
 impl Excludes {
-    /// Patterns relative to a folder. A glob that is none is an error.
+    /// Compiles patterns relative to `base`; an error if one of them is not a glob.
     pub fn new(base: &Path, globs: &[String]) -> Result<Excludes, String> {
         let excludes = Excludes { base: base.to_owned(), globs: globs.to_vec() };
         excludes.compile(base)?;
         Ok(excludes)
     }
 
+    /// Compiles the patterns relative to a folder.
     fn compile(&self, base: &Path) -> Result<Gitignore, String> {
         let mut builder = GitignoreBuilder::new(base);
         // In a file git reads `a[` as it stands; on a command line it is a slip.

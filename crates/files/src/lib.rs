@@ -73,7 +73,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// For input that must be complete: a link that is not followed is an error.
+    /// Turns links that lead out of their folder into errors, for commands whose input must be complete.
     pub fn without_outside_links(mut self) -> Inputs {
         let message =
             "a symbolic link to a target outside the folder is not followed; pass the target instead";
@@ -82,14 +82,14 @@ impl Inputs {
         self
     }
 
-    /// A note about links that are not followed.
+    /// A note about links that are not followed; `None` if there are none.
     pub fn note(&self) -> Option<String> {
-        note_of_links(&self.outside)
+        outside_links_note(&self.outside)
     }
 }
 
-/// A note about links out of a folder.
-pub fn note_of_links(outside: &[PathBuf]) -> Option<String> {
+/// A note about links that lead out of their folder; `None` if there are none.
+pub fn outside_links_note(outside: &[PathBuf]) -> Option<String> {
     let first = outside.first()?.display().to_string();
     let count = outside.len();
     let what = match count {
@@ -99,7 +99,7 @@ pub fn note_of_links(outside: &[PathBuf]) -> Option<String> {
     Some(format!("{what} not followed: {}{}", sanitize::line(&first), if count > 1 { ", …" } else { "" }))
 }
 
-/// The inputs of arguments that must be complete; or the first of them that cannot be read.
+/// The inputs of the arguments; an error if any of them cannot be read, or if a link is not followed.
 pub fn collect_complete(arguments: &[PathBuf]) -> Result<Vec<Input>, InputError> {
     let found = collect(arguments).without_outside_links();
     found.errors.into_iter().next().map_or(Ok(found.inputs), Err)
@@ -119,8 +119,8 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
             Ok(meta) if meta.is_dir() => {
                 let before = (found.inputs.len(), found.errors.len());
                 match std::fs::canonicalize(argument) {
-                    Ok(root) => search(argument, &root, &mut HashSet::new(), &mut found),
-                    Err(error) => found.errors.push(unreadable(argument, &error)),
+                    Ok(root) => add_manifests(argument, &root, &mut HashSet::new(), &mut found),
+                    Err(error) => found.errors.push(unreadable_file(argument, &error)),
                 }
                 if before == (found.inputs.len(), found.errors.len()) {
                     let name = shown(argument);
@@ -130,26 +130,26 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
                 }
             }
             Ok(_) => found.inputs.push(Input::File(argument.clone())),
-            Err(error) => found.errors.push(unreadable(argument, &error)),
+            Err(error) => found.errors.push(unreadable_file(argument, &error)),
         }
     }
     found
 }
 
-/// Adds the manifests of a folder below `root`. A folder is searched once, however many links lead to it.
-fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
+/// Adds the manifests of a folder below `root` to `found`. A folder is searched once, however many links lead to it.
+fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
     let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
     let entries = match entries {
         Ok((real, _)) if !entered.insert(real.clone()) => return,
         Ok((_, entries)) => entries,
-        Err(error) => return found.errors.push(unreadable(folder, &error)),
+        Err(error) => return found.errors.push(unreadable_file(folder, &error)),
     };
     found.folders.push(folder.to_owned());
     let mut paths = Vec::new();
     for entry in entries {
         match entry {
             Ok(entry) => paths.push(entry.path()),
-            Err(error) => found.errors.push(unreadable(folder, &error)),
+            Err(error) => found.errors.push(unreadable_file(folder, &error)),
         }
     }
     paths.sort();
@@ -163,7 +163,7 @@ fn search(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mu
         if leads_outside(&path, root) {
             found.outside.push(path);
         } else if is_folder {
-            search(&path, root, entered, found);
+            add_manifests(&path, root, entered, found);
         } else {
             // Opening a pipe would block; a broken link is reported when it is read.
             match std::fs::metadata(&path) {
@@ -182,6 +182,7 @@ fn leads_outside(path: &Path, root: &Path) -> bool {
     path.is_symlink() && path.canonicalize().is_ok_and(|target| !target.starts_with(root))
 }
 
+/// True if the name ends in `.yaml`, `.yml` or `.json`.
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| {
@@ -189,20 +190,20 @@ fn is_manifest(path: &Path) -> bool {
     })
 }
 
-/// The name is one of a Markdown file.
+/// True if the name is that of a Markdown file.
 pub fn is_markdown(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension
         .is_some_and(|extension| ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The text of an input of at most `limit` bytes.
+/// Reads the text of an input; an error if it has more than `limit` bytes.
 pub fn read(input: &Input, limit: u64) -> Result<String, InputError> {
     read_input(input, limit, "")
 }
 
-/// The text of an input for a command whose `--max-file` is `limit`. Both limits are named at once, so that raising the
-/// first one does not lead to the second.
+/// Reads the text of an input for a command whose `--max-file` is `limit`. The error for a larger one also names the
+/// limit for one document, so that raising the first limit does not lead to the second.
 pub fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputError> {
     let documents = source::MAX_DOCUMENT >> 20;
     let remedy = format!(
@@ -211,6 +212,7 @@ pub fn read_up_to_max_file(input: &Input, limit: u64) -> Result<String, InputErr
     read_input(input, limit, &remedy)
 }
 
+/// Reads the text of an input; `remedy` is added to the error for a larger one.
 fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputError> {
     let bytes = match input {
         Input::Stdin => read_at_most(std::io::stdin().lock(), limit),
@@ -235,7 +237,7 @@ fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputEr
     }
 }
 
-/// The text of a file of at most `limit` bytes, which may be empty.
+/// Reads the text of a file, which may be empty; an error if it has more than `limit` bytes.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
     let bytes = read_bytes(path, limit)?;
     if bytes.trim_ascii().is_empty() {
@@ -244,22 +246,22 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, InputError> {
     source::decode(&path.display().to_string(), bytes)
 }
 
-/// A folder that can be read and contains no manifests.
+/// True for a folder that can be read and contains no manifests.
 pub fn is_empty_folder(path: &Path) -> bool {
     let mut found = Inputs::default();
     let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
     let Some(root) = root else { return false };
-    search(path, &root, &mut HashSet::new(), &mut found);
+    add_manifests(path, &root, &mut HashSet::new(), &mut found);
     found.inputs.is_empty() && found.errors.is_empty() && found.outside.is_empty()
 }
 
-/// A symbolic link whose target does not exist.
+/// True for a symbolic link whose target does not exist.
 pub fn is_dangling_link(path: &Path) -> bool {
     path.is_symlink() && !path.exists()
 }
 
-/// The text of a file that [`read`] refused for its encoding, with replacement characters; none if it cannot be read
-/// at all. For guessing what the file is.
+/// Reads a file that [`read`] refused for its encoding, with replacement characters, to guess what it is. `None` if it
+/// cannot be read at all.
 pub fn read_lossy(path: &Path, limit: u64) -> Option<String> {
     let bytes = read_bytes(path, limit).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -268,8 +270,8 @@ pub fn read_lossy(path: &Path, limit: u64) -> Option<String> {
 /// Largest file with certificates or keys.
 pub const MAX_PEM: u64 = 1 << 20;
 
-/// Reads a file of at most `limit` bytes that another file or a walk names. Opening a pipe would block, and a device may
-/// never end, so only regular files are read. A file that the user names on the command line can be a pipe (`<(…)`).
+/// Reads a file that another file or a walk names; an error if it has more than `limit` bytes or is not a regular file.
+/// Opening a pipe would block, and a device may never end; only the command line may name such a file.
 pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() => Err(InputError::of_file(&shown(path), "not a regular file")),
@@ -277,7 +279,7 @@ pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     }
 }
 
-/// Reads a file of at most `limit` bytes.
+/// Reads a file; an error if it has more than `limit` bytes.
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     let name = shown(path);
     match std::fs::File::open(path).and_then(|file| read_at_most(file, limit)) {
@@ -289,13 +291,15 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     }
 }
 
+/// Reads to the end, or the first `limit` + 1 bytes of what is longer.
 fn read_at_most(source: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> InputError {
+/// The error for a file that cannot be read.
+fn unreadable_file(path: &Path, error: &std::io::Error) -> InputError {
     InputError::of_file(&shown(path), io_reason(error))
 }
 

@@ -14,7 +14,7 @@ static WORKING_FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     std::iter::once(folder.clone()).chain(called).collect()
 });
 
-/// The name of a path: relative if it is below the working folder, without `.` and repeated separators.
+/// The path as messages show it: relative if it is below the working folder, without `.` and repeated separators.
 pub fn shown(path: &Path) -> String {
     shown_in(path, &WORKING_FOLDERS)
 }

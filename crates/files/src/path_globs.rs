@@ -14,8 +14,8 @@ pub struct PathGlobs {
 }
 
 impl PathGlobs {
-    /// Compiles globs relative to a folder, which is an absolute path. Fails with the number of the glob that is none, and
-    /// why.
+    /// Compiles globs relative to a folder, which is an absolute path. The error is the number of the first glob that
+    /// is wrong, and why.
     pub fn new<'g>(
         folder: &Path,
         globs: impl Iterator<Item = &'g str>,
@@ -28,7 +28,8 @@ impl PathGlobs {
         Ok(PathGlobs { folder: folder.to_owned(), patterns })
     }
 
-    /// The file is matched, or a folder that it is in. The path is absolute; one outside of the folder is not matched.
+    /// True if a glob matches the file or a folder that it is in. `file` is an absolute path; one outside of the folder
+    /// is not matched.
     pub fn matches(&self, file: &Path) -> bool {
         !self.patterns.is_empty()
             && file

@@ -15,7 +15,8 @@ use tollgate_document::source;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes `new` to a file whose text is `old`. The error is a reason for people.
+/// Writes `new` to a file whose text is `old`; an error, in words for people, if the file has changed or cannot be
+/// written.
 pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
     let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
     let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;
@@ -38,8 +39,8 @@ pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
         .map_err(|error| io_reason(&error))
 }
 
-/// Writes a file that Tollgate makes, whole or not at all. Where that is not possible, it is written in place: a device, a
-/// mounted file, a folder in which no file can be created.
+/// Writes a file completely or not at all. Where that is not possible (a device, a mounted file, a folder in which no
+/// file can be created), it is written in place.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let is_special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     let written = match std::fs::metadata(path) {
@@ -60,7 +61,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// `replaced`: the file that is there.
+/// Writes a new file and renames it to `target`. It gets the permissions and the owner of `replaced`, the file that is
+/// there.
 fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {
     let (temporary, mut file) = create_beside(target)?;
     let mut write = || {
@@ -75,7 +77,8 @@ fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) ->
     write().inspect_err(|_| _ = std::fs::remove_file(&temporary))
 }
 
-/// Creates a file with a hidden name in the same folder, which no walk takes for a manifest and no other thread uses.
+/// Creates a new file in the same folder, with a hidden name that no walk takes for a manifest and no other thread
+/// uses.
 fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -91,7 +94,7 @@ fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
     }
 }
 
-/// Only root may give a file to another user; for everyone else, a file of another user becomes theirs.
+/// Gives a file the owner of the file that it replaces. Only root may do that; for others, it becomes their own.
 #[cfg(unix)]
 fn keep_owner(file: &File, replaced: &Metadata) {
     use std::os::unix::fs::MetadataExt as _;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::Gitignore;
 
 use super::ignore_files::{Excludes, IgnoreFiles};
-use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable};
+use super::{Input, InputError, is_manifest, is_markdown, leads_outside, unreadable_file};
 
 /// Names of a kustomization, as kustomize looks for them.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -49,14 +49,14 @@ pub struct FolderWalk {
     pub kustomizations: Vec<PathBuf>,
 }
 
-/// Walks a folder.
+/// Finds the manifests in a folder and its subfolders.
 pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let mut found = FolderWalk::default();
     let roots = std::fs::canonicalize(folder).and_then(|root| Ok((root, std::path::absolute(folder)?)));
     let (root, absolute) = match roots {
         Ok(roots) => roots,
         Err(error) => {
-            found.errors.push(unreadable(folder, &error));
+            found.errors.push(unreadable_file(folder, &error));
             return found;
         }
     };
@@ -76,11 +76,11 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
     let mut walker =
         Walker { root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
-    walker.search(folder, &absolute);
+    walker.walk_folder(folder, &absolute);
     walker.found
 }
 
-/// The kustomizations above a file, up to the end of its repository.
+/// The kustomizations in the folders above a file, up to the top of its repository.
 pub fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
     let mut found = FolderWalk::default();
     if let Ok(absolute) = std::path::absolute(file) {
@@ -89,8 +89,8 @@ pub fn kustomizations_above(file: &Path) -> Vec<PathBuf> {
     found.kustomizations
 }
 
-/// Charts and kustomizations above the walked folder: it may be a part of one. Links are not followed there, since the
-/// end of the repository may not have been reached yet.
+/// Adds the charts and kustomizations above the walked folder, which may be a part of one. Does not follow links, which
+/// may lead out of the repository.
 fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     for above in folder.ancestors() {
         if above != folder {
@@ -105,6 +105,7 @@ fn note_files_above(folder: &Path, found: &mut FolderWalk) {
     }
 }
 
+/// The state of a walk.
 struct Walker {
     root: PathBuf,
     no_ignore: bool,
@@ -124,14 +125,14 @@ struct FolderEntry {
 }
 
 impl Walker {
-    /// Adds the manifests of a folder; `absolute` is its absolute path.
-    fn search(&mut self, folder: &Path, absolute: &Path) {
+    /// Adds the manifests of a folder and its subfolders; `absolute` is its absolute path.
+    fn walk_folder(&mut self, folder: &Path, absolute: &Path) {
         match std::fs::canonicalize(folder).map(|real| self.entered.insert(real)) {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => return self.found.errors.push(unreadable(folder, &error)),
+            Err(error) => return self.found.errors.push(unreadable_file(folder, &error)),
         }
-        let entries = self.entries(folder);
+        let entries = self.read_entries(folder);
         if !self.no_ignore {
             let names = entries.iter().map(|entry| entry.name.as_os_str());
             self.ignore_files.enter(absolute, names, &mut self.found);
@@ -144,14 +145,14 @@ impl Walker {
         }
     }
 
-    /// The entries in the order of their names. What they are comes with their names: system calls for fifty thousand
-    /// files take long.
-    fn entries(&mut self, folder: &Path) -> Vec<FolderEntry> {
+    /// Reads the entries of a folder, sorted by name. Their types come with their names: a system call for each of
+    /// fifty thousand files would take long.
+    fn read_entries(&mut self, folder: &Path) -> Vec<FolderEntry> {
         let mut entries = Vec::new();
         let listed = match std::fs::read_dir(folder) {
             Ok(listed) => listed,
             Err(error) => {
-                self.found.errors.push(unreadable(folder, &error));
+                self.found.errors.push(unreadable_file(folder, &error));
                 return entries;
             }
         };
@@ -163,13 +164,14 @@ impl Walker {
                     let is_file = if is_link { entry.path().is_file() } else { kind.is_file() };
                     entries.push(FolderEntry { name: entry.file_name(), is_link, is_folder, is_file });
                 }
-                Err(error) => self.found.errors.push(unreadable(folder, &error)),
+                Err(error) => self.found.errors.push(unreadable_file(folder, &error)),
             }
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         entries
     }
 
+    /// Handles one entry: walks a folder, and adds a file that is an input, chart or kustomization.
     fn visit(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
         let name = entry.name.as_os_str();
         let is_kustomization = KUSTOMIZATIONS.iter().any(|known| name == OsStr::new(known));
@@ -181,7 +183,7 @@ impl Walker {
         if is_hidden || !entry.is_folder && !is_kustomization && !is_input(Path::new(name)) {
             return;
         }
-        if self.leaves_out(absolute, entry) {
+        if self.count_if_left_out(absolute, entry) {
             return;
         }
         let path = folder.join(name);
@@ -189,7 +191,7 @@ impl Walker {
             return self.found.outside.push(path);
         }
         if entry.is_folder {
-            return self.search(&path, &absolute.join(name));
+            return self.walk_folder(&path, &absolute.join(name));
         }
         if is_kustomization {
             if entry.is_file {
@@ -209,24 +211,28 @@ impl Walker {
         }
     }
 
-    /// Notes a Markdown file that is not checked. Those that are left out are not counted, and links are not followed.
+    /// Adds a Markdown file that is not an input, unless it is hidden, left out or a link.
     fn note_markdown(&mut self, folder: &Path, absolute: &Path, entry: &FolderEntry) {
         let is_hidden = entry.name.as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.is_file && !entry.is_link && self.left_out(absolute, entry) == (false, false) {
+        if !is_hidden
+            && entry.is_file
+            && !entry.is_link
+            && self.is_excluded_or_ignored(absolute, entry) == (false, false)
+        {
             self.found.markdown.push(folder.join(&entry.name));
         }
     }
 
-    /// An exclude or an ignore file leaves the path out; it is counted.
-    fn leaves_out(&mut self, absolute: &Path, entry: &FolderEntry) -> bool {
-        let (is_excluded, is_ignored) = self.left_out(absolute, entry);
+    /// True if an exclude or an ignore file leaves the path out; counts it in that case.
+    fn count_if_left_out(&mut self, absolute: &Path, entry: &FolderEntry) -> bool {
+        let (is_excluded, is_ignored) = self.is_excluded_or_ignored(absolute, entry);
         self.found.excluded += usize::from(is_excluded);
         self.found.ignored += usize::from(is_ignored);
         is_excluded || is_ignored
     }
 
-    /// An exclude leaves the path out; an ignore file does.
-    fn left_out(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
+    /// Whether an exclude leaves the path out, and whether an ignore file does; at most one of both is true.
+    fn is_excluded_or_ignored(&self, absolute: &Path, entry: &FolderEntry) -> (bool, bool) {
         if self.excludes.is_empty() && self.ignore_files.is_empty() {
             return (false, false);
         }

@@ -15,7 +15,7 @@ use tollgate_engine::engine::OwnedLabels;
 pub struct ServingFlag(Arc<AtomicBool>);
 
 impl ServingFlag {
-    /// The server answers requests.
+    /// True while both ports are open and the drain has not begun.
     pub fn is_serving(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -50,13 +50,13 @@ pub type LabelsFuture = Pin<Box<dyn Future<Output = Result<OwnedLabels, String>>
 
 /// A source of namespace labels.
 pub trait NamespaceSource: std::fmt::Debug + Send + Sync {
-    /// Some policy needs labels: start to watch them.
+    /// Starts to watch labels, because some policy needs them.
     fn mark_needed(&self);
     /// All namespaces were listed at least once.
     fn is_synced(&self) -> bool;
     /// Labels from the cache; never blocks.
     fn labels(&self, namespace: &str) -> NamespaceLabels;
-    /// Age of the cache in seconds, if it may be out of date.
+    /// How many seconds ago the cache was current, if it may be out of date; `None` if it is current.
     fn age(&self) -> Option<u64>;
     /// Fetches the labels of a namespace that is not cached.
     fn fetch(&self, namespace: &str) -> LabelsFuture;
@@ -102,7 +102,7 @@ pub struct MetricSample {
     pub value: i64,
 }
 
-/// Inserts samples before the end marker of an OpenMetrics text.
+/// Inserts samples before `# EOF`, which ends an OpenMetrics text.
 pub(super) fn append_samples(text: &mut String, mut samples: Vec<MetricSample>) {
     if samples.is_empty() {
         return;

@@ -67,8 +67,8 @@ pub(super) struct BodyLimits {
     pub(super) timeout: Duration,
 }
 
-/// Receives a body.
-pub(super) async fn receive<'g>(
+/// Reads a whole body within its limits, and reserves memory for it as it arrives.
+pub(super) async fn receive_body<'g>(
     mut payload: Payload,
     limits: BodyLimits,
     limiter: &'g LoadLimiter,
@@ -131,9 +131,9 @@ async fn drain_too_large(
     BodyError::TooLarge(timeout(limits.timeout, reading).await.ok().flatten())
 }
 
-/// Polls a future, and once more after all other ready tasks ran; `None` if it is still pending. actix calls a handler
-/// with the head and delivers the body afterwards, even if both arrived together. A timer for so short a wait would
-/// cost a system call, which tells the worker of the new deadline.
+/// Polls a future, and once more after all other ready tasks ran; `None` if it is still pending. actix delivers the
+/// body after it has called the handler, even if both arrived together, and a timer for so short a wait would be
+/// costly.
 async fn poll_twice<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     let mut looked = false;
     poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -222,7 +222,8 @@ impl<'g> BodyBuffer<'g> {
         Ok(())
     }
 
-    /// Capacity to allocate: `Content-Length` is trusted only up to a multiple of what has arrived.
+    /// The capacity to allocate for `length` bytes, at most `most`. `Content-Length` is trusted only up to a multiple
+    /// of what has arrived.
     fn capacity_for(&self, length: usize, most: usize) -> usize {
         self.limits.content_length.unwrap_or(most).min(most).min(self.limits.max_bytes).max(length)
     }
@@ -231,7 +232,8 @@ impl<'g> BodyBuffer<'g> {
         self.reservation.grow_to(bytes).map_err(|LimitReached| BodyError::TooBusy)
     }
 
-    /// Gives up the buffer of the connection: a slow client may wait for long, on many connections.
+    /// Marks the body as slow and gives up the read buffer of its connection: a slow client may wait for long, on many
+    /// connections.
     fn mark_slow(&mut self) -> Result<(), BodyError> {
         self.is_slow = true;
         if !self.whole.is_empty() {

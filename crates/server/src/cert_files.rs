@@ -46,7 +46,7 @@ struct CertificateState {
     expires: i64,
 }
 
-/// Certificate files given to the server that cannot be used at start.
+/// The error of a server whose certificate files cannot be used at start.
 #[derive(Debug)]
 pub struct UnusableFiles(String);
 
@@ -68,19 +68,19 @@ pub(super) struct CertificateStatus {
 }
 
 impl CertificateSource {
-    /// Files written by another process.
-    pub(super) fn files(
+    /// A source that reads these files, which another process writes.
+    pub(super) fn of_files(
         name: &'static str,
         files: Vec<PathBuf>,
         metrics: Arc<Metrics>,
         apply: ApplyFiles,
     ) -> anyhow::Result<CertificateSource> {
         let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
-        CertificateSource::open(name, directories, metrics, Box::new(move || read(&files)), apply)
+        CertificateSource::open(name, directories, metrics, Box::new(move || read_all(&files)), apply)
             .map_err(|error| anyhow::Error::new(UnusableFiles(format!("{error:#}"))))
     }
 
-    /// Reads for the first time; an error at start is fatal.
+    /// Reads and applies the files for the first time; an error if they cannot be used.
     pub(super) fn open(
         name: &'static str,
         directories: Vec<PathBuf>,
@@ -130,6 +130,8 @@ impl CertificateSource {
         }
     }
 
+    /// Records that the files cannot be used, and logs it unless the same was logged before. The last valid ones stay
+    /// in use.
     fn fail(&self, state: &mut CertificateState, bad: Option<Contents>, error: &anyhow::Error) {
         let fault = format!("{error:#}");
         // At start none is in use: the caller reports the fault and stops.
@@ -157,9 +159,9 @@ fn parent_directory(file: &Path) -> &Path {
     }
 }
 
-/// Reads the files. If a volume is swapped meanwhile, everything is read again, so that all files are of one generation
+/// Reads the files. If a volume is swapped meanwhile, all of them are read again, so that they are of one generation
 /// and a swap is never reported as an error.
-fn read(files: &[PathBuf]) -> anyhow::Result<Contents> {
+fn read_all(files: &[PathBuf]) -> anyhow::Result<Contents> {
     let generations =
         || files.iter().map(|file| volume_generation(parent_directory(file))).collect::<Vec<PathBuf>>();
     let mut before = generations();
@@ -211,7 +213,7 @@ pub(super) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     if bytes.len() as u64 > MAX_FILE_BYTES { refuse("larger than 1 MiB") } else { Ok(bytes) }
 }
 
-/// The directory the kubelet's `..data` points to now, or the directory itself.
+/// The directory that the kubelet's `..data` link points to now, or the directory itself if it has no such link.
 fn volume_generation(directory: &Path) -> PathBuf {
     let resolved = directory.join("..data").canonicalize().or_else(|_| directory.canonicalize());
     resolved.unwrap_or_else(|_| directory.to_owned())
@@ -256,7 +258,7 @@ mod tests {
             Ok(7)
         });
         write("good");
-        let open = CertificateSource::files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
+        let open = CertificateSource::of_files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
         let source = open.expect("it is good");
         write("bad");
         source.reload();

@@ -31,12 +31,12 @@ pub(super) fn write_now(out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// Seconds since 1970.
+/// The current time in seconds since 1970.
 pub(super) fn unix() -> i64 {
     Utc::now().timestamp()
 }
 
-/// The monotonic clock.
+/// The current time of the monotonic clock.
 pub(super) fn instant() -> Instant {
     Instant::now()
 }
@@ -52,7 +52,7 @@ impl Default for Seconds {
 }
 
 impl Seconds {
-    /// The current second, RFC 3339.
+    /// The current time, RFC 3339 in whole seconds.
     pub(super) fn now(&self) -> Rc<str> {
         let now = Utc::now();
         let mut held = self.0.borrow_mut();

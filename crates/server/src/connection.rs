@@ -109,11 +109,12 @@ impl Connection {
         self.phase.get()
     }
 
+    /// When the current phase began.
     pub(super) fn since(&self) -> Instant {
         self.since.get()
     }
 
-    /// What counts when connections must make room for others.
+    /// The properties by which [`crate::eviction`] chooses the connections to close.
     pub(super) fn holding(&self) -> Holding {
         Holding { address: self.address, has_served: self.had_request.get(), progress: self.progress.get() }
     }
@@ -123,6 +124,7 @@ impl Connection {
         &self.peer
     }
 
+    /// Begins a phase.
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(sweep::now());
@@ -131,8 +133,8 @@ impl Connection {
 
     // — reported by the handler —
 
-    /// The TLS handshake is done; the first request may have arrived with its last message. After `expires` the
-    /// connection closes with its next response.
+    /// Records the end of the TLS handshake; `has_begun` if the first request arrived with its last message. After
+    /// `expires` the connection closes with its next response.
     pub(super) fn handshake_done(&self, expires: Option<Instant>, has_begun: bool) {
         self.expires.set(expires);
         self.is_open.set(true);
@@ -141,21 +143,21 @@ impl Connection {
         self.mark_consumed();
     }
 
-    /// It closes after its next response: because of its age, so that new replicas get connections, or because memory
-    /// is short and it has larger buffers than others.
+    /// True if the connection closes after its next response: it is old, so that new replicas get connections, or
+    /// memory is short and its buffers are large.
     pub(super) fn should_close(&self) -> bool {
         self.expires.get().is_some_and(|expires| clock::instant() >= expires)
             || (self.buffers.get() != BufferBudget::Initial && self.limiter.common.is_nearly_full())
     }
 
-    /// A handler was called; the body may follow.
+    /// Records that a handler was called; the body may follow.
     pub(super) fn request_started(&self) {
         self.had_request.set(true);
         self.enter(Phase::Body);
         self.mark_consumed();
     }
 
-    /// Everything read so far was consumed, and is counted elsewhere.
+    /// Records that everything read so far was consumed and is counted elsewhere.
     pub(super) fn mark_consumed(&self) {
         self.unconsumed.set(0);
         if self.read_paused.take() {
@@ -163,12 +165,12 @@ impl Connection {
         }
     }
 
-    /// The body is complete.
+    /// Records that the body is complete.
     pub(super) fn body_received(&self) {
         self.enter(Phase::Evaluating);
     }
 
-    /// A response of this length is about to be written.
+    /// Records that a response of this length is about to be written, and reserves memory for it.
     pub(super) fn response_started(&self, length: usize, closes: bool) -> Result<(), LimitReached> {
         if length > SHORT_RESPONSE {
             self.limiter.common.reserve(length, Some(&self.peer))?;
@@ -180,7 +182,7 @@ impl Connection {
 
     // — reported by the socket —
 
-    /// Whether more may be read now. If not, the task is woken when it may.
+    /// True if more may be read now. If not, the task is woken when it may.
     pub(super) fn may_read(&self) -> bool {
         let read = self.unconsumed.get();
         match self.phase.get() {
@@ -198,7 +200,8 @@ impl Connection {
         false
     }
 
-    /// Reserves larger buffers, from the budget of small bodies only if the common one is used up.
+    /// Reserves memory for larger buffers, from the budget of small bodies only if the common one is used up. False if
+    /// neither has enough.
     fn ensure_buffer_budget(&self) -> bool {
         if self.buffers.get() == BufferBudget::Initial {
             if self.limiter.common.reserve(EXTRA_BUFFER_COST, Some(&self.peer)).is_ok() {
@@ -213,6 +216,7 @@ impl Connection {
         true
     }
 
+    /// Records that bytes were read; the first ones begin the head of a request.
     pub(super) fn on_read(&self, bytes: usize) {
         self.unconsumed.set(self.unconsumed.get() + bytes);
         if bytes > 0 && self.phase.get() == Phase::Idle {
@@ -221,7 +225,7 @@ impl Connection {
         }
     }
 
-    /// Everything written has been passed to the system.
+    /// Records that everything written has been passed to the system.
     pub(super) fn on_flushed(&self) {
         if self.phase.get() == Phase::Responding {
             self.trim_response_to(SEND_BUFFER);

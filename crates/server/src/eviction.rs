@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// so many addresses that none has so many, the number per address says nothing about who is hostile.
 const LARGE_PART: usize = 16;
 
-/// One open connection.
+/// An open connection, as far as it matters for the choice of those to close.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
     /// Address of the client.
@@ -24,15 +24,15 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    /// Connections compete first with others of the same address, and among those with others that have, or have not,
-    /// received a request: clients that connect and send nothing do not displace those that use their connections, and
-    /// busy connections do not displace a new one that has not had the time to send its request.
+    /// The group of connections that this one competes with first when room is made: same address, and like it with or
+    /// without a request so far. Clients that send nothing displace none that use their connections, and busy ones
+    /// displace none that is new.
     fn kind(&self) -> (IpAddr, bool) {
         (self.address, self.has_served)
     }
 }
 
-/// The positions of `excess` connections to close, if at most `limit` are allowed. Each time, the kind with most
+/// The positions of `excess` connections to close, if at most `limit` are allowed. Each time, the kind with the most
 /// connections loses the one without progress for longest: requests in flight make progress within milliseconds.
 pub(super) fn choose(open: &[Holding], excess: usize, limit: usize) -> Vec<usize> {
     let mut by_progress: Vec<usize> = (0..open.len()).collect();

@@ -13,7 +13,7 @@ use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::background::{NamespaceLabels, NamespaceSource};
-use super::body::{BodyError, BodyLimits, ReceivedBody, receive};
+use super::body::{BodyError, BodyLimits, ReceivedBody, receive_body};
 use super::clock::{self, Seconds};
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
@@ -158,7 +158,7 @@ async fn receive_review<'g>(
     };
     let connection = connection(request);
     let mut body =
-        receive(payload, limits, &shared.limiter, connection).await.map_err(|fault| match fault {
+        receive_body(payload, limits, &shared.limiter, connection).await.map_err(|fault| match fault {
             BodyError::TooLarge(Some(head)) => deny_too_large(&head, endpoint, shared),
             fault => body_error(&fault, shared).into(),
         })?;
@@ -181,7 +181,7 @@ async fn answer_review(
     body: &[u8],
     started: Instant,
 ) -> Result<Vec<u8>, NotChecked> {
-    let stopped = |stop| stopped(stop, body, endpoint, shared);
+    let stopped = |stop| answer_stopped(stop, body, endpoint, shared);
     let config = shared.config.current();
     let text = review_text(body);
     let document = run_step(|| parse_review(&text)).map_err(stopped)?;
@@ -199,7 +199,7 @@ async fn answer_review(
     }
 }
 
-/// The response with an answer, if there is memory for it.
+/// The response with this answer; an error if there is no memory for it.
 fn start_response(
     request: &HttpRequest,
     shared: &SharedState,
@@ -247,7 +247,7 @@ fn connection(request: &HttpRequest) -> Option<&Connection> {
     request.conn_data::<Rc<Connection>>().map(|connection| &**connection)
 }
 
-/// The connection is closed after this response.
+/// True if the connection is closed after this response.
 fn should_close(request: &HttpRequest, shared: &SharedState) -> bool {
     shared.is_draining() || connection(request).is_some_and(Connection::should_close)
 }
@@ -303,7 +303,7 @@ fn deny_unchecked(head: &[u8], endpoint: Endpoint, shared: &SharedState, why: &s
     Some(Response::denied(uid, Status::failure(413, "RequestEntityTooLarge", message, None)).encode())
 }
 
-/// The uid of a review as an API server writes it: before any field that a user controls.
+/// The uid of a review, if it comes first, where an API server writes it: before any field that a user controls.
 fn leading_uid(body: &[u8]) -> Option<&str> {
     const BEFORE: &[u8] = br#""request":{"uid":""#;
     let start = body.get(..body.len().min(256))?;
@@ -352,7 +352,7 @@ impl NamespaceLookup for RequestLabels<'_> {
     }
 }
 
-/// Gets the labels for a review. Those of a namespace that is not cached yet are fetched if a policy needs them.
+/// The labels that decide about a review. Fetches those of a namespace that is not cached, if a policy needs them.
 async fn labels_for<'c>(
     review: &Review<'_>,
     source: Option<&dyn NamespaceSource>,
@@ -384,7 +384,7 @@ enum Stop {
     Panic,
 }
 
-/// Runs a step. State that a panic leaves inconsistent belongs to this request and is dropped; the engine is read-only.
+/// Runs a step and catches its panics: what a panic leaves inconsistent is dropped with the request.
 fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(result) => result.map_err(Stop::Unreadable),
@@ -392,8 +392,8 @@ fn run_step<T>(step: impl FnOnce() -> Result<T, BadReview>) -> Result<T, Stop> {
     }
 }
 
-/// What becomes of a review whose answering stopped.
-fn stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
+/// The answer to a review whose evaluation stopped: denied if it looks crafted, else an error response.
+fn answer_stopped(stop: Stop, body: &[u8], endpoint: Endpoint, shared: &SharedState) -> NotChecked {
     match stop {
         Stop::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.

@@ -102,6 +102,7 @@ impl SharedState {
         self.background.get().and_then(|background| background.namespaces.as_deref())
     }
 
+    /// Counts a connection or request; returns the number so far.
     fn record_activity(&self) -> u64 {
         self.activity.fetch_add(1, Ordering::Relaxed)
     }
@@ -112,7 +113,7 @@ impl SharedState {
 pub struct EngineHandle(Arc<SharedState>);
 
 impl EngineHandle {
-    /// Changes the engine in use and every engine loaded later; replaces the change of an earlier call.
+    /// Applies a change to the engine in use and to every engine loaded later; replaces the change of an earlier call.
     pub fn customize(&self, change: impl Fn(&mut Engine) + Send + Sync + 'static) {
         self.0.config.customize(Box::new(change));
     }
@@ -122,7 +123,7 @@ impl EngineHandle {
         self.0.config.set_hooks(hooks);
     }
 
-    /// Reads the engine in use.
+    /// Calls `read` with the engine in use and returns its result.
     pub fn engine<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
         read(&self.0.config.current().engine)
     }
@@ -155,7 +156,7 @@ impl Server {
         let put = resolver.clone();
         let put = Box::new(move |contents: &cert_files::Contents| put.load(contents));
         sources.push(match &settings.certificates {
-            Certificates::Files { certificate, key } => CertificateSource::files(
+            Certificates::Files { certificate, key } => CertificateSource::of_files(
                 "server",
                 vec![certificate.clone(), key.clone()],
                 metrics.clone(),
@@ -179,14 +180,14 @@ impl Server {
             let check = tls::ClientVerifier::new(settings.client_names.clone());
             clients = Some(check.clone());
             let put = Box::new(move |contents: &cert_files::Contents| check.load(contents));
-            sources.push(CertificateSource::files(
+            sources.push(CertificateSource::of_files(
                 "client-ca",
                 vec![authority.clone()],
                 metrics.clone(),
                 put,
             )?);
         }
-        let tls = tls::config(settings.tls_versions, resolver, clients)?;
+        let tls = tls::server_config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
         limits.max_memory = memory::effective_limit(limits.max_memory);
         let reserved = RESERVED_DESCRIPTORS + webhook::extra_connections(settings.workers);
@@ -224,17 +225,17 @@ impl Server {
         Ok(self.ops_listener.local_addr()?)
     }
 
-    /// CA certificates of a self-signed certificate, PEM.
+    /// The CA certificates of a self-signed server certificate, PEM; `None` if the certificate comes from files.
     pub fn ca_bundle(&self) -> Option<String> {
         self.self_signed.as_ref().map(|self_signed| self_signed.ca_bundle())
     }
 
-    /// The self-signed certificates, if they are in use.
+    /// The self-signed certificates; `None` if the certificate comes from files.
     pub fn self_signed(&self) -> Option<Arc<SelfSignedCerts>> {
         self.self_signed.clone()
     }
 
-    /// Says whether the server answers requests.
+    /// A flag that says whether the server answers requests.
     pub fn serving(&self) -> ServingFlag {
         self.shared.serving.clone()
     }
@@ -244,7 +245,7 @@ impl Server {
         let _ = self.shared.background.set(background);
     }
 
-    /// Some loaded policy selects by namespace labels.
+    /// True if a loaded policy selects by namespace labels.
     pub fn needs_labels(&self) -> bool {
         self.shared.config.current().engine.policies.needs_labels()
     }
@@ -257,7 +258,7 @@ impl Server {
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
     pub fn run(self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
-        watched.config.current().warn_if_labels_lack(watched.namespaces());
+        watched.config.current().warn_if_labels_are_missing(watched.namespaces());
         let waiting = self.shared.clone();
         let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
         let watch = watch::spawn(self.settings.reload_period, is_waiting, move |requested| {
@@ -320,7 +321,7 @@ impl Server {
     }
 }
 
-/// Accepts no new connections, serves requests on the open ones, and returns after `quiet` without activity, at the
+/// Stops accepting connections and serves requests on the open ones. Returns after `quiet` without activity, at the
 /// latest at `end`.
 async fn finish_connections(shared: &SharedState, webhook: &ServerHandle, quiet: Duration, end: Instant) {
     webhook.pause().await;
@@ -336,7 +337,7 @@ async fn finish_connections(shared: &SharedState, webhook: &ServerHandle, quiet:
     }
 }
 
-/// A listening socket.
+/// Binds a listening socket.
 fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     // The standard library sets a backlog of 128; a client that finds it full tries again only after a second.
@@ -344,8 +345,8 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Raises the limit of open files as far as the system allows, and returns how many connections fit beside those that
-/// are reserved, at most `most`.
+/// Raises the limit of open files as far as the system allows. Returns how many connections fit beside `reserved`
+/// files, at most `most`.
 fn raise_connection_limit(most: usize, reserved: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

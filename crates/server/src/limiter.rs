@@ -56,7 +56,7 @@ pub(super) struct MemoryBudget {
     one_peer: usize,
 }
 
-/// A limit is reached.
+/// The error of a request or reservation beyond a limit.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct LimitReached;
 
@@ -65,8 +65,8 @@ impl MemoryBudget {
         MemoryBudget { used: AtomicUsize::new(0), limit, one_peer }
     }
 
-    /// Reserves bytes, if they are available, and if the address does not use more than all addresses leave unused.
-    /// Return them with [`MemoryBudget::release`].
+    /// Reserves bytes; an error if there are not enough, or if the address would use more than all addresses leave
+    /// unused. Must be returned with [`MemoryBudget::release`].
     pub(super) fn reserve(&self, bytes: usize, peer: Option<&PeerUse>) -> Result<(), LimitReached> {
         let unused = self.limit.saturating_sub(self.used.fetch_add(bytes, Ordering::Relaxed));
         let of_peer = peer.map_or(0, |peer| peer.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes));
@@ -77,6 +77,7 @@ impl MemoryBudget {
         Err(LimitReached)
     }
 
+    /// Returns reserved bytes.
     pub(super) fn release(&self, bytes: usize, peer: Option<&PeerUse>) {
         if bytes > 0 {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -86,7 +87,7 @@ impl MemoryBudget {
         }
     }
 
-    /// More than three quarters are in use.
+    /// True if more than three quarters are in use.
     pub(super) fn is_nearly_full(&self) -> bool {
         self.used() > self.limit - self.limit / 4
     }
@@ -154,12 +155,12 @@ impl LoadLimiter {
         LoadLimiter { in_flight, shed, max_requests, common, small, working, small_working, peers }
     }
 
-    /// What the connections of this address have reserved, for one more of them.
+    /// The use of an address, shared by its connections, for one more of them.
     pub(super) fn peer(&self, address: IpAddr) -> Arc<PeerUse> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).entry(address).or_default().clone()
     }
 
-    /// A connection of this address ends; the last one takes the entry with it.
+    /// Forgets the use of an address when its last connection ends.
     pub(super) fn forget(&self, address: IpAddr, peer: &Arc<PeerUse>) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(peer) <= 2 {
@@ -223,7 +224,8 @@ impl BodyReservation<'_> {
         self.move_to_common(bytes)
     }
 
-    /// The body waits for its client: it leaves the budget of small, prompt bodies.
+    /// Moves the reservation to the common budget, with `bytes`: a body that waits for its client is not among the
+    /// prompt ones.
     pub(super) fn mark_slow(&mut self, bytes: usize) -> Result<(), LimitReached> {
         self.is_slow = true;
         self.move_to_common(bytes)?;
@@ -231,6 +233,7 @@ impl BodyReservation<'_> {
         Ok(())
     }
 
+    /// Reserves bytes of the common budget in place of those of the small one.
     fn move_to_common(&mut self, bytes: usize) -> Result<(), LimitReached> {
         let bytes = if self.is_slow { bytes.saturating_add(WAITING_REQUEST_COST) } else { bytes };
         if !std::ptr::eq(self.reservation.budget, &raw const self.limiter.common) {

@@ -73,8 +73,8 @@ impl Log {
         Ok(self.filter.reload(EventFilter(level))?)
     }
 
-    /// Flushes the buffer and ends the writer, or gives up after a timeout: the reader may be stuck. The threads of a
-    /// server that shuts down keep the log alive, so waiting for its drop would lose the last lines.
+    /// Flushes the buffer and ends the writer; gives up after a timeout if the output is stuck. Dropping the log would
+    /// not do: the threads of a server that shuts down keep it alive.
     pub(super) fn close(&self) {
         let mut state = self.lines.state();
         state.closed = true;
@@ -82,7 +82,7 @@ impl Log {
         let _ = self.lines.written.wait_timeout_while(state, FLUSH_TIMEOUT, |state| !state.written);
     }
 
-    /// Lines dropped since the last call.
+    /// Number of lines dropped since the last call.
     pub(super) fn take_dropped(&self) -> u64 {
         std::mem::take(&mut self.lines.state().dropped)
     }
@@ -101,6 +101,7 @@ impl Drop for Log {
 struct EventFilter(LevelFilter);
 
 impl EventFilter {
+    /// True if an event is logged.
     fn shows(self, event: &Metadata<'_>) -> bool {
         let is_own = event.target().starts_with("tollgate");
         let limit = match self.0 {
@@ -149,6 +150,7 @@ impl LineBuffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a line; drops it if the buffer is full.
     fn append(&self, line: &[u8]) {
         let mut state = self.state();
         if state.text.len() + line.len() > MAX_BUFFERED_BYTES {
@@ -164,6 +166,7 @@ impl LineBuffer {
         }
     }
 
+    /// Writes lines to `out` as they arrive, until the buffer is closed.
     fn write_to(&self, mut out: Box<dyn Write + Send>) {
         let mut taken = Vec::new();
         loop {
@@ -226,7 +229,7 @@ impl<'l> MakeWriter<'l> for BufferWriter {
     }
 }
 
-/// An event as one line without control characters: names in it come from requests.
+/// The event as one line without control characters: it contains names from requests.
 fn one_line(event: &str) -> Cow<'_, str> {
     let text = event.strip_suffix('\n').unwrap_or(event);
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.contains("##") {

@@ -43,7 +43,7 @@ pub(super) struct MemoryPlan {
 pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     let working = memory_needed(limits.max_body);
     let small = limits.max_in_flight.saturating_mul(SMALL_BODY).min(limits.max_memory / 16);
-    let small_working = small_working(limits.max_memory);
+    let small_working = small_working_share(limits.max_memory);
     let cluster = if limits.caches_state { state_share(limits.max_memory) + READING_MEMORY } else { 0 };
     let parts = [BASE_MEMORY, working, small, small_working, cluster];
     let other = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(*part));
@@ -64,18 +64,18 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
     Ok(MemoryPlan { connections, common, small, working, small_working, one_peer })
 }
 
-/// The evaluation of several small bodies, or of one.
-fn small_working(max_memory: usize) -> usize {
+/// Bytes reserved for the evaluation of small bodies: a share of the limit, enough for at least one.
+fn small_working_share(max_memory: usize) -> usize {
     (max_memory / 32).max(memory_needed(SMALL_BODY))
 }
 
-/// Bytes for the cached state of the cluster, if it is cached.
+/// Bytes of a memory limit that are for the cached state of the cluster, where it is cached.
 pub(super) fn state_share(max_memory: usize) -> usize {
     max_memory / 5
 }
 
-/// The smallest sufficient limit, if a sixteenth of it is for small bodies, a thirty-second for their evaluation, and a
-/// fifth for the state of a cluster.
+/// The smallest memory limit with which the server can start: a sixteenth of it is for small bodies, a thirty-second
+/// for their evaluation, and a fifth for the state of a cluster.
 fn required_memory(limits: Limits) -> usize {
     let reading = if limits.caches_state { READING_MEMORY } else { 0 };
     let least = memory_needed(limits.max_body)

@@ -60,6 +60,7 @@ pub(super) enum Outcome {
 impl Outcome {
     const ALL: [Outcome; 3] = [Outcome::Allowed, Outcome::Denied, Outcome::Patched];
 
+    /// `Denied` if the decision denies, `Patched` if it has edits, else `Allowed`.
     pub(super) fn of(decision: &Decision) -> Outcome {
         match decision {
             decision if !decision.allowed() => Outcome::Denied,
@@ -77,7 +78,7 @@ impl Outcome {
     }
 }
 
-/// The label value of a resource.
+/// The label value of a resource: its name, or the last of [`RESOURCES`] for one that is not among them.
 pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str {
     let same = |label: &&&str| match label.split_once('/') {
         Some((name, sub)) => name == resource && sub == sub_resource,
@@ -86,7 +87,7 @@ pub(super) fn resource_label(resource: &str, sub_resource: &str) -> &'static str
     RESOURCES.iter().find(same).copied().unwrap_or("other")
 }
 
-/// The name of a side, as label value and in logs.
+/// The name of an endpoint, as label value and in logs.
 pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
     match endpoint {
         Endpoint::Validate => "validate",
@@ -94,7 +95,8 @@ pub(super) fn side_name(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// The index of a combination of labels; `None` for a resource that is not among [`RESOURCES`].
+/// The index of a combination of labels in [`Metrics::request_cells`]; `None` for a resource that is not among
+/// [`RESOURCES`].
 fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcome: Outcome) -> Option<usize> {
     let resource = RESOURCES.iter().position(|known| *known == resource)?;
     let operation_index = Operation::ALL.iter().position(|known| *known == operation)?;
@@ -129,8 +131,8 @@ pub(super) struct Metrics {
     pub(super) dropped_lines: Counter,
 }
 
-/// A metric that was made and registered.
-fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+/// Creates a metric and adds it to the registry.
+fn register_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
@@ -144,7 +146,7 @@ impl Metrics {
             ("rust_version", env!("CARGO_PKG_RUST_VERSION")),
         ]);
         registry.register("build", "Version of the running program", build);
-        let requests = registered(&mut registry, "requests", "Admission decisions");
+        let requests = register_metric(&mut registry, "requests", "Admission decisions");
         let durations = Family::<Labels<1>, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         let duration = |endpoint| durations.get_or_create_owned(&[("webhook", side_name(endpoint))]);
         let cells = 2 * RESOURCES.len() * Operation::ALL.len() * Outcome::ALL.len();
@@ -154,54 +156,54 @@ impl Metrics {
             requests,
             request_cells: std::iter::repeat_with(OnceLock::new).take(cells).collect(),
             durations: [duration(Endpoint::Validate), duration(Endpoint::Mutate)],
-            errors: registered(
+            errors: register_metric(
                 &mut registry,
                 "http_errors",
                 "Requests without a decision, by HTTP status code",
             ),
-            findings: registered(&mut registry, "findings", "Findings by rule and level"),
-            in_flight: registered(
+            findings: register_metric(&mut registry, "findings", "Findings by rule and level"),
+            in_flight: register_metric(
                 &mut registry,
                 "in_flight",
                 "Requests that were received completely and are being processed",
             ),
-            connections: registered(&mut registry, "connections", "Open TLS connections"),
-            evicted: registered(
+            connections: register_metric(&mut registry, "connections", "Open TLS connections"),
+            evicted: register_metric(
                 &mut registry,
                 "connections_evicted",
                 "Connections that were closed because there were too many",
             ),
-            shed: registered(
+            shed: register_metric(
                 &mut registry,
                 "shed",
                 "Requests that were rejected because too many requests were in flight or the memory limit was reached",
             ),
-            panics: registered(&mut registry, "panics", "Requests that caused a panic"),
-            dropped_lines: registered(&mut registry, "log_lines_dropped", "Log lines that were dropped"),
-            reloads: registered(&mut registry, "certificate_reloads", "Certificate reloads, by result"),
-            reload_ok: registered(
+            panics: register_metric(&mut registry, "panics", "Requests that caused a panic"),
+            dropped_lines: register_metric(&mut registry, "log_lines_dropped", "Log lines that were dropped"),
+            reloads: register_metric(&mut registry, "certificate_reloads", "Certificate reloads, by result"),
+            reload_ok: register_metric(
                 &mut registry,
                 "certificate_reload_ok",
                 "1 if the certificate in use matches the files on disk",
             ),
-            expiry: registered(
+            expiry: register_metric(
                 &mut registry,
                 "certificate_expiry_timestamp_seconds",
                 "Expiry time of the certificate in use",
             ),
-            policies: registered(&mut registry, "policies", "Number of policies in use"),
-            policy_digest: registered(
+            policies: register_metric(&mut registry, "policies", "Number of policies in use"),
+            policy_digest: register_metric(
                 &mut registry,
                 "policy_info",
                 "Digest of the policies in use; replicas with the same digest use the same policies",
             ),
-            policy_reloads: registered(&mut registry, "policy_reloads", "Policy reloads, by result"),
-            policy_reload_ok: registered(
+            policy_reloads: register_metric(&mut registry, "policy_reloads", "Policy reloads, by result"),
+            policy_reload_ok: register_metric(
                 &mut registry,
                 "policy_reload_ok",
                 "1 if the policies in use match the files on disk",
             ),
-            policy_loaded: registered(
+            policy_loaded: register_metric(
                 &mut registry,
                 "policy_last_success_timestamp_seconds",
                 "Time at which policies were last loaded successfully",
@@ -215,6 +217,7 @@ impl Metrics {
         metrics
     }
 
+    /// Counts a request with its decision, and its findings by rule.
     pub(super) fn count_decision(
         &self,
         endpoint: Endpoint,
@@ -267,7 +270,7 @@ impl Metrics {
         self.expiry.get_or_create(&[("certificate", which)]).set(expires);
     }
 
-    /// Records the policies in use; `at` is when they were read, none if they do not come from files.
+    /// Records the policies in use. `at` is when they were read; `None` if they do not come from files.
     pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
@@ -282,7 +285,7 @@ impl Metrics {
         self.policy_reload_ok.set(1);
     }
 
-    /// New policies are loaded, but not in use yet.
+    /// Records that new policies are loaded and not in use yet.
     pub(super) fn record_policies_waiting(&self) {
         self.policy_reload_ok.set(0);
     }
@@ -293,7 +296,7 @@ impl Metrics {
         self.policy_reload_ok.set(0);
     }
 
-    /// All metrics, as OpenMetrics text.
+    /// Returns all metrics as OpenMetrics text.
     pub(super) fn render(&self) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {

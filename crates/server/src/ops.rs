@@ -12,6 +12,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::{SharedState, background, clock, reload};
 
+/// Adds the routes of health checks, metrics and log level.
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         // The name of a log level is the longest valid body.
@@ -28,7 +29,7 @@ async fn livez() -> HttpResponse {
 }
 
 async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpResponse {
-    let checks = checks(&shared);
+    let checks = run_checks(&shared);
     let ready = checks.iter().all(|check| check.ok);
     let mut text = String::new();
     if request.query_string().split('&').any(|word| word == "verbose" || word.starts_with("verbose=")) {
@@ -45,6 +46,7 @@ async fn readyz(request: HttpRequest, shared: web::Data<SharedState>) -> HttpRes
     if ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() }.body(text)
 }
 
+/// A line of `/readyz?verbose`.
 struct Check {
     name: &'static str,
     ok: bool,
@@ -53,7 +55,8 @@ struct Check {
     message: String,
 }
 
-fn checks(shared: &SharedState) -> Vec<Check> {
+/// Checks everything that readiness depends on.
+fn run_checks(shared: &SharedState) -> Vec<Check> {
     let draining = shared.is_draining();
     let mut checks = vec![Check {
         name: "serving",
@@ -68,7 +71,7 @@ fn checks(shared: &SharedState) -> Vec<Check> {
             None => "ok".to_owned(),
             Some(fault) => format!("not reloaded; the last valid certificate is in use: {fault}"),
         };
-        let _ = write!(message, " ({})", expiry(left));
+        let _ = write!(message, " ({})", expiry_text(left));
         checks.push(Check { name: source.name, ok: left > 0, degraded: status.fault.is_some(), message });
     }
     for task in shared.tasks() {
@@ -107,7 +110,7 @@ fn checks(shared: &SharedState) -> Vec<Check> {
 }
 
 /// `expires in 2159 hours` or `expired 3 hours ago`, from the seconds that are left.
-fn expiry(left: i64) -> String {
+fn expiry_text(left: i64) -> String {
     let time = match left.unsigned_abs() / 3600 {
         0 => "less than 1 hour".to_owned(),
         1 => "1 hour".to_owned(),
@@ -163,7 +166,7 @@ async fn set_log_level(request: HttpRequest, body: String, shared: web::Data<Sha
     }
 }
 
-/// The request is for localhost by name, and not made by a web page.
+/// True if the request is addressed to localhost, and was not made by a web page.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST);
     let host = match (hosts.next(), hosts.next()) {
@@ -181,7 +184,7 @@ fn is_local(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeaderMap, HeaderValue, expiry, header, is_local};
+    use super::{HeaderMap, HeaderValue, expiry_text, header, is_local};
 
     #[test]
     fn an_expired_certificate_has_expired() {
@@ -193,7 +196,7 @@ mod tests {
             (-3600, "expired 1 hour ago"),
             (-3 * 3600, "expired 3 hours ago"),
         ] {
-            assert_eq!(expiry(left), expected);
+            assert_eq!(expiry_text(left), expected);
         }
     }
 

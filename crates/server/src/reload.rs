@@ -41,14 +41,15 @@ impl ServingConfig {
         self.engine.policies.needs_labels() && self.namespaces.is_none() && watched.is_none()
     }
 
-    /// Logs that requests will fail for want of namespace labels.
-    pub(super) fn warn_if_labels_lack(&self, watched: Option<&dyn NamespaceSource>) {
+    /// Logs a warning if policies need namespace labels that are neither watched nor loaded from a file: requests will
+    /// fail.
+    pub(super) fn warn_if_labels_are_missing(&self, watched: Option<&dyn NamespaceSource>) {
         if self.lacks_labels(watched) {
             tracing::warn!("{NO_LABELS}");
         }
     }
 
-    /// The labels of a namespace.
+    /// The labels of a namespace from the file, if one is loaded.
     pub(super) fn labels(&self, namespace: &str) -> Labels<'_> {
         self.namespaces.as_ref().map_or(Labels::Unknown, |all| all.labels(namespace))
     }
@@ -150,17 +151,17 @@ impl ReloadableConfig {
         let _ = self.hooks.set(hooks);
     }
 
-    /// The configuration for a request.
+    /// The configuration in use.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<ServingConfig>> {
         self.current.load()
     }
 
-    /// Why the current files are not in use.
+    /// Why the current files are not in use; `None` if they are.
     pub(super) fn error(&self) -> Option<String> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A new configuration waits for namespace labels.
+    /// True if a new configuration waits for namespace labels.
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -207,7 +208,8 @@ impl ReloadableConfig {
         directories
     }
 
-    /// Uses the configuration that waits, once the labels it needs are known. True if it still waits.
+    /// Uses the configuration that waits, if the labels it needs are known now. True if it still waits; false also if
+    /// none waits.
     pub(super) fn use_waiting(&self, watched: Option<&dyn NamespaceSource>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut config) = waiting.take() else { return false };
@@ -235,7 +237,7 @@ impl ReloadableConfig {
         }
         self.metrics.record_policies_loaded(&config.engine, Some(clock::unix()));
         log_policies(&config);
-        config.warn_if_labels_lack(watched);
+        config.warn_if_labels_are_missing(watched);
         false
     }
 }

@@ -41,7 +41,8 @@ const CERTIFICATE: &str = "tls.crt";
 /// The server's key.
 const KEY: &str = "tls.key";
 
-/// A self-signed CA and a server certificate signed by it.
+/// A self-signed CA and a server certificate signed by it, in memory or in a directory. [`SelfSignedCerts::renew`]
+/// replaces what is about to expire.
 #[derive(Debug)]
 pub struct SelfSignedCerts {
     directory: Option<PathBuf>,
@@ -71,7 +72,7 @@ struct Validity {
 }
 
 impl Validity {
-    /// In the last third of its validity.
+    /// True in the last third of the validity.
     fn needs_renewal(self, now: i64) -> bool {
         self.not_after - now < (self.not_after - self.not_before) / 3
     }
@@ -88,7 +89,8 @@ struct RenewalPlan {
     sign_with: Option<usize>,
 }
 
-/// `server` is the validity of the server certificate and the index of its CA, if known.
+/// Decides what to renew. `server` is the validity of the server certificate and the index of its CA, if known; `None`
+/// if there is no certificate with the right names.
 fn plan_renewal(
     now: i64,
     authorities: &[Validity],
@@ -112,7 +114,8 @@ fn plan_renewal(
 }
 
 impl SelfSignedCerts {
-    /// Reads the directory and creates what is missing. Without a directory everything is in memory.
+    /// Reads the certificates in a directory and creates or renews what is needed. Without a directory they are kept in
+    /// memory.
     pub fn open(directory: Option<PathBuf>, names: Vec<String>, now: i64) -> anyhow::Result<SelfSignedCerts> {
         let held = match &directory {
             Some(directory) => read_directory(directory)?,
@@ -123,7 +126,8 @@ impl SelfSignedCerts {
         Ok(made)
     }
 
-    /// Renews what is due. True if something changed.
+    /// Replaces a server certificate or CA in the last third of its validity, and adds a new CA before it signs. Writes
+    /// the directory, if there is one. True if anything changed; `now` is seconds since 1970.
     pub fn renew(&self, now: i64) -> anyhow::Result<bool> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let lives: Vec<Validity> = held
@@ -133,7 +137,7 @@ impl SelfSignedCerts {
             .collect::<anyhow::Result<_>>()?;
         let server = match &held.server {
             Some(pair) if has_names(&pair.certificate, &self.names) => {
-                Some((validity_of(&pair.certificate)?, signed_by(pair, &held.authorities)))
+                Some((validity_of(&pair.certificate)?, signer_index(pair, &held.authorities)))
             }
             _ => None,
         };
@@ -153,13 +157,14 @@ impl SelfSignedCerts {
             next.server = Some(make_server_cert(&self.names, authority, now)?);
         }
         if let Some(directory) = &self.directory {
-            write(directory, &next).with_context(|| format!("cannot write to {}", directory.display()))?;
+            write_directory(directory, &next)
+                .with_context(|| format!("cannot write to {}", directory.display()))?;
         }
         *held = next;
         Ok(true)
     }
 
-    /// Every CA a client should trust, PEM: what goes into `caBundle`, base64-encoded.
+    /// The certificates of all CAs that a client should trust, PEM: what goes into `caBundle`, base64-encoded.
     pub fn ca_bundle(&self) -> String {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.authorities.iter().map(|pair| pair.certificate.as_str()).collect()
@@ -170,7 +175,7 @@ impl SelfSignedCerts {
         bundle::merge(&self.ca_bundle(), in_use, now)
     }
 
-    /// Certificate and key of the server, PEM. [`SelfSignedCerts::open`] has made them.
+    /// Certificate and key of the server, PEM.
     pub fn server_pair(&self) -> anyhow::Result<(String, String)> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = held.server.as_ref().context("there is no server certificate")?;
@@ -178,20 +183,22 @@ impl SelfSignedCerts {
     }
 }
 
+/// Creates a CA.
 fn make_ca(now: i64) -> anyhow::Result<CertAndKey> {
     let key = KeyPair::generate()?;
-    let mut params = params(now, CA_LIFETIME, bundle::CA_NAME)?;
+    let mut params = certificate_params(now, CA_LIFETIME, bundle::CA_NAME)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key)?;
     Ok(CertAndKey { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
+/// Creates a server certificate for these names, signed by the CA.
 fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyhow::Result<CertAndKey> {
     let not_after = validity_of(&authority.certificate)?.not_after;
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;
-    let mut params = params(now, SERVER_LIFETIME.min(not_after - now), "tollgate")?;
+    let mut params = certificate_params(now, SERVER_LIFETIME.min(not_after - now), "tollgate")?;
     for name in names {
         params.subject_alt_names.push(match name.parse::<IpAddr>() {
             Ok(address) => SanType::IpAddress(address),
@@ -205,7 +212,8 @@ fn make_server_cert(names: &[String], authority: &CertAndKey, now: i64) -> anyho
     Ok(CertAndKey { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn params(now: i64, validity: i64, name: &str) -> anyhow::Result<CertificateParams> {
+/// The parameters of a certificate with this common name that is valid for so many seconds.
+fn certificate_params(now: i64, validity: i64, name: &str) -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::default();
     params.not_before = OffsetDateTime::from_unix_timestamp(now - CLOCK_SKEW)?;
     params.not_after = OffsetDateTime::from_unix_timestamp(now + validity)?;
@@ -214,6 +222,7 @@ fn params(now: i64, validity: i64, name: &str) -> anyhow::Result<CertificatePara
     Ok(params)
 }
 
+/// Parses a PEM certificate and calls `look` with it.
 fn with_parsed<T>(pem: &str, look: impl FnOnce(&X509Certificate<'_>) -> T) -> anyhow::Result<T> {
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).context("not a PEM certificate")?;
     let (_, certificate) = X509Certificate::from_der(&der).context("not a certificate")?;
@@ -227,7 +236,7 @@ fn validity_of(pem: &str) -> anyhow::Result<Validity> {
     })
 }
 
-/// The certificate is for exactly these names.
+/// True if the certificate is for exactly these names.
 fn has_names(pem: &str, names: &[String]) -> bool {
     let held = with_parsed(pem, |certificate| {
         let held = certificate.subject_alternative_name().ok().flatten();
@@ -236,7 +245,7 @@ fn has_names(pem: &str, names: &[String]) -> bool {
     held.is_ok_and(|held| held.unwrap_or_default() == names)
 }
 
-/// A DNS name or an address; other kinds of names are empty.
+/// A DNS name or an IP address as text; empty for other kinds of names.
 pub(super) fn name_text(name: &GeneralName<'_>) -> String {
     match name {
         GeneralName::DNSName(dns) => (*dns).to_owned(),
@@ -250,8 +259,8 @@ pub(super) fn name_text(name: &GeneralName<'_>) -> String {
     }
 }
 
-/// The CA that signed the server certificate, by key identifier.
-fn signed_by(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
+/// The index of the CA that signed the server certificate, by key identifier; `None` if none of them did.
+fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
     use x509_parser::extensions::ParsedExtension;
     let of_issuer = with_parsed(&server.certificate, |certificate| {
         certificate.iter_extensions().find_map(|extension| match extension.parsed_extension() {
@@ -271,7 +280,8 @@ fn signed_by(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize> {
     })
 }
 
-/// Reads the directory. An incomplete CA is created again; certificates from elsewhere are an error.
+/// Reads the certificates in a directory. An incomplete CA counts as missing; certificates that Tollgate did not create
+/// are an error.
 fn read_directory(directory: &Path) -> anyhow::Result<CertificateSet> {
     refuse_world_writable(directory)?;
     let text = |name: &str| -> anyhow::Result<Option<String>> {
@@ -335,7 +345,8 @@ fn pem_sections(text: &str) -> Vec<String> {
     pem_sections
 }
 
-fn write(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
+/// Writes all certificates and keys to the directory.
+fn write_directory(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     refuse_world_writable(directory)?;

@@ -103,7 +103,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Bytes for the cached state of a cluster.
+    /// Bytes of the memory limit that are for the cached state of a cluster.
     pub fn state_bytes(&self) -> usize {
         super::memory::state_share(super::memory::effective_limit(self.max_memory))
     }

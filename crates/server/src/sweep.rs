@@ -28,6 +28,7 @@ impl ConnectionTimeouts {
         ConnectionTimeouts(limits)
     }
 
+    /// The longest that a connection may be in a phase; `None` for no limit.
     fn for_phase(&self, phase: Phase) -> Option<Duration> {
         match phase {
             Phase::Handshake | Phase::Head => Some(self.0.head_timeout),
@@ -38,8 +39,8 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// Interval between two sweeps.
-    fn period(&self) -> Duration {
+    /// Time between two sweeps: an eighth of the shortest timeout, within bounds.
+    fn sweep_interval(&self) -> Duration {
         let Limits { head_timeout, idle_timeout, write_timeout, .. } = self.0;
         let shortest = head_timeout.min(idle_timeout).min(write_timeout);
         (shortest / 8).clamp(Duration::from_millis(5), Duration::from_millis(500))
@@ -53,13 +54,13 @@ thread_local! {
     static PROGRESS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The time of this worker's last sweep: precise enough for timeouts of seconds, without a system call. It does not
-/// advance while the worker is busy: input that arrived meanwhile was not late, only not polled.
+/// The time of this worker's last sweep: precise enough for timeouts of seconds, and without a system call. It stands
+/// still while the worker is busy, since input that arrived meanwhile was not late.
 pub(super) fn now() -> Instant {
     NOW.get().unwrap_or_else(clock::instant)
 }
 
-/// A number that is larger with each call: the order of events, which [`now`] is too coarse for.
+/// Returns a larger number with each call, to order events for which [`now`] is too coarse.
 pub(super) fn next_progress() -> u64 {
     let next = PROGRESS.get() + 1;
     PROGRESS.set(next);
@@ -74,8 +75,8 @@ pub(super) struct Room {
     pub(super) per_address: usize,
 }
 
-/// Makes room for one more connection of this worker, from this address: aborts others if there are too many. Returns
-/// how many.
+/// Makes room for one more connection from this address on this worker: aborts others if there are too many. Returns
+/// how many were aborted.
 pub(super) fn make_room(room: Room, address: IpAddr) -> usize {
     let Room { connections: most, per_address } = room;
     CONNECTIONS.with_borrow_mut(|connections| {
@@ -115,7 +116,7 @@ pub(super) fn start(timeouts: ConnectionTimeouts) {
     let is_first = STARTED.with(|runs| runs.set(()).is_ok());
     if is_first {
         actix_web::rt::spawn(async move {
-            let period = timeouts.period();
+            let period = timeouts.sweep_interval();
             let mut last = clock::instant();
             let mut now = last;
             loop {
@@ -130,6 +131,7 @@ pub(super) fn start(timeouts: ConnectionTimeouts) {
     }
 }
 
+/// Aborts the connections of this worker that have been in their phase for too long.
 fn sweep(timeouts: ConnectionTimeouts, now: Instant) {
     let open: Vec<Rc<Connection>> = CONNECTIONS.with_borrow_mut(|connections| {
         let open: Vec<Rc<Connection>> = connections.iter().filter_map(Weak::upgrade).collect();

@@ -33,8 +33,8 @@ pub enum TlsVersions {
     Tls12AndTls13,
 }
 
-/// The TLS configuration of the server.
-pub(super) fn config(
+/// The TLS configuration of the server; with `clients`, connections need a client certificate.
+pub(super) fn server_config(
     versions: TlsVersions,
     resolver: Arc<CertificateResolver>,
     clients: Option<Arc<ClientVerifier>>,
@@ -63,9 +63,10 @@ impl CertificateResolver {
         Arc::new(CertificateResolver(ArcSwap::from_pointee(None)))
     }
 
-    /// Uses a chain and its key (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    /// Uses a certificate chain and its key (PEM) from now on. Returns the earliest expiry (seconds since 1970); an
+    /// error changes nothing.
     pub(super) fn store(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
-        let chain = certificates(chain)?;
+        let chain = parse_certificates(chain)?;
         let expires = earliest_expiry(&chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
         let pair = CertifiedKey::from_der(chain, key, &provider())
@@ -74,7 +75,7 @@ impl CertificateResolver {
         Ok(expires)
     }
 
-    /// [`Self::store`] with the contents of both files: the chain, then the key.
+    /// Calls [`Self::store`] with the contents of both files: the chain, then the key.
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
         match contents.as_slice() {
             [chain, key] => self.store(chain, key),
@@ -89,14 +90,15 @@ impl ResolvesServerCert for CertificateResolver {
     }
 }
 
-/// The certificates of a PEM text, at least one.
-pub(super) fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+/// The certificates of a PEM text; an error if there is none.
+pub(super) fn parse_certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let chain = chain.context("the certificate is not PEM")?;
     anyhow::ensure!(!chain.is_empty(), "the file contains no certificate");
     Ok(chain)
 }
 
+/// The earliest expiry of the certificates, in seconds since 1970.
 fn earliest_expiry(chain: &[CertificateDer<'_>]) -> anyhow::Result<i64> {
     let mut earliest = i64::MAX;
     for certificate in chain {
@@ -119,9 +121,10 @@ impl ClientVerifier {
         Arc::new(ClientVerifier { verifier: ArcSwap::from_pointee(None), names, provider: provider() })
     }
 
-    /// Uses the CA certificates (PEM) from now on; an error changes nothing. Returns the earliest expiry.
+    /// Uses the CA certificates (PEM) from now on. Returns the earliest expiry (seconds since 1970); an error changes
+    /// nothing.
     pub(super) fn load(&self, contents: &Contents) -> anyhow::Result<i64> {
-        let authorities = certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
+        let authorities = parse_certificates(contents.first().map_or(&[][..], Vec::as_slice))?;
         let expires = earliest_expiry(&authorities)?;
         let mut roots = RootCertStore::empty();
         for authority in authorities {
@@ -133,6 +136,7 @@ impl ClientVerifier {
         Ok(expires)
     }
 
+    /// True if a name of the certificate is listed, or no names are.
     fn has_listed_name(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;

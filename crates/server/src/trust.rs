@@ -14,12 +14,12 @@ use rustls::{CertificateError, Error, RootCertStore};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::self_signed::name_text;
-use super::tls::{certificates, provider};
+use super::tls::{parse_certificates, provider};
 
-/// The text is a CA bundle: PEM, certificates only, and one of them has not expired.
+/// Checks that the text is a CA bundle: PEM certificates, of which at least one has not expired.
 pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     let mut latest = i64::MIN;
-    for certificate in certificates(bundle)? {
+    for certificate in parse_certificates(bundle)? {
         let (_, parsed) = X509Certificate::from_der(&certificate).context("cannot parse a certificate")?;
         latest = latest.max(parsed.validity().not_after.timestamp());
     }
@@ -27,9 +27,9 @@ pub fn check_bundle(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A server with this chain and key (PEM) is trusted under this name by a client with this CA bundle (PEM).
+/// Checks that a client with this CA bundle trusts a server with this chain and key under this name. All are PEM.
 pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i64) -> anyhow::Result<()> {
-    let chain = certificates(chain)?;
+    let chain = parse_certificates(chain)?;
     let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
     CertifiedKey::from_der(chain.clone(), key, &provider())
         .context("the key does not match the certificate")?;
@@ -42,7 +42,7 @@ pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i6
         anyhow::bail!("the certificate is not valid for {name}; it contains {}", names_of(leaf)?.join(", "));
     }
     let mut roots = RootCertStore::empty();
-    for authority in certificates(bundle)? {
+    for authority in parse_certificates(bundle)? {
         roots.add(authority).context("cannot parse the CA certificate")?;
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider()).build()?;
@@ -70,7 +70,7 @@ pub fn check_server(chain: &[u8], key: &[u8], bundle: &[u8], name: &str, now: i6
     }
 }
 
-/// DNS names and addresses of a certificate.
+/// The DNS names and IP addresses of a certificate.
 fn names_of(certificate: &CertificateDer<'_>) -> anyhow::Result<Vec<String>> {
     let (_, parsed) = X509Certificate::from_der(certificate).context("cannot parse a certificate")?;
     let names = parsed.subject_alternative_name().ok().flatten();

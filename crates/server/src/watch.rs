@@ -34,14 +34,14 @@ enum Trigger {
 pub(super) struct FileWatcher(mpsc::Sender<Trigger>);
 
 impl FileWatcher {
-    /// Reloads now, whether anything changed or not.
+    /// Asks the thread to reload at once, even if nothing changed; does not wait for it.
     pub(super) fn request_reload(&self) {
         let _ = self.0.send(Trigger::Requested);
     }
 }
 
-/// Calls `reload` after each change in the directories it returned, on request (then with `true`) and once per period,
-/// on a thread of its own, for the life of the process. In between, `is_waiting` is called as long as it returns true.
+/// Starts a thread that calls `reload` after each change in the directories that it returned last, once per period, and
+/// on request (then with `true`). In between, calls `is_waiting` again and again as long as it returns true.
 pub(super) fn spawn(
     period: Duration,
     is_waiting: impl Fn() -> bool + Send + 'static,
@@ -72,7 +72,7 @@ pub(super) fn spawn(
     Ok(watch)
 }
 
-/// Waits for a trigger or the end of the period.
+/// Waits for a trigger or the end of the period. Meanwhile calls `is_waiting` as long as it returns true.
 fn next_trigger(
     triggers: &mpsc::Receiver<Trigger>,
     period: Duration,
@@ -89,7 +89,7 @@ fn next_trigger(
     triggers.recv_timeout(period.saturating_sub(start.elapsed()))
 }
 
-/// Waits until events cease, within limits.
+/// Waits until no more events arrive, at most [`MAX_DEBOUNCE`]; returns the trigger that decides.
 fn debounce(triggers: &mpsc::Receiver<Trigger>, first: Trigger) -> Trigger {
     let (start, mut trigger) = (clock::instant(), first);
     while start.elapsed() < MAX_DEBOUNCE {
@@ -157,7 +157,7 @@ impl WatchedDirectories {
     }
 }
 
-/// Device and inode of the directory that a path leads to.
+/// Device and inode of the directory that a path leads to; `None` if there is none.
 fn inode(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }

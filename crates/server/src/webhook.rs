@@ -36,13 +36,13 @@ const OPS_ROOM: Room = Room { connections: 256, per_address: 64 };
 /// Accepted connections per worker beyond its limit: those that wait until it has made room for them.
 const WAITING_CONNECTIONS: usize = 64;
 
-/// Connections beside those that are limited.
+/// Connections that can be open in addition to those that the limit counts.
 pub(super) fn extra_connections(workers: usize) -> usize {
     OPS_ROOM.connections + WAITING_CONNECTIONS * (workers + 1)
 }
 
-/// Socket options of the listener's connections: the system buffers only so much of a response, and gives up on a
-/// client that reads none of it.
+/// Sets options that the listener's connections inherit: how much of a response the system buffers, and after how long
+/// it gives up on a client that reads none of it.
 pub(super) fn configure_socket(listener: &TcpListener, write_timeout: Duration) -> anyhow::Result<()> {
     let millis = u32::try_from(write_timeout.as_millis()).unwrap_or(u32::MAX);
     // The system doubles it.
@@ -117,7 +117,7 @@ pub(super) fn start(
             .and_then(http.map_err(TlsError::Service));
         apply_fn_factory(service, move |socket: TcpStream, service| {
             sweep::start(timeouts);
-            let connection = accept(&socket, room, &accepted, accepted.metrics.connections.clone());
+            let connection = admit_connection(&socket, room, &accepted, accepted.metrics.connections.clone());
             let serving = service.call(Stream::new(socket, connection.clone()));
             async move { connection.serve(serving).await }
         })
@@ -164,7 +164,7 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
         apply_fn_factory(http, move |socket: TcpStream, service| {
             sweep::start(timeouts);
             // Without a TLS handshake, all of the first phase is for the head of the request.
-            let connection = accept(&socket, OPS_ROOM, &accepted, Gauge::default());
+            let connection = admit_connection(&socket, OPS_ROOM, &accepted, Gauge::default());
             let stream = Stream::new(socket, connection.clone());
             let peer = stream.peer();
             let serving = service.call((stream, Protocol::Http1, peer));
@@ -174,8 +174,8 @@ pub(super) fn start_ops(shared: Arc<SharedState>, listener: TcpListener) -> anyh
     Ok(builder.run())
 }
 
-/// The state of a new connection; others make room for it.
-fn accept(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
+/// Returns the state of a new connection, for which others are aborted if there are too many.
+fn admit_connection(socket: &TcpStream, room: Room, shared: &SharedState, open: Gauge) -> Rc<Connection> {
     // A client that is already gone has no address.
     let address =
         socket.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::AuditRun;
-use super::judge::judge;
+use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
@@ -16,14 +16,14 @@ use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
 
-/// Reads the files: their names and texts.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+/// Reads the files and returns their names and texts.
+pub(super) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let inputs = files::collect_complete(paths)?;
     inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
 }
 
-/// What the files say about their cluster.
-pub(super) fn header(texts: &[(String, String)]) -> Inventory {
+/// What the headers of the files say about their cluster: release and API server.
+pub(super) fn read_headers(texts: &[(String, String)]) -> Inventory {
     let mut inventory = Inventory::default();
     for (_, text) in texts {
         inventory.add_header(text);
@@ -31,7 +31,7 @@ pub(super) fn header(texts: &[(String, String)]) -> Inventory {
     inventory
 }
 
-/// Audits the objects of these texts.
+/// Checks the objects of a dump and reports them.
 pub(super) fn audit(
     texts: &[(String, String)],
     mut run: AuditRun<'_>,
@@ -47,7 +47,7 @@ pub(super) fn audit(
         reporter.incomplete.extend(omissions);
         run.engine = run.engine.with_snapshot(Arc::new(snapshot));
     }
-    let namespaces = namespaces(texts);
+    let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in texts {
         let lines = Lines::of(text);
@@ -92,7 +92,7 @@ pub(super) fn audit(
                 judged += 1;
                 let namespace = object.get("metadata").get("namespace").str();
                 included += usize::from(run.includes(namespace));
-                judge(&run, &item, namespaces.labels(namespace), reporter, console);
+                judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         }
     }
@@ -113,7 +113,7 @@ pub(super) fn audit(
     Ok(())
 }
 
-/// The cluster's own release and feature gates, as far as the dump records them.
+/// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
 pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile> {
     let server = inventory.server();
     let (major, minor) =
@@ -123,8 +123,8 @@ pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile>
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }
 
-/// The Namespaces of the dump. Without any, nothing is known of labels.
-fn namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
+/// The Namespace objects of the dump; `None` if it has none, because then nothing is known of labels.
+fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {
         for document in documents(text).with_max_size(usize::MAX).flatten() {

@@ -14,8 +14,8 @@ use tollgate_document::source::list::ListedObject;
 use tollgate_document::source::{Lines, documents};
 use tollgate_engine::engine::{Attributes, Labels, Verdict};
 
-/// Judges an object and reports it.
-pub(super) fn judge(
+/// Checks a stored object and adds the result to the report, unless its namespace is not audited.
+pub(super) fn judge_and_report(
     run: &AuditRun<'_>,
     item: &ListedObject<'_>,
     labels: Labels<'_>,
@@ -91,6 +91,7 @@ pub(super) fn judge(
     );
 }
 
+/// True if the field is in `status`.
 fn is_in_status(at: &FieldPath) -> bool {
     matches!(at.user_steps().next(), Some(Name::Field(name)) if &**name == "status")
 }
@@ -103,7 +104,7 @@ fn object_name(api_version: &str, kind: &str, namespace: &str, name: &str) -> St
     if namespace.is_empty() { format!("{resource}/{name}") } else { format!("{resource}/{namespace}/{name}") }
 }
 
-/// The object as people want to see it: its type first, and without the book-keeping of field managers.
+/// The object as it is shown: apiVersion and kind first, and without `managedFields`.
 fn without_managed_fields(object: Value<'_>) -> Doc<'_> {
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
     out.open(ValueKind::Object, object.span());

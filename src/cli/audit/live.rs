@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::AuditRun;
-use super::judge::judge;
+use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
@@ -21,7 +21,7 @@ use tollgate_engine::impact::SnapshotKind;
 /// Keys and values of all namespaces that are kept: 50,000 namespaces with ten labels each.
 const MAX_NAMESPACE_NODES: usize = 1_500_000;
 
-/// Audits a cluster.
+/// Lists the objects of a cluster, checks them and reports them.
 pub(super) fn audit(
     asked: &AskedServer,
     mut run: AuditRun<'_>,
@@ -33,12 +33,12 @@ pub(super) fn audit(
     if let Some(Ok(current)) = base.map(|base| base.on_server(&asked.info.live, None)) {
         run.engine = run.engine.for_stored_objects(Some(current));
     }
-    let mut objects = LiveObjects::of(asked, run.namespace);
+    let mut objects = LiveObjects::new(asked, run.namespace);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     let mut state = run.needs_state().then(LiveState::new);
     for kind in &KINDS {
-        if *kind == NAMESPACES || !is_read(kind, &run) {
+        if *kind == NAMESPACES || !is_listed(kind, &run) {
             continue;
         }
         if *kind == RULES
@@ -59,7 +59,7 @@ pub(super) fn audit(
             if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
-                judge(&run, &item, namespaces.labels(namespace), reporter, console);
+                judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
             }
         });
         if let Some(api_version) = listed {
@@ -79,13 +79,14 @@ pub(super) fn audit(
     reporter.incomplete.append(&mut objects.omissions.failures);
 }
 
-/// Which kinds are listed: in one namespace those that live in namespaces, and budgets only if impact is counted.
-fn is_read(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
+/// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if
+/// impact is counted.
+fn is_listed(kind: &ListedKind, run: &AuditRun<'_>) -> bool {
     (run.namespace.is_none() || kind.namespaced) && (*kind != BUDGETS || run.needs_state())
 }
 
-/// The labels of namespaces. If they cannot be read, admin access and policies that select by labels are not checked; why
-/// the one namespace that is audited may not exist is put into `unchecked`.
+/// Reads the labels of namespaces; `None` if that fails, and then rules that need labels are not checked. Sets
+/// `unchecked` if the one namespace that is audited may not exist.
 fn read_namespaces(
     asked: &AskedServer,
     run: &AuditRun<'_>,
@@ -130,7 +131,8 @@ fn read_namespaces(
     listed.map(|_| namespaces)
 }
 
-/// Notes that a release does not serve the version in which objects were listed: they are checked in it all the same.
+/// Notes that a release does not serve the version in which objects were listed. They are checked in that version
+/// anyway.
 fn note_version(kind: &ListedKind, api_version: &str, run: &AuditRun<'_>, console: &mut Console) {
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let Some((kind, version)) = ApiKind::of(kind.group, kind.kind).zip(Version::parse(version)) else {

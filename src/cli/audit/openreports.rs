@@ -144,7 +144,7 @@ impl OpenReports {
         self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
     }
 
-    /// Adds an object.
+    /// Adds the findings of an object; without findings it counts as passed.
     pub(super) fn add(&mut self, entry: &DocumentResult<'_>, uid: &str) {
         if let Some(error) = entry.error {
             return self.add_error("unreadable", &error.to_string());
@@ -206,12 +206,12 @@ impl OpenReports {
         format!("{kubectl} delete {what} -l '{owner},{AUDIT_TIME}!={time}'")
     }
 
-    /// All reports as one list, for `kubectl apply -f -`.
+    /// All reports as one JSON list, for `kubectl apply -f -`.
     pub(super) fn list(&self) -> String {
         let mut items = Vec::new();
         for (namespace, report) in &self.namespaces {
             let kind = if namespace.is_empty() { "ClusterReport" } else { "Report" };
-            for (index, results) in parts(&report.results).into_iter().enumerate() {
+            for (index, results) in split_into_reports(&report.results).into_iter().enumerate() {
                 let number = if index == 0 { String::new() } else { format!("-{}", index + 1) };
                 let count = |name| results.iter().filter(|result| result.result == name).count();
                 let summary = ReportSummary {
@@ -244,8 +244,8 @@ impl OpenReports {
     }
 }
 
-/// The results of each report; without results there is one report all the same.
-fn parts(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
+/// Splits results so that each report stays below [`MAX_BYTES`]. Without results there is one empty report.
+fn split_into_reports(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
     let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::new(), 0);
     for result in results {
         let size = size_in_annotation(result);
@@ -260,7 +260,8 @@ fn parts(results: &[ReportResult]) -> Vec<Vec<&ReportResult>> {
     parts
 }
 
-/// Bytes of a result in compact JSON. Go escapes `<`, `>` and `&` with six characters.
+/// Bytes of a result in the annotation of `kubectl apply`: compact JSON, in which Go escapes `<`, `>` and `&` with six
+/// characters.
 fn size_in_annotation(result: &ReportResult) -> usize {
     let text = serde_json::to_string(result).unwrap_or_default();
     let escaped = text.bytes().filter(|byte| b"<>&".contains(byte)).count();

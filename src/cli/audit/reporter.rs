@@ -55,7 +55,7 @@ struct ListedRecord<'a> {
 }
 
 impl AuditReporter {
-    /// Starts a report in a format of `validate`, or as OpenReports.
+    /// Starts a report in a format of `validate` or as OpenReports, and writes its header.
     pub(super) fn begin(
         output: &str,
         statistics: bool,
@@ -114,7 +114,7 @@ impl AuditReporter {
         }
     }
 
-    /// Ends the report.
+    /// Writes the rest of the report, and returns the counts for the exit code.
     pub(super) fn end(mut self, console: &mut Console) -> Result<Tally, Failure> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -159,7 +159,7 @@ impl AuditReporter {
         Report { profiles: Vec::new(), ..self.report.clone() }.summary(&self.summary)
     }
 
-    /// The end of the JSON report, with the record of the audit as one more member.
+    /// The end of the JSON report, with the record of the audit added as a member.
     fn with_record(&self) -> Result<String, Failure> {
         let listed = self.listed.iter().map(|(resource, api_version, objects)| ListedRecord {
             resource,

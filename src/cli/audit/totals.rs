@@ -59,7 +59,7 @@ impl Totals {
         }
     }
 
-    /// Two tables, the largest numbers first; empty if nothing was found.
+    /// A table by rule and one by namespace, the largest numbers first; empty if nothing was found.
     pub(super) fn tables(&self) -> String {
         if self.by_rule.is_empty() {
             return String::new();
@@ -81,6 +81,7 @@ impl Totals {
     }
 }
 
+/// The rows of a table, the largest numbers first; `audited` adds the column of audit findings.
 fn rows(counts: impl Iterator<Item = (String, Count)>, audited: bool) -> Vec<Vec<String>> {
     let mut counts: Vec<(String, Count)> = counts.collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse((count.denied, count.warned, count.audited)));

@@ -34,7 +34,7 @@ pub(in super::super) enum FileRole {
     KustomizePatch,
 }
 
-/// Why a document is not checked.
+/// Why a document that was found in a folder is not checked; `None` if it is.
 pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole) -> Option<SkipReason> {
     let root = document.doc.root();
     if shape::is_json_patch(root) {
@@ -64,8 +64,8 @@ pub(super) fn reason_to_skip(document: &Document<'_>, text: &str, role: FileRole
     }
 }
 
-/// An API server would create one of the objects as it is. A kustomization that names a file as a patch, or a comment in the
-/// folder of a chart, says nothing about what else is done with it.
+/// True if an API server would create one of the objects as it is. Such an object is checked even in a chart or where a
+/// kustomization names it as a patch.
 fn is_complete(root: Value<'_>) -> bool {
     static API_SERVER: LazyLock<Engine> = LazyLock::new(|| {
         let is_its_own =
@@ -84,7 +84,8 @@ fn is_complete(root: Value<'_>) -> bool {
     })
 }
 
-/// The object has metadata or a spec, and a key that is the wanted one but for a letter or the case.
+/// True if the object has metadata or a spec, lacks the key `wanted`, and has one that differs from it by a letter or
+/// case.
 fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
     let is_near = |key: &str| {
         let key = key.to_lowercase();
@@ -96,13 +97,16 @@ fn is_misspelt(root: Value<'_>, wanted: &str) -> bool {
         && root.members().any(|(key, _)| is_near(key.text()))
 }
 
-/// What a text says, in lower case, if there is something in it that Tollgate checks: the API group of its kinds, or the
-/// use of claims. Pods without claims have nothing to check.
+/// Words, in lower case, of which a text has one if Tollgate checks anything in it: API groups, and uses of claims.
 const CHECKED: [&str; 5] =
     ["resource.k8s.io", "resourceclaim", "resource-claim", "foundationdb", "tollgate.dev"];
 
-/// Why a document that cannot be parsed is no error.
-pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileRole) -> Option<SkipReason> {
+/// Why a document that cannot be parsed is skipped; `None` if it is an error.
+pub(super) fn reason_to_skip_unparsable(
+    text: &str,
+    fault: &DocumentError,
+    role: FileRole,
+) -> Option<SkipReason> {
     let (start, part) = shape::part_around(text, fault.at);
     let is_other = || !shape::may_say(part, &CHECKED);
     let is_template = if role == FileRole::ChartTemplate {
@@ -126,8 +130,8 @@ pub(super) fn reason_not_to_parse(text: &str, fault: &DocumentError, role: FileR
     (!is_manifest).then_some(SkipReason::NotParsable)
 }
 
-/// Why a document in Markdown is not checked: documentation shows parts of objects, too.
-pub(super) fn reason_in_markdown(root: Value<'_>) -> Option<SkipReason> {
+/// Why a document in Markdown is not checked; `None` if it is. Documentation also shows parts of objects.
+pub(super) fn reason_to_skip_in_markdown(root: Value<'_>) -> Option<SkipReason> {
     let is_given = |key: &str| !list::last_member(root, key).str().is_empty();
     if shape::is_json_patch(root) {
         return Some(SkipReason::JsonPatch);
@@ -136,8 +140,8 @@ pub(super) fn reason_in_markdown(root: Value<'_>) -> Option<SkipReason> {
         .then_some(SkipReason::NotKubernetes)
 }
 
-/// Removes the findings that an excerpt of a correct object could have: about what is not there. Lints and policies are
-/// about objects that someone will create.
+/// Removes the findings that do not matter in an excerpt of an object: those about missing fields, lints and policies.
+/// The others lose their fixes.
 pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document: &Document<'_>, text: &str) {
     findings.retain_mut(|located| {
         located.fix = None;
@@ -163,8 +167,7 @@ pub(super) fn keep_excerpt_findings(findings: &mut Vec<LocatedFinding>, document
     });
 }
 
-/// Removes findings about values that are placeholders (`${NAME}`): what they will be is not known. Policies decide about
-/// what is written, so theirs stay. Returns whether there were any.
+/// Removes findings about values that are placeholders (`${NAME}`), but not those of policies. True if it removed any.
 pub(super) fn drop_placeholders(findings: &mut Vec<LocatedFinding>, text: &str) -> bool {
     let before = findings.len();
     findings.retain(|finding| {

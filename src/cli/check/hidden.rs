@@ -15,8 +15,9 @@ use tollgate_formats::gofmt;
 /// The member that was forgotten.
 const FORGOTTEN: &str = "exactly";
 
-/// The errors that the server would report if the fields were inside of `exactly`, at the places where they are now.
-pub(super) fn errors(
+/// The errors that the API server would report next if the fields were inside of `exactly`, located where they are now.
+/// Empty if no finding is about a forgotten `exactly`.
+pub(super) fn errors_inside_exactly(
     checker: &TextChecker<'_>,
     file: &str,
     item: &ListedObject<'_>,
@@ -36,7 +37,7 @@ pub(super) fn errors(
     if requests.is_empty() {
         return Vec::new();
     }
-    let text = nested(item, &requests);
+    let text = nest_in_exactly(item, &requests);
     let Ok(document) = doc::parse(&text) else { return Vec::new() };
     let Verdict::Checked(errors) = checker.validate_object(file, document.root(), None) else {
         return Vec::new();
@@ -53,8 +54,8 @@ pub(super) fn errors(
     errors.into_iter().filter_map(inside).collect()
 }
 
-/// The object as JSON, with the members of these requests in `exactly`.
-fn nested(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
+/// The object as JSON, with the given members of each request moved into `exactly`.
+fn nest_in_exactly(item: &ListedObject<'_>, requests: &[(&FieldPath, &[Box<str>])]) -> String {
     let mut object = item.value().to_json();
     for (path, members) in requests {
         let request = path.user_steps().fold(item.value(), |value, step| match step {

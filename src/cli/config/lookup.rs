@@ -35,17 +35,17 @@ pub(in super::super) struct FoundConfig {
 }
 
 impl FoundConfig {
-    /// A walk leaves this file out.
+    /// True if the configuration excludes this file from walks.
     pub(in super::super) fn excludes(&self, file: &Path) -> bool {
         self.exclude.matches(file)
     }
 
-    /// The baseline that the file names.
+    /// The path of the baseline that the configuration names; `None` if it names none.
     pub(in super::super) fn baseline(&self) -> Result<Option<PathBuf>, Failure> {
         self.file.baseline.as_ref().map(|setting| self.path(setting, "--baseline")).transpose()
     }
 
-    /// The overrides that hold for a file, stdin if there is none.
+    /// The overrides that hold for a file. For stdin, which is `None`, only those without paths hold.
     pub(in super::super) fn overrides(&self, file: Option<&Path>) -> Vec<&Override> {
         let pairs = self.file.overrides.iter().zip(&self.override_paths);
         let holds = |(item, paths): &(&Override, &PathGlobs)| {
@@ -54,12 +54,12 @@ impl FoundConfig {
         pairs.filter(holds).map(|(item, _)| item).collect()
     }
 
-    /// The failure for a setting of the file.
+    /// The failure for a wrong setting, with its position in the configuration file.
     pub(super) fn fault<T>(&self, setting: &Setting<T>, message: &str) -> Failure {
         fault(&self.file.name, setting, message)
     }
 
-    /// The path that a setting names. It must be inside of the repository, links followed.
+    /// The path that a setting names, relative to the configuration file. An error if it leads out of the repository.
     pub(super) fn path(&self, setting: &Setting<String>, flag: &str) -> Result<PathBuf, Failure> {
         let path = self.folder.join(&setting.value);
         if let Some(root) = &self.root {
@@ -69,7 +69,7 @@ impl FoundConfig {
                     &format!("the path is outside the repository; use {flag} on the command line instead"),
                 )
             };
-            if !lexical(&path).starts_with(root) {
+            if !normalize_path(&path).starts_with(root) {
                 return Err(outside());
             }
             let real = std::fs::canonicalize(&path).map_err(|error| {
@@ -107,7 +107,7 @@ enum LookupScope {
 }
 
 impl ConfigLookup {
-    /// With `--config` that file holds everywhere; with `--no-config` none does.
+    /// A lookup of the nearest file, or of `named` for everything (`--config`), or of none (`--no-config`).
     pub(in super::super) fn new(named: Option<&Path>, no_config: bool) -> Result<ConfigLookup, Failure> {
         let mut lookup = ConfigLookup::default();
         match named {
@@ -118,12 +118,13 @@ impl ConfigLookup {
         Ok(lookup)
     }
 
-    /// The configuration of that number.
+    /// The configuration with that number; `None` for `None`.
     pub(in super::super) fn get(&self, number: Option<usize>) -> Option<&FoundConfig> {
         self.found.get(number?)
     }
 
-    /// The number of the configuration that holds for an input. Standard input is in the working folder.
+    /// The number of the configuration that holds for an input; `None` if there is none. Stdin is in the working
+    /// folder.
     pub(in super::super) fn of_input(&mut self, input: &Input) -> Result<Option<usize>, Failure> {
         match input {
             Input::Stdin => self.of_folder(Path::new(".")),
@@ -131,7 +132,7 @@ impl ConfigLookup {
         }
     }
 
-    /// The number of the configuration that holds in a folder.
+    /// The number of the configuration that holds in a folder; `None` if there is none.
     pub(in super::super) fn of_folder(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         if let LookupScope::Fixed(number) = self.scope {
@@ -142,14 +143,15 @@ impl ConfigLookup {
         }
         // A folder that cannot be entered is reported where its files are read.
         let number = match std::fs::canonicalize(folder) {
-            Ok(real) => self.search(&real)?,
+            Ok(real) => self.search_upwards(&real)?,
             Err(_) => None,
         };
         self.folders.insert(folder.to_owned(), number);
         Ok(number)
     }
 
-    fn search(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+    /// Searches a folder and its parents, up to the top of the repository, and remembers the result for each.
+    fn search_upwards(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
         let mut passed = Vec::new();
         let mut number = None;
         for above in folder.ancestors() {
@@ -171,6 +173,7 @@ impl ConfigLookup {
         Ok(number)
     }
 
+    /// Reads a configuration file and returns its number.
     fn load(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
         let name = shown(path).display().to_string();
         let name = sanitize::line(&name).into_owned();
@@ -209,22 +212,23 @@ impl ConfigLookup {
     }
 }
 
+/// The failure for a wrong setting, with its position in the configuration file.
 fn fault<T>(name: &str, setting: &Setting<T>, message: &str) -> Failure {
     Failure::Input(format!("{name}:{}:{}: {message}", setting.line, setting.column))
 }
 
-/// The top of a repository. `.git` is a file in linked worktrees and submodules.
+/// True for the top of a repository. `.git` is a file in linked worktrees and submodules.
 fn is_repository(folder: &Path) -> bool {
     folder.join(".git").exists()
 }
 
-/// The absolute path of a file, with the links of its folder followed.
+/// The absolute path of a file, with the links of its folder resolved; `None` if the folder does not exist.
 pub(in super::super) fn real_path(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(std::fs::canonicalize(folder).ok()?.join(file.file_name()?))
 }
 
-/// A path as people see it: relative to the working folder where it is below.
+/// The path for messages: relative to the working folder if it is below it.
 fn shown(path: &Path) -> PathBuf {
     let current = std::env::current_dir().and_then(std::fs::canonicalize).unwrap_or_default();
     match path.strip_prefix(&current) {
@@ -233,8 +237,8 @@ fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// A path without `.` and `..`, whatever exists.
-pub(in super::super) fn lexical(path: &Path) -> PathBuf {
+/// Removes `.` and `..` from a path without looking at the file system.
+pub(in super::super) fn normalize_path(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -16,7 +16,7 @@ use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, Lines};
 use tollgate_engine::engine::{Engine, Namespaces};
 
-/// What holds.
+/// The settings for files under one configuration: flags, and what the file sets where there are none.
 #[derive(Debug)]
 pub(in super::super) struct Settings {
     /// The flags, with what the file sets where there are none.
@@ -32,7 +32,7 @@ pub(in super::super) struct Settings {
 }
 
 impl Settings {
-    /// The flags over a file.
+    /// Combines the flags with a configuration file; flags win.
     pub(in super::super) fn new(
         flags: &EngineArgs,
         fail_on: Option<FailOn>,
@@ -63,20 +63,20 @@ impl Settings {
         }
         let mut defaults = FileDefaults { root: config.root.clone(), ..FileDefaults::default() };
         if flags.release.takes_profiles_from_file() {
-            defaults.kubernetes = profiles(config, file.kubernetes.as_ref())?;
+            defaults.kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
         }
         if flags.release.gate_choice().is_none()
             && let Some(gates) = &file.feature_gates
         {
-            defaults.feature_gates = Some(choice(config, flags, gates, &defaults.kubernetes)?);
+            defaults.feature_gates = Some(parse_gates(config, flags, gates, &defaults.kubernetes)?);
         }
         if flags.policies.paths.is_empty() {
-            defaults.policies = paths(config, file.policies.as_ref(), "--policy")?;
+            defaults.policies = resolve_paths(config, file.policies.as_ref(), "--policy")?;
         }
         if !flags.has_classes() {
-            defaults.classes = paths(config, file.classes.as_ref(), "--classes")?;
+            defaults.classes = resolve_paths(config, file.classes.as_ref(), "--classes")?;
         }
-        settings.flags = flags.over(defaults);
+        settings.flags = flags.with_defaults(defaults);
         Ok(settings)
     }
 }
@@ -100,12 +100,12 @@ impl ConfiguredEngine {
         Ok(ConfiguredEngine { settings, engine, profiles, namespaces })
     }
 
-    /// Policies need the labels of namespaces, and no file has them.
+    /// True if policies need the labels of namespaces and no file with them is given.
     pub(in super::super) fn lacks_labels(&self) -> bool {
         self.namespaces.is_none() && self.engine.policies.needs_labels()
     }
 
-    /// Checks the text of a file with these overrides. `found` are the namespaces among the inputs.
+    /// A checker for the text of a file with these overrides. `found` are the namespaces among the inputs.
     pub(in super::super) fn checker<'r>(
         &'r self,
         found: Option<&'r Namespaces>,
@@ -127,8 +127,8 @@ impl ConfiguredEngine {
     }
 }
 
-/// Policies that are given by flag are the admin's. What decides where they apply, or what of an object they see, must then
-/// come from the command line too.
+/// Fails if a configuration file weakens policies given by flag: what decides where those apply, or what they see of an
+/// object, must come from the command line too.
 fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConfig) -> Result<(), Failure> {
     if flags.policies.paths.is_empty() {
         return Ok(());
@@ -149,7 +149,8 @@ fn refuse_to_weaken(flags: &EngineArgs, has_namespaces: bool, config: &FoundConf
     Ok(())
 }
 
-fn profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {
+/// The profiles of these names; an error with its position for an unknown one.
+fn parse_profiles(config: &FoundConfig, names: Option<&Strings>) -> Result<Vec<ProfileArg>, Failure> {
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
     let parse =
         |name: &Setting<String>| profile_of_file(&name.value).map_err(|message| config.fault(name, &message));
@@ -167,7 +168,7 @@ fn profile_of_file(name: &str) -> Result<ProfileArg, String> {
     }
 }
 
-/// All faults of the text of a configuration file, in its order: also those of names that only commands know.
+/// All faults of a configuration file, in their order, including names that only the commands know.
 pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
     let (file, mut errors) = match ConfigFile::read_with_errors(name, text) {
         Ok(read) => read,
@@ -199,8 +200,8 @@ pub(in super::super) fn file_errors(name: &str, text: &str) -> Vec<InputError> {
     errors
 }
 
-/// The gates, which must be possible in the profiles that they are for.
-fn choice(
+/// Parses the feature gates of the file; an error if one of the profiles does not have them.
+fn parse_gates(
     config: &FoundConfig,
     flags: &EngineArgs,
     gates: &Setting<String>,
@@ -215,7 +216,8 @@ fn choice(
     Ok(choice)
 }
 
-fn paths(config: &FoundConfig, list: Option<&Strings>, flag: &str) -> Result<Vec<PathBuf>, Failure> {
+/// The paths of a list, relative to the configuration file; `flag` is named in errors.
+fn resolve_paths(config: &FoundConfig, list: Option<&Strings>, flag: &str) -> Result<Vec<PathBuf>, Failure> {
     let list = list.map(|list| list.value.as_slice()).unwrap_or_default();
     list.iter().map(|path| config.path(path, flag)).collect()
 }

@@ -24,7 +24,7 @@ fn row(key: impl Into<String>, value: impl Into<String>, from: impl Into<String>
 
 const DEFAULT: &str = "default";
 
-/// What holds, and why.
+/// Every setting with its value and where it comes from.
 pub(super) fn rows(
     given: &GivenFlags,
     levels: &LevelArgs,
@@ -43,16 +43,21 @@ pub(super) fn rows(
             (None, None) => row(name, usual, DEFAULT),
         };
     let mut rows = vec![
-        key("kubernetes", "kubernetes", &|file| joined(file.kubernetes.as_ref()), profile::DEFAULT.name),
+        key(
+            "kubernetes",
+            "kubernetes",
+            &|file| values_and_line(file.kubernetes.as_ref()),
+            profile::DEFAULT.name,
+        ),
         key(
             "featureGates",
             "feature_gates",
-            &|file| single(file.feature_gates.as_ref()),
+            &|file| value_and_line(file.feature_gates.as_ref()),
             "all, with a warning for each field that an API server with the default feature gates drops",
         ),
-        key("policies", "policy", &|file| joined(file.policies.as_ref()), "none"),
-        key("namespaces", "namespaces", &|file| single(file.namespaces.as_ref()), "none"),
-        key("classes", "classes", &|file| joined(file.classes.as_ref()), "none"),
+        key("policies", "policy", &|file| values_and_line(file.policies.as_ref()), "none"),
+        key("namespaces", "namespaces", &|file| value_and_line(file.namespaces.as_ref()), "none"),
+        key("classes", "classes", &|file| values_and_line(file.classes.as_ref()), "none"),
         key(
             "failOn",
             "fail_on",
@@ -62,8 +67,8 @@ pub(super) fn rows(
             },
             FailOn::Deny.name(),
         ),
-        key("baseline", "baseline", &|file| single(file.baseline.as_ref()), "none"),
-        key("exclude", "exclude", &|file| joined(file.exclude.as_ref()), "none"),
+        key("baseline", "baseline", &|file| value_and_line(file.baseline.as_ref()), "none"),
+        key("exclude", "exclude", &|file| values_and_line(file.exclude.as_ref()), "none"),
     ];
     rows.extend(level_rows(levels, settings, file, &at));
     let overrides = file.map(|file| file.overrides.as_slice()).unwrap_or_default();
@@ -71,12 +76,12 @@ pub(super) fn rows(
         overrides
             .iter()
             .enumerate()
-            .map(|(index, item)| row(format!("overrides[{index}]"), describe(item), at(item.line))),
+            .map(|(index, item)| row(format!("overrides[{index}]"), describe_override(item), at(item.line))),
     );
     rows
 }
 
-/// The levels that hold: those of the file that no flag replaces, then those of flags.
+/// The rows of the levels: those of the file that no flag replaces, then those of flags.
 fn level_rows(
     levels: &LevelArgs,
     settings: &Settings,
@@ -104,18 +109,20 @@ fn level_rows(
     rows
 }
 
-fn single(string: Option<&Setting<String>>) -> Option<(String, usize)> {
+/// The value of a setting and its line.
+fn value_and_line(string: Option<&Setting<String>>) -> Option<(String, usize)> {
     string.map(|string| (string.value.clone(), string.line))
 }
 
-fn joined(strings: Option<&Strings>) -> Option<(String, usize)> {
+/// The values of a list, joined with commas, and its line.
+fn values_and_line(strings: Option<&Strings>) -> Option<(String, usize)> {
     let strings = strings?;
     let values: Vec<&str> = strings.value.iter().map(|item| item.value.as_str()).collect();
     Some((values.join(","), strings.line))
 }
 
 /// `paths charts/**; objects ResourceClaim ml/*; blanket-toleration: allow; not ours`
-fn describe(item: &Override) -> String {
+fn describe_override(item: &Override) -> String {
     let mut parts = Vec::new();
     if !item.paths.is_empty() {
         let paths: Vec<&str> = item.paths.iter().map(|path| path.value.as_str()).collect();

@@ -96,6 +96,7 @@ pub(super) fn text(header: &ReportHeader, result: &RunResult) -> String {
     out
 }
 
+/// The cells of a row of the table.
 fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
     let mut cells = vec![kind.to_owned(), version.to_owned(), thousands(row.verdict.of)];
     cells.extend([row.verdict, row.fields, row.texts].map(Count::percent));
@@ -221,7 +222,7 @@ impl DifferenceFile {
             kind: case.kind.name(),
             version: case.version.name(),
             differs: parts.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect(),
-            server: said(answer),
+            server: answer_record(answer),
             tollgate: Said { allowed: own.allowed, errors: own.texts.iter().cloned().collect() },
             object,
         };
@@ -238,7 +239,8 @@ impl DifferenceFile {
     }
 }
 
-fn said(answer: &Answer) -> Said {
+/// The record of an answer in the file of `--out`.
+fn answer_record(answer: &Answer) -> Said {
     match answer {
         Answer::Refused(Refusal::Undecodable(words)) => Said { allowed: false, errors: vec![words.clone()] },
         Answer::Refused(Refusal::Invalid { texts, .. }) => {

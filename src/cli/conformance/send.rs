@@ -29,7 +29,7 @@ pub(super) struct Sender<'s> {
     pub(super) rate: u32,
 }
 
-/// How a run ended.
+/// How a run ended: complete, interrupted or given up.
 #[derive(Debug)]
 pub(super) enum Ending {
     Complete,
@@ -38,7 +38,7 @@ pub(super) enum Ending {
     GivenUp(String),
 }
 
-/// What came out.
+/// The agreement, the ending and examples of a run.
 #[derive(Debug)]
 pub(super) struct RunResult {
     pub(super) agreement: Agreement,
@@ -84,7 +84,7 @@ impl Sender<'_> {
         Ok(run.result)
     }
 
-    /// The profile knows the version, and the server serves it as far as is known.
+    /// True if the profile knows the version of a case, and the API server serves it, as far as is known.
     fn is_served(&self, case: &Case) -> bool {
         let profile = self.asked.profile;
         let is_off = profile.discovered.is_some() && !profile.is_served(case.kind, case.version);
@@ -130,7 +130,7 @@ impl Run<'_> {
                 && let Some(case) = cases.get(number)
             {
                 waiting -= 1;
-                let answer = read(response);
+                let answer = to_answer(response);
                 self.count(case, &answer)?;
                 if let Some(why) = self.reason_to_stop(case, &answer) {
                     return Ok(Ending::GivenUp(why));
@@ -144,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// The answer to a case that need not be sent.
+    /// The answer to a case that need not be sent; `None` if it must be.
     fn known_answer(&self, case: &Case) -> Option<Answer> {
         if !self.sender.is_served(case) {
             return Some(Answer::NotServed);
@@ -177,6 +177,7 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Why the run is given up after this answer; `None` if it goes on.
     fn reason_to_stop(&mut self, case: &Case, answer: &Answer) -> Option<String> {
         if *answer == Answer::Persisted {
             let (kind, id) = (case.kind.name(), &case.id);
@@ -196,9 +197,10 @@ impl Run<'_> {
     }
 }
 
-fn read(response: CreateResponse) -> Answer {
+/// The answer in a response, or in the error of a request.
+fn to_answer(response: CreateResponse) -> Answer {
     match response {
-        Ok((code, body)) => Answer::of(code, &body),
+        Ok((code, body)) => Answer::from_response(code, &body),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }

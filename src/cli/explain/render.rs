@@ -22,7 +22,7 @@ pub(super) struct Style {
     pub(super) styled: bool,
 }
 
-/// The page as text.
+/// Renders a Markdown page as text for a terminal.
 pub(super) fn render(page: &str, style: Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..style };
     let mut out = String::with_capacity(page.len() + 256);
@@ -32,7 +32,7 @@ pub(super) fn render(page: &str, style: Style) -> String {
     for line in page.lines() {
         if !in_code && line.starts_with('|') {
             paragraph.flush(&mut out, style);
-            table.push(cells(line));
+            table.push(row_cells(line));
             continue;
         }
         push_table(&mut out, &std::mem::take(&mut table), style);
@@ -107,7 +107,7 @@ struct Line {
     width: usize,
 }
 
-/// The text in lines of so many columns; a longer word has a line of its own.
+/// Wraps the text into lines of at most `width` columns; a longer word gets a line of its own.
 fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for word in words(text) {
@@ -124,8 +124,8 @@ fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
     lines
 }
 
-/// The cells of a row: `| a | b |`. A bar in a cell is written `\|`.
-fn cells(row: &str) -> Vec<String> {
+/// The cells of a Markdown table row: `| a | b |`. A bar in a cell is written `\|`.
+fn row_cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\0");
     let row = row.trim().trim_start_matches('|').trim_end_matches('|');
     row.split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
@@ -135,7 +135,8 @@ const GAP: &str = "  ";
 /// Narrower columns are hard to read, unless all their cells are short.
 const MIN_COLUMN: usize = 10;
 
-/// A table in columns: each as wide as its longest cell, or as the terminal allows, and then wrapped.
+/// Appends a table. Each column is as wide as its longest cell, or less if the terminal is narrow; then cells are
+/// wrapped.
 fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
     let is_row = |row: &&Vec<String>| {
         !row.iter().all(|cell| cell.contains('-') && cell.chars().all(|letter| "-:".contains(letter)))
@@ -192,7 +193,7 @@ fn push_table(out: &mut String, rows: &[Vec<String>], style: Style) {
     }
 }
 
-/// A table that is too wide: an item for each row, with the names of its columns.
+/// Appends a table that is too wide for columns: an item for each row, with the names of its columns.
 fn push_records(out: &mut String, rows: &[&Vec<String>], style: Style) {
     let Some((header, rows)) = rows.split_first() else { return };
     for row in rows {
@@ -208,7 +209,7 @@ fn longest_word(text: &str, style: Style) -> usize {
     words(text).map(|word| shown_width(word, style)).max().unwrap_or_default()
 }
 
-/// The words of a text; a span of code, bold or a link is one word, so that its marks stay together.
+/// Splits a text into words. A span of code or bold text, or a link, is one word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim_start();
     std::iter::from_fn(move || {
@@ -224,7 +225,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
                     '*' if !in_code && rest.get(at..).is_some_and(|rest| rest.starts_with("**")) => {
                         in_bold = !in_bold;
                     }
-                    '[' if !in_code && link(rest.get(at..).unwrap_or_default()).is_some() => in_link = true,
+                    '[' if !in_code && leading_link(rest.get(at..).unwrap_or_default()).is_some() => {
+                        in_link = true
+                    }
                     ')' if in_link => in_link = false,
                     _ => {}
                 }
@@ -243,14 +246,14 @@ fn shown_width(word: &str, style: Style) -> usize {
         - if style.styled { word.matches('`').count() } else { 0 }
 }
 
-/// `[text](target)` at the start: text, target, and what follows.
-fn link(text: &str) -> Option<(&str, &str, &str)> {
+/// Parses `[text](target)` at the start: text, target, and what follows. `None` if there is no link.
+fn leading_link(text: &str) -> Option<(&str, &str, &str)> {
     let (label, rest) = text.strip_prefix('[')?.split_once("](")?;
     let (target, rest) = rest.split_once(')')?;
     (!label.contains(['[', ']']) && !target.contains(' ')).then_some((label, target, rest))
 }
 
-/// Code, bold and links within a line.
+/// Renders code, bold text and links within a line.
 pub(super) fn inline(text: &str, style: Style) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -267,7 +270,7 @@ pub(super) fn inline(text: &str, style: Style) -> String {
         } else if let Some((bold, after)) = rest.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
             out.push_str(&style.paint(bold, BOLD));
             rest = after;
-        } else if let Some((label, target, after)) = link(rest) {
+        } else if let Some((label, target, after)) = leading_link(rest) {
             out.push_str(&inline(label, style));
             // A path from one page to another leads nowhere from a terminal.
             if target.contains("://") {

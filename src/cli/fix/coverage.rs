@@ -15,7 +15,8 @@ use tollgate_document::source::{documents, list};
 use tollgate_engine::rules::Origin;
 use tollgate_engine::rules::widening::{self, Widened};
 
-/// True if the fixes of `applied`, which turn one text into the other, let anything match more.
+/// True if the fixes in `applied`, which turn `before` into `after`, make a selector or toleration match more than they
+/// may.
 pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) -> bool {
     documents(before).zip(documents(after)).any(|pair| {
         let (Ok(before), Ok(after)) = pair else { return false };
@@ -23,8 +24,8 @@ pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) 
         let mut old = list::objects(before.doc.root());
         list::objects(after.doc.root()).any(|new| {
             let old = old.next();
-            let was = old.as_ref().and_then(|old| read(old.value()));
-            let Some(now) = read(new.value()) else { return false };
+            let was = old.as_ref().and_then(|old| decode_leniently(old.value()));
+            let Some(now) = decode_leniently(new.value()) else { return false };
             widening::widened(was, now).iter().any(|widened| {
                 let at = new.within(widened.at.clone());
                 !applied().any(|finding| may_widen(finding, widened, &at))
@@ -33,14 +34,14 @@ pub(super) fn is_widened(before: &str, after: &str, applied: &[&JudgedFinding]) 
     })
 }
 
-/// The object as a server reads it without strict field validation.
-fn read(value: Value<'_>) -> Option<Object<'_>> {
+/// The object as an API server decodes it without strict field validation; `None` for an unknown kind or version.
+fn decode_leniently(value: Value<'_>) -> Option<Object<'_>> {
     let (group, version) = value.get("apiVersion").str().rsplit_once('/')?;
     let kind = ApiKind::of(group, value.get("kind").str())?;
     Some(Object::of(kind, Version::parse(version)?, value))
 }
 
-/// True if the fix corrects something that a server refuses, and what matches more is what it corrects.
+/// True if the fix corrects something that an API server refuses, and only what it corrects matches more.
 fn may_widen(finding: &JudgedFinding, widened: &Widened, at: &FieldPath) -> bool {
     // An object of an unknown kind or version was nothing before.
     if finding.edits.iter().any(is_about_type) {
@@ -54,18 +55,18 @@ fn may_widen(finding: &JudgedFinding, widened: &Widened, at: &FieldPath) -> bool
         | Edit::WrapInObject { at, .. }
         | Edit::WrapInList { at }
         | Edit::UnwrapList { at } => Some(at.print(PathStyle::User)),
-        _ => verdict::target(edit),
+        _ => verdict::edit_target(edit),
     };
     is_refused && !widened.is_empty && finding.edits.iter().filter_map(edited).any(concerns)
 }
 
-/// True if a path is the other one or below it.
+/// True if `path` equals `outer` or is below it.
 fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer)
         .is_some_and(|rest| outer.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// True for the fields `apiVersion` and `kind`, also of an item of a list.
+/// True for an edit of `apiVersion` or `kind`, also of a list item.
 fn is_about_type(edit: &Edit) -> bool {
     let is_type = |at: &FieldPath| ["/kind", "/apiVersion"].iter().any(|name| at.pointer().ends_with(name));
     matches!(edit, Edit::Set { at, .. } | Edit::Rename { at, .. } if is_type(at))

@@ -41,6 +41,7 @@ pub(super) struct JudgedFinding {
 }
 
 impl Judged {
+    /// Checks a text.
     pub(super) fn of(texts: &TextChecker<'_>, file: &str, text: &str, source: TextSource) -> Judged {
         let mut judged = Judged { findings: Vec::new(), statuses: Vec::new() };
         texts.check(file, text, source, &mut |entry: &DocumentResult<'_>| {
@@ -53,8 +54,8 @@ impl Judged {
         judged
     }
 
-    /// How many findings of that rule an object has at that place.
-    fn count(&self) -> HashMap<(usize, &'static str, &str), usize> {
+    /// How many findings there are for each object, rule and place.
+    fn count_by_key(&self) -> HashMap<(usize, &'static str, &str), usize> {
         let mut counts = HashMap::new();
         for finding in &self.findings {
             *counts.entry(finding.key()).or_default() += 1;
@@ -81,16 +82,17 @@ impl JudgedFinding {
         }
     }
 
+    /// Object, rule and place, which stay the same when other list items are removed.
     fn key(&self) -> (usize, &'static str, &str) {
         (self.object, self.rule, &self.place)
     }
 
-    /// What it is in this text, for a fix that is not to be tried again.
+    /// Identifies the finding within this text, so that a rejected fix is not tried again.
     pub(super) fn identity(&self) -> String {
         format!("{} {} {}", self.object, self.rule, self.field)
     }
 
-    /// The bytes between its first edit and its last.
+    /// The bytes from the start of its first edit to the end of its last; (0, 0) without edits.
     pub(super) fn extent(&self) -> (usize, usize) {
         let edits = self.fix.as_ref().map(|fix| fix.edits.as_slice()).unwrap_or_default();
         let start = edits.first().map_or(0, |edit| edit.location.bytes.start);
@@ -98,7 +100,7 @@ impl JudgedFinding {
     }
 }
 
-/// `spec.devices[].taints[].effect`
+/// The field without the numbers of list items: `spec.devices[].taints[].effect`.
 fn without_indexes(field: &str) -> String {
     let mut out = String::with_capacity(field.len());
     for part in field.split_inclusive('[') {
@@ -108,7 +110,7 @@ fn without_indexes(field: &str) -> String {
     out
 }
 
-/// True if every object that was checked still is, and none is denied that was not.
+/// True if every object that was checked before still is, and none is denied that was not.
 pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
     let is_kept = |(before, after): (&DocumentStatus, &DocumentStatus)| {
         let is_worse = match after {
@@ -121,12 +123,12 @@ pub(super) fn is_kept_valid(before: &Judged, after: &Judged) -> bool {
     before.statuses.len() == after.statuses.len() && before.statuses.iter().zip(&after.statuses).all(is_kept)
 }
 
-/// True if all findings of `applied` are gone, and nothing came that was not hidden before.
+/// True if all findings in `applied` are gone, and new ones are only those that the mistakes had hidden.
 pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFinding]) -> bool {
     if !is_kept_valid(before, after) {
         return false;
     }
-    let (old, new) = (before.count(), after.count());
+    let (old, new) = (before.count_by_key(), after.count_by_key());
     let is_gone = |finding: &&JudgedFinding| {
         new.get(&finding.key()).copied().unwrap_or_default()
             < old.get(&finding.key()).copied().unwrap_or_default()
@@ -140,7 +142,7 @@ pub(super) fn is_better(before: &Judged, after: &Judged, applied: &[&JudgedFindi
     })
 }
 
-/// True if a finding was there before, and the mistake that `applied` mended kept it from being found.
+/// True if the mistake that `applied` mends may have hidden the finding until now.
 fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
     if finding.object != applied.object {
         return false;
@@ -155,7 +157,7 @@ fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
         "unserved-version" => !is_of_decoding || applied.edits.iter().all(is_about_kind),
         // Nobody looks into an unknown field.
         "unknown-field" => {
-            let mut targets = applied.edits.iter().filter_map(target);
+            let mut targets = applied.edits.iter().filter_map(edit_target);
             targets.any(|target| finding.place.starts_with(&without_indexes(&target)))
         }
         // What was refused may now be accepted with a warning.
@@ -167,13 +169,13 @@ fn is_hidden_before(finding: &JudgedFinding, applied: &JudgedFinding) -> bool {
     }
 }
 
-/// True for the field `kind`, also of an item of a list.
+/// True for an edit of `kind`, also of a list item.
 fn is_about_kind(edit: &Edit) -> bool {
     matches!(edit, Edit::Set { at, .. } if at.pointer().ends_with("/kind"))
 }
 
-/// Where an edit puts something that was not looked at before.
-pub(super) fn target(edit: &Edit) -> Option<String> {
+/// The path to which an edit moves something that was not checked there before; `None` for edits that move nothing.
+pub(super) fn edit_target(edit: &Edit) -> Option<String> {
     let print = |path: &FieldPath| path.print(PathStyle::User);
     let below =
         |path: String, key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

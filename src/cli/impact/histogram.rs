@@ -13,7 +13,8 @@ const MAX_BARS: usize = 12;
 /// Characters of the longest bar.
 const WIDTH: usize = 40;
 
-/// The histogram; empty if the table is enough. `hedge` precedes each number.
+/// The histogram of evictions over time; empty if there are so few that the table is enough. `hedge` precedes each
+/// number.
 pub(super) fn render(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String {
     let times: Vec<i64> = impact
         .pods
@@ -44,7 +45,8 @@ pub(super) fn render(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String 
     out
 }
 
-/// Times in order with the number of evictions; if there are too many times, the starts of equal intervals.
+/// The number of evictions at each time, in order. If there are more than [`MAX_BARS`] times, they are grouped into
+/// equal intervals, each with its start. `times` is sorted.
 fn group_by_time(times: &[i64]) -> Vec<(i64, usize)> {
     let each = |times: &mut dyn Iterator<Item = i64>| {
         let mut groups: Vec<(i64, usize)> = Vec::new();

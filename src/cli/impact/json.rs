@@ -4,7 +4,7 @@ mod reason;
 
 use serde::Serialize;
 
-use super::{Assessment, format_time, listed};
+use super::{Assessment, format_time, listed_count};
 use reason::Reason;
 use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
 
@@ -107,7 +107,7 @@ impl<'a> ImpactRecord<'a> {
             reason: condition.reason,
             message: &condition.message,
         });
-        let shown = listed(impact.pods.len(), limit.unwrap_or(0));
+        let shown = listed_count(impact.pods.len(), limit.unwrap_or(0));
         let pods = impact.pods.iter().take(shown).map(|pod| Pod {
             namespace: pod.namespace,
             name: pod.name,

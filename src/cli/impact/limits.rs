@@ -22,7 +22,7 @@ impl Extent {
         Extent::of_all(std::slice::from_ref(assessment), devices)
     }
 
-    /// The impact of one change on several slices: a pod may lose devices of several.
+    /// The impact of one change on several slices. A pod that loses devices in several of them counts once.
     pub(super) fn of_all(assessments: &[Assessment<'_>], devices: usize) -> Extent {
         let pods = assessments.iter().flat_map(|assessment| &assessment.impact.pods);
         let evicted: BTreeSet<(&str, &str)> =
@@ -45,7 +45,7 @@ pub(super) struct Limits {
     namespaces: Option<usize>,
 }
 
-/// Parses the flag.
+/// Parses the value of `--max`, such as `pods=10,namespaces=2,devices=64`.
 pub(super) fn parse(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for part in text.split(',') {
@@ -72,7 +72,7 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
 }
 
 impl Limits {
-    /// The limits that are exceeded, as messages.
+    /// A message for each limit that the impact exceeds.
     pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
         let found = [
             (extent.devices, self.devices, "selects", "device"),

@@ -35,6 +35,7 @@ enum OtherApi {
 }
 
 impl OtherApi {
+    /// The API of an object; `None` if it is not one of these.
     fn of(object: Value<'_>) -> Option<OtherApi> {
         match (object.get("apiVersion").str(), object.get("kind").str()) {
             ("resource.k8s.io/v1alpha3", "ResourceSlicePatch") => Some(OtherApi::Patch),
@@ -44,8 +45,8 @@ impl OtherApi {
     }
 }
 
-/// Reports the impact of objects of other APIs among the files. A pipe can be read only once, and is left to the
-/// caller.
+/// Reports the impact of the objects of other APIs in the files. Leaves pipes to the caller, because they can be read
+/// only once.
 pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<OtherApiReport, Failure> {
     let mut report = OtherApiReport::default();
     let texts = InputTexts::read(&arguments.paths, Input::can_be_read_twice)?;
@@ -139,6 +140,7 @@ impl InputTexts {
     }
 }
 
+/// The objects in the documents, those in lists one by one.
 fn items<'d>(documents: &'d [Document<'_>]) -> Vec<ListedObject<'d>> {
     documents.iter().flat_map(|document| list::objects(document.doc.root())).collect()
 }

@@ -72,13 +72,13 @@ pub(super) fn report(
 
     let mut snapshot = Snapshot::new();
     for value in state {
-        snapshot.apply(*value).map_err(unreadable)?;
+        snapshot.apply(*value).map_err(unreadable_failure)?;
     }
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
         let patched = apply_patches(Slice::of(*value).spec(), version_of(*value), &patches);
         let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
-        slices.extend(change.map_err(unreadable)?);
+        slices.extend(change.map_err(unreadable_failure)?);
         devices.extend(patched.iter().filter(|device| device.is_patched_by(name)).map(device_record));
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
@@ -98,10 +98,10 @@ pub(super) fn report(
             writeln!(console, "{}", to_json(&record)?)?;
         }
         Output::Text => {
-            let mut out = steps(name, profile.name, now, &devices, is_upper_bound);
+            let mut out = patch_text(name, profile.name, now, &devices, is_upper_bound);
             for assessment in &assessments {
                 out.push('\n');
-                out.push_str(&text::of(assessment, arguments.limit, omissions.is_empty()));
+                out.push_str(&text::render(assessment, arguments.limit, omissions.is_empty()));
             }
             console.write_text(&out)?;
         }
@@ -114,16 +114,17 @@ pub(super) fn report(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn unreadable(fault: UnreadableObject) -> Failure {
+fn unreadable_failure(fault: UnreadableObject) -> Failure {
     Failure::Input(fault.to_string())
 }
 
+/// The version in the apiVersion of a slice; v1 if it is unknown.
 fn version_of(slice: Value<'_>) -> Version {
     let version = slice.get("apiVersion").str().rsplit('/').next().unwrap_or_default();
     Version::parse(version).unwrap_or(Version::V1)
 }
 
-/// The object with the creation time of the stored one, as after an update.
+/// The object with the creation time of the stored one, as it is after an update.
 fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> {
     let created = stored.metadata().creation_timestamp().map(gotime::rfc3339);
     let metadata = object.get("metadata");
@@ -147,7 +148,14 @@ fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
     }
 }
 
-fn steps(name: &str, profile: &str, now: &str, devices: &[DeviceRecord], is_upper_bound: bool) -> String {
+/// The text report of a patch: each tainted device with the steps that lead to its taints.
+fn patch_text(
+    name: &str,
+    profile: &str,
+    now: &str,
+    devices: &[DeviceRecord],
+    is_upper_bound: bool,
+) -> String {
     let plural = if devices.len() == 1 { "" } else { "s" };
     let (name, hedge) = (line(name), if is_upper_bound { "at most " } else { "" });
     let mut out = format!(

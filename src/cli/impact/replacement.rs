@@ -41,7 +41,7 @@ struct GroupRecord<'a> {
     because: String,
 }
 
-/// Reports the replacements of a cluster.
+/// Reports which process groups of a FoundationDBCluster are replaced, and when.
 pub(super) fn report(
     object: Value<'_>,
     state: &[Value<'_>],
@@ -83,17 +83,18 @@ pub(super) fn report(
                 cluster: name,
                 namespace,
                 at: now,
-                process_groups: groups(&forecast),
+                process_groups: group_records(&forecast),
                 notes: &forecast.notes,
             };
             writeln!(console, "{}", to_json(&line)?)?;
         }
-        Output::Text => console.write_text(&text(name, now, &forecast))?,
+        Output::Text => console.write_text(&forecast_text(name, now, &forecast))?,
     }
     Ok(())
 }
 
-fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
+/// The records of the process groups, for JSON.
+fn group_records<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
     let records = forecast.groups.iter().map(|group| GroupRecord {
         id: group.id,
         pod: group.pod,
@@ -108,7 +109,8 @@ fn groups<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
     records.collect()
 }
 
-fn text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
+/// The text report of a cluster.
+fn forecast_text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
     let (name, count) = (sanitize::line(name), forecast.groups.len());
     let plural = if count == 1 { "" } else { "s" };
     let mut out =

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed};
+use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use tollgate_formats::sanitize::line;
 
-/// The text; lists `limit` pods, 0 for all. Names come from a file and are sanitized. If the state is not complete, the
-/// numbers are lower bounds, and what the controller will write is not known.
-pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
+/// The text report of an impact; lists at most `limit` pods, all for 0. If the state is not complete, the numbers are
+/// lower bounds, and what the controller will write is not known.
+pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
     let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
     let mut out = String::new();
     if let Some(depends_on) = depends_on {
@@ -34,13 +34,13 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete:
     _ = writeln!(
         out,
         "{first}{published} published and {each}{allocated} allocated device{} selected, {each}{} claim{}, {each}{} pod{}",
-        plural(allocated),
+        plural_ending(allocated),
         impact.claims,
-        plural(impact.claims),
+        plural_ending(impact.claims),
         impact.pods.len(),
-        plural(impact.pods.len()),
+        plural_ending(impact.pods.len()),
     );
-    let shown = listed(impact.pods.len(), limit.unwrap_or(DEFAULT_LIMIT));
+    let shown = listed_count(impact.pods.len(), limit.unwrap_or(DEFAULT_LIMIT));
     if !impact.pods.is_empty() {
         let rows: Vec<Vec<String>> = impact
             .pods
@@ -72,13 +72,13 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete:
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
-    _ = writeln!(out, "\n{}", total(assessment, is_complete, hedge));
+    _ = writeln!(out, "\n{}", total_line(assessment, is_complete, hedge));
     for budget in budgets {
         _ = writeln!(
             out,
             "{each}{} eviction{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
             budget.violated_by,
-            plural(budget.violated_by),
+            plural_ending(budget.violated_by),
             line(budget.namespace),
             line(budget.name),
         );
@@ -104,7 +104,7 @@ pub(super) fn of(assessment: &Assessment<'_>, limit: Option<usize>, is_complete:
     out
 }
 
-/// What is written before numbers that are not exact.
+/// The words before numbers that are not exact, such as `at most `.
 #[derive(Clone, Copy)]
 struct Hedge {
     /// Before the first number of a line.
@@ -126,7 +126,7 @@ impl Hedge {
 
 /// `total: 3 of 7 pods evicted in 2 namespaces: 1 now, 2 later (the last at …); 2 tolerate the taint, 2 are not
 /// affected`
-fn total(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
+fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: Hedge) -> String {
     let impact = &assessment.impact;
     let of = |wanted: fn(PodOutcome) -> bool| impact.pods.iter().filter(|pod| wanted(pod.outcome)).count();
     let evicted = impact.evicted_pod_count();
@@ -141,15 +141,15 @@ fn total(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: 
         format!(
             "total: {first}{evicted} of {each}{} pod{} {verb}",
             impact.pods.len(),
-            plural(impact.pods.len())
+            plural_ending(impact.pods.len())
         )
     } else {
-        format!("total: {first}{evicted} pod{} {verb}", plural(evicted))
+        format!("total: {first}{evicted} pod{} {verb}", plural_ending(evicted))
     };
     if evicted > 0 {
         let namespaces = impact.namespaces.len();
         let now = evicted - later;
-        _ = write!(out, " in {each}{namespaces} namespace{}: {each}{now} now", plural(namespaces));
+        _ = write!(out, " in {each}{namespaces} namespace{}: {each}{now} now", plural_ending(namespaces));
         if let Some(last) = last {
             _ = write!(out, ", {each}{later} later (the last at {last})");
         }
@@ -177,12 +177,13 @@ fn total(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, each }: 
     }
     let would = impact.counts.pods;
     if evicted == 0 && would > 0 {
-        let plural = plural(would);
+        let plural = plural_ending(would);
         _ = write!(out, "; --effect NoExecute shows the {each}{would} pod{plural} that would be evicted");
     }
     out
 }
 
-fn plural(count: usize) -> &'static str {
+/// `s` unless the count is 1.
+fn plural_ending(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

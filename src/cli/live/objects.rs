@@ -19,7 +19,7 @@ pub(in crate::cli) struct Omissions {
 }
 
 impl Omissions {
-    /// Adds a failure and says it on stderr.
+    /// Adds a failure and prints it to stderr.
     pub(in crate::cli) fn fail(&mut self, failure: String, console: &mut Console) {
         console.error(&failure);
         self.failures.push(failure);
@@ -37,7 +37,7 @@ pub(in crate::cli) struct MissingObjects {
 }
 
 impl MissingObjects {
-    /// Adds one, in words.
+    /// Adds an object; `what` describes it and is called only for the first ones.
     pub(in crate::cli) fn add(&mut self, what: impl FnOnce() -> String) {
         if self.named.len() < MAX_NAMED {
             self.named.push(what());
@@ -46,7 +46,7 @@ impl MissingObjects {
         }
     }
 
-    /// Says them on stderr, and adds them to what was not read.
+    /// Prints the objects to stderr and adds them to the failures.
     pub(in crate::cli) fn report(self, omissions: &mut Omissions, console: &mut Console) {
         for error in self.named {
             omissions.fail(error, console);
@@ -68,13 +68,13 @@ pub(in crate::cli) struct LiveObjects<'a> {
 }
 
 impl<'a> LiveObjects<'a> {
-    /// Objects of all namespaces, or of one.
-    pub(in crate::cli) fn of(asked: &'a AskedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
+    /// Reads objects of all namespaces, or of one.
+    pub(in crate::cli) fn new(asked: &'a AskedServer, namespace: Option<&'a str>) -> LiveObjects<'a> {
         LiveObjects { asked, namespace, omissions: Omissions::default() }
     }
 
-    /// Hands on every object of a kind with its apiVersion, and the console. Objects that are too large are said, and are
-    /// failures. Returns the version that was listed, unless nothing was.
+    /// Calls `each` with every object of a kind and its apiVersion. Objects that are too large are reported as
+    /// failures. Returns the apiVersion that was listed; `None` if nothing could be listed.
     pub(in crate::cli) fn read(
         &mut self,
         kind: &ListedKind,
@@ -130,8 +130,8 @@ impl<'a> LiveObjects<'a> {
         }
     }
 
-    /// The versions to ask for: those in the discovery, if it could be read. A client without rights is refused before it
-    /// learns that there is no such resource, so what is not served is not asked for.
+    /// The versions to ask for, from discovery if that could be read. What is not served is not asked for: a client
+    /// without rights would be refused instead of learning that there is no such resource.
     fn versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, String> {
         if kind.is_optional() {
             let has_group = self.asked.cluster.has_group(kind.group).map_err(|error| error.to_string())?;

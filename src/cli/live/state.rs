@@ -51,17 +51,17 @@ impl LiveState {
         }
     }
 
-    /// The snapshot; what is missing is said on stderr and added to what was not read.
+    /// Returns the snapshot. Prints what is missing to stderr and adds it to the omissions.
     pub(in crate::cli) fn finish(self, omissions: &mut Omissions, console: &mut Console) -> Snapshot {
         self.missing.report(omissions, console);
         self.snapshot
     }
 }
 
-/// Reads the state; what is missing was said on stderr.
+/// Reads the state of the cluster, and prints what is missing to stderr.
 pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> (Snapshot, Omissions) {
     let mut state = LiveState::new();
-    let mut objects = LiveObjects::of(asked, None);
+    let mut objects = LiveObjects::new(asked, None);
     for (kind, stored) in &STATE_KINDS {
         objects.read(kind, ReadLimits::impact(*stored), console, &mut |api_version, object, _| {
             state.add(api_version, kind.kind, object);

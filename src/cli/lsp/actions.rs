@@ -75,8 +75,8 @@ pub(super) struct Target<'a> {
 type Replacement = (Range<usize>, String);
 
 impl Target<'_> {
-    /// The actions for a range of bytes. `is_wanted` says which kinds the client asks for, `fix_all` gives the text with
-    /// all safe fixes.
+    /// The actions for a range of bytes, of the kinds for which `is_wanted` is true. `fix_all` gives the text with all
+    /// safe fixes, or `None` if there are none.
     pub(super) fn actions(
         &self,
         bytes: &Range<usize>,
@@ -89,20 +89,21 @@ impl Target<'_> {
             let here =
                 |problem: &&Problem| problem.bytes.start <= bytes.end && bytes.start <= problem.bytes.end;
             for problem in problems.iter().filter(here) {
-                found.extend(self.fix(problem));
-                found.extend(self.allow(problem));
+                found.extend(self.fix_action(problem));
+                found.extend(self.suppress_action(problem));
             }
         }
         let is_safe = |problem: &Problem| {
             problem.fix.as_ref().is_some_and(|fix| fix.applicability == Applicability::Safe)
         };
         if is_wanted(FIX_ALL) && problems.iter().any(is_safe) {
-            found.extend(fix_all().map(|fixed| self.rewrite(&fixed)));
+            found.extend(fix_all().map(|fixed| self.fix_all_action(&fixed)));
         }
         found
     }
 
-    fn fix(&self, problem: &Problem) -> Option<CodeAction> {
+    /// The action that applies the fix of a problem; `None` if it has none.
+    fn fix_action(&self, problem: &Problem) -> Option<CodeAction> {
         let fix = problem.fix.as_ref()?;
         let is_safe = fix.applicability == Applicability::Safe;
         let title = if is_safe {
@@ -113,8 +114,8 @@ impl Target<'_> {
         Some(self.action(title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
     }
 
-    /// All safe fixes in one edit, from the first to the last byte that differs.
-    fn rewrite(&self, fixed: &str) -> CodeAction {
+    /// The action that turns the text into `fixed`, in one edit from the first to the last byte that differs.
+    fn fix_all_action(&self, fixed: &str) -> CodeAction {
         let old = self.text.as_str();
         let pairs = old.chars().zip(fixed.chars());
         let start: usize =
@@ -128,8 +129,9 @@ impl Target<'_> {
         self.action(title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 
-    /// Allows a lint on the line that it is about.
-    fn allow(&self, problem: &Problem) -> Option<CodeAction> {
+    /// The action that suppresses a lint with a comment above its line; `None` for other rules and for JSON, which has
+    /// no comments.
+    fn suppress_action(&self, problem: &Problem) -> Option<CodeAction> {
         let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
         let text = self.text.as_str();
         // JSON has no comments.
@@ -170,6 +172,7 @@ impl Target<'_> {
     }
 }
 
+/// The edits of a problem's fix; empty if it has none.
 fn replacements(problem: &Problem) -> Vec<Replacement> {
     let edits = problem.fix.iter().flat_map(|fix| &fix.edits);
     edits.map(|edit| (edit.location.bytes.clone(), edit.text.clone())).collect()

@@ -53,8 +53,8 @@ struct Candidate {
     new_text: String,
 }
 
-/// What may be written at a byte of a text.
-pub(super) fn at(
+/// The completion items for a byte of a text.
+pub(super) fn items_at(
     text: &Text,
     at: usize,
     file: &str,
@@ -93,12 +93,12 @@ fn candidates(text: &str, cursor: &Cursor<'_>, file: &str, vocabulary: &Vocabula
     match (cursor.place, shape) {
         (Place::Value(key @ ("apiVersion" | "kind")), _) => object_words(cursor, key, vocabulary),
         (Place::Value(key), Some(shape)) => match vocabulary.step(shape, Step::Key(key)) {
-            Some(shape) => words(cursor, shape, vocabulary),
+            Some(shape) => value_words(cursor, shape, vocabulary),
             None => Vec::new(),
         },
         (Place::Key, Some(shape)) => {
-            let mut found = keys(text, cursor, shape, vocabulary);
-            found.extend(words(cursor, shape, vocabulary));
+            let mut found = missing_keys(text, cursor, shape, vocabulary);
+            found.extend(value_words(cursor, shape, vocabulary));
             found
         }
         // An object that does not say yet what it is.
@@ -117,8 +117,13 @@ fn candidates(text: &str, cursor: &Cursor<'_>, file: &str, vocabulary: &Vocabula
     }
 }
 
-/// The fields that are not there yet, the required ones first; where a list is expected, with a dash.
-fn keys(text: &str, cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+/// The fields that are not there yet, the required ones first. Where a list is expected, each starts with a dash.
+fn missing_keys(
+    text: &str,
+    cursor: &Cursor<'_>,
+    shape: Shape,
+    vocabulary: &Vocabulary<'_>,
+) -> Vec<Candidate> {
     let item = vocabulary.step(shape, Step::Item).filter(|_| !cursor.is_json);
     let (rows, dash) = match item {
         Some(item) => (vocabulary.fields(item), "- "),
@@ -153,7 +158,8 @@ fn key_candidates(text: &str, cursor: &Cursor<'_>, mut rows: Vec<FieldRow>, dash
     rows.into_iter().map(candidate).collect()
 }
 
-fn words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
+/// The words that the value at the cursor may be, in quotes where they need them.
+fn value_words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
     let candidate = |(word, meaning): (&'static str, &'static str)| {
         let is_plain = !cursor.is_json || matches!(word, "true" | "false");
         // `*` alone would be an alias of YAML, and `True` a bool.
@@ -169,7 +175,7 @@ fn words(cursor: &Cursor<'_>, shape: Shape, vocabulary: &Vocabulary<'_>) -> Vec<
     vocabulary.words(shape).into_iter().map(candidate).collect()
 }
 
-/// Values of `apiVersion` or `kind` that fit the other one, if that is known.
+/// The values of `apiVersion` or `kind` (the `key`) that fit the other one; all of them if none fits.
 fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> Vec<Candidate> {
     let objects = vocabulary.objects();
     let Some(container) = cursor.containers.last() else { return Vec::new() };
@@ -199,7 +205,7 @@ fn object_words(cursor: &Cursor<'_>, key: &str, vocabulary: &Vocabulary<'_>) -> 
     found
 }
 
-/// The bytes of the rule's name in `# tollgate: allow(rule, ru‸`.
+/// The bytes of the rule name at the cursor in `# tollgate: allow(rule, ru‸`; `None` outside of such a comment.
 fn rule_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<usize>> {
     let before = text.get(cursor.word.start..at)?;
     let list = before.find("tollgate:")?;
@@ -214,7 +220,7 @@ fn rule_in_comment(text: &str, cursor: &Cursor<'_>, at: usize) -> Option<Range<u
     Some(start..at + rest.find(|letter| !is_name(letter)).unwrap_or(rest.len()))
 }
 
-/// The rules that a comment may allow.
+/// All lints, which are the rules that a comment may suppress.
 fn lints() -> Vec<Candidate> {
     let lints = rules::all().filter(|rule| rule.origin == Origin::Lint);
     lints
@@ -222,7 +228,7 @@ fn lints() -> Vec<Candidate> {
             label: rule.id.to_owned(),
             kind: ItemKind::Value,
             detail: String::new(),
-            meaning: report::about(page(rule)),
+            meaning: report::first_sentence(page(rule)),
             new_text: rule.id.to_owned(),
         })
         .collect()

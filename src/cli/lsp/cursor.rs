@@ -58,7 +58,7 @@ pub(super) struct Container<'t> {
     pub(super) kind: &'t str,
 }
 
-/// Finds the cursor at a byte of a text.
+/// Determines what is at a byte of a text, and the containers around it.
 pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
     let part = part_around(text, at);
     let mut scanner = Scanner {
@@ -82,7 +82,7 @@ pub(super) fn find(text: &str, at: usize) -> Cursor<'_> {
     Cursor { place, word, is_json, containers: chain }
 }
 
-/// The bytes between the `---` around the cursor.
+/// The bytes of the document around the cursor, between its `---` lines.
 fn part_around(text: &str, at: usize) -> Range<usize> {
     let (mut start, mut line_start) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -124,16 +124,16 @@ impl<'t> Scanner<'t> {
     fn scan(&mut self, start: usize) {
         let mut at = start;
         while at < self.end {
-            at = self.line(at);
+            at = self.read_line(at);
         }
         if self.found.is_none() && self.at >= start {
             // After the last line break.
-            self.blank(self.at - self.line_start(self.at));
+            self.found_on_blank_line(self.at - self.line_start(self.at));
         }
     }
 
-    /// Reads what starts on this line; where the next line starts.
-    fn line(&mut self, start: usize) -> usize {
+    /// Reads what starts on this line; returns where the next unread line starts.
+    fn read_line(&mut self, start: usize) -> usize {
         let next = self.next_line(start);
         let line = self.slice(start..next).trim_end();
         let content = line.trim_start_matches(' ');
@@ -141,21 +141,21 @@ impl<'t> Scanner<'t> {
         let is_here = self.is_on(start, next);
         if content.is_empty() || is_here && self.at < start + column {
             if is_here {
-                self.blank(self.at - start);
+                self.found_on_blank_line(self.at - start);
             }
             return next;
         }
         if content.starts_with('#') {
             if is_here {
-                self.find(Place::Comment, start + column, start + line.len());
+                self.found_at(Place::Comment, start + column, start + line.len());
             }
             return next;
         }
-        self.node(start, column, next)
+        self.read_node(start, column, next)
     }
 
-    /// Reads a key, item or value at a column of a line.
-    fn node(&mut self, line: usize, mut column: usize, next: usize) -> usize {
+    /// Reads a key, item or value at a column of a line; returns where the next unread line starts.
+    fn read_node(&mut self, line: usize, mut column: usize, next: usize) -> usize {
         let line_end = line + self.slice(line..next).trim_end().len();
         let is_here = |scanner: &Scanner<'_>| scanner.is_on(line, next);
         // Dashes: each opens an item.
@@ -178,23 +178,23 @@ impl<'t> Scanner<'t> {
         }
         self.pop(|frame| frame.column >= column);
         if content.starts_with(['{', '[']) {
-            return self.flow(start, next);
+            return self.read_flow(start, next);
         }
         let owner = self.top();
         let (code, comment) = split_comment(content);
         if is_here(self) && comment.is_some_and(|comment| self.at > start + comment) {
-            self.find(Place::Comment, start + comment.unwrap_or_default(), line_end);
+            self.found_at(Place::Comment, start + comment.unwrap_or_default(), line_end);
         }
         let Some(colon) = key_end(code) else {
             // A word that will be a key, or an item that is none.
             if is_here(self) {
-                self.find(Place::Key, start, start + code.trim_end().len());
+                self.found_at(Place::Key, start, start + code.trim_end().len());
             }
             return next;
         };
         let key = unquoted(code.get(..colon).unwrap_or_default());
         if is_here(self) && self.at <= start + colon {
-            self.find(Place::Key, start, start + colon);
+            self.found_at(Place::Key, start, start + colon);
         }
         self.push(column, Step::Key(key));
         let value = code.get(colon + 1..).unwrap_or_default();
@@ -204,21 +204,21 @@ impl<'t> Scanner<'t> {
             if is_here(self) && self.at <= value_start {
                 self.found = Some((Place::Value(key), self.at..self.at, owner));
             }
-            return self.flow(value_start, next);
+            return self.read_flow(value_start, next);
         }
-        self.note(owner, key, value);
+        self.note_type(owner, key, value);
         if is_here(self) {
             let start = if value.is_empty() { self.at } else { value_start.min(self.at) };
-            self.find(Place::Value(key), start, (value_start + value.len()).max(self.at));
+            self.found_at(Place::Value(key), start, (value_start + value.len()).max(self.at));
             if let Some((_, _, container)) = &mut self.found {
                 *container = owner;
             }
         }
-        if value.starts_with(['|', '>']) { self.block_scalar(next, column) } else { next }
+        if value.starts_with(['|', '>']) { self.skip_block_scalar(next, column) } else { next }
     }
 
-    /// Skips the lines of a block scalar.
-    fn block_scalar(&mut self, mut at: usize, column: usize) -> usize {
+    /// Skips the lines of a block scalar that are indented by more than `column`; returns where the next line starts.
+    fn skip_block_scalar(&mut self, mut at: usize, column: usize) -> usize {
         while at < self.end {
             let next = self.next_line(at);
             let line = self.slice(at..next).trim_end();
@@ -236,15 +236,15 @@ impl<'t> Scanner<'t> {
         at
     }
 
-    /// The cursor is on a blank line at a column: a key may be typed there.
-    fn blank(&mut self, column: usize) {
+    /// Records that the cursor is at a column of a blank line, where a key may be typed.
+    fn found_on_blank_line(&mut self, column: usize) {
         let around = self.frames.iter().rfind(|frame| frame.column < column);
         let container = around.map_or(0, |frame| frame.container);
         self.found = Some((Place::Key, self.at..self.at, container));
     }
 
-    /// The cursor is in a word, or after one, between two bytes.
-    fn find(&mut self, place: Place<'t>, start: usize, end: usize) {
+    /// Records that the cursor is in or after the word between two bytes, unless it was found before.
+    fn found_at(&mut self, place: Place<'t>, start: usize, end: usize) {
         if self.found.is_none() {
             let word = start..end.max(start);
             let is_inside = word.start <= self.at && self.at <= word.end;
@@ -252,19 +252,20 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The cursor, not found yet, is on this line; at the end of the text, on the last one.
+    /// True if the cursor was not found yet and is on this line. At the end of the text it is on the last line.
     fn is_on(&self, line: usize, next: usize) -> bool {
         let is_last = next == self.at && next == self.end && !self.slice(line..next).ends_with('\n');
         self.found.is_none() && ((line..next).contains(&self.at) || is_last)
     }
 
+    /// Opens a key or dash at a column, whose value may go on in the next lines.
     fn push(&mut self, column: usize, step: Step<'t>) {
-        let container = self.child(self.top(), step);
+        let container = self.add_container(self.top(), step);
         self.frames.push(Frame { column, is_item: step == Step::Item, container });
     }
 
-    /// Adds a container.
-    fn child(&mut self, parent: usize, step: Step<'t>) -> usize {
+    /// Adds a container below `parent` and returns its number.
+    fn add_container(&mut self, parent: usize, step: Step<'t>) -> usize {
         if let (Step::Key(key), Some(parent)) = (step, self.containers.get_mut(parent)) {
             parent.keys.push(key);
         }
@@ -272,8 +273,8 @@ impl<'t> Scanner<'t> {
         self.containers.len() - 1
     }
 
-    /// Remembers what says which object it is.
-    fn note(&mut self, owner: usize, key: &str, value: &'t str) {
+    /// Remembers the value of `apiVersion` or `kind` in its container; other keys are ignored.
+    fn note_type(&mut self, owner: usize, key: &str, value: &'t str) {
         let Some(owner) = self.containers.get_mut(owner) else { return };
         match key {
             "apiVersion" => owner.api_version = unquoted(value),
@@ -282,12 +283,14 @@ impl<'t> Scanner<'t> {
         }
     }
 
+    /// Closes the innermost frames as long as `is_over` is true.
     fn pop(&mut self, is_over: impl Fn(&Frame) -> bool) {
         while self.frames.last().is_some_and(&is_over) {
             self.frames.pop();
         }
     }
 
+    /// The number of the innermost container.
     fn top(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.container)
     }
@@ -305,7 +308,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// The code of a line, and where its comment starts.
+/// Splits a line into its code and the position at which its comment starts; `None` without a comment.
 fn split_comment(content: &str) -> (&str, Option<usize>) {
     let mut quote = None;
     let mut before = ' ';
@@ -323,7 +326,7 @@ fn split_comment(content: &str) -> (&str, Option<usize>) {
     (content, None)
 }
 
-/// Where the colon after a key is.
+/// The position of the colon that ends a key; `None` if the code does not start with a key.
 fn key_end(code: &str) -> Option<usize> {
     let quote = code.chars().next().filter(|letter| matches!(letter, '"' | '\''));
     let from = match quote {
@@ -338,7 +341,7 @@ fn key_end(code: &str) -> Option<usize> {
     Some(from + colon)
 }
 
-/// A plain or quoted scalar.
+/// A plain or quoted scalar without its quotes.
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inner = |quote: char| text.strip_prefix(quote).map(|rest| rest.strip_suffix(quote).unwrap_or(rest));

@@ -27,19 +27,21 @@ pub(super) struct OpenDocument {
 }
 
 impl OpenDocument {
-    /// Applies the changes of `textDocument/didChange`: whole texts or ranges, one after the other. False if one of them
-    /// cannot be understood.
+    /// Applies the changes of `textDocument/didChange`, whole texts or ranges, one after the other. False if one cannot
+    /// be understood.
     pub(super) fn apply(&mut self, changes: Value<'_>, encoding: Encoding) -> bool {
         for change in changes.items() {
             let (range, new) = (change.get("range"), change.get("text"));
             if new.kind() != ValueKind::String {
                 return false;
             }
-            if is_whole(range) {
+            if is_whole_text(range) {
                 self.text = Text::new(new.text().to_owned());
                 continue;
             }
-            let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
+            let (Some(start), Some(end)) =
+                (parse_position(range.get("start")), parse_position(range.get("end")))
+            else {
                 return false;
             };
             self.text.replace(PositionRange { start, end }, encoding, new.text());
@@ -48,26 +50,26 @@ impl OpenDocument {
     }
 }
 
-/// True if changes contain a whole text, so that what was there before does not matter.
+/// True if one of the changes is a whole text, so that the text before does not matter.
 pub(super) fn replaces_text(changes: Value<'_>) -> bool {
     changes
         .items()
-        .any(|change| is_whole(change.get("range")) && change.get("text").kind() == ValueKind::String)
+        .any(|change| is_whole_text(change.get("range")) && change.get("text").kind() == ValueKind::String)
 }
 
-/// A change without a range is one of the whole text.
-fn is_whole(range: Value<'_>) -> bool {
+/// True if the range of a change is absent, which means the whole text.
+fn is_whole_text(range: Value<'_>) -> bool {
     !range.exists() || range.is_null()
 }
 
-/// A position of the protocol.
-pub(super) fn position(value: Value<'_>) -> Option<Position> {
+/// Parses a position of the protocol; `None` if it is not one.
+pub(super) fn parse_position(value: Value<'_>) -> Option<Position> {
     let number = |name| value.get(name).int().and_then(|number| usize::try_from(number).ok());
     Some(Position { line: number("line")?, character: number("character")? })
 }
 
-/// The path of a `file:` address.
-pub(super) fn path(uri: &str) -> Option<PathBuf> {
+/// The path of a `file:` URI; `None` for other URIs.
+pub(super) fn path_of_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     // `file://host/path`: the host is dropped, as there is no other than this one.
     let path = rest.get(rest.find('/')?..)?;
@@ -92,14 +94,14 @@ pub(super) fn path(uri: &str) -> Option<PathBuf> {
 mod tests {
     use std::path::Path;
 
-    use super::path;
+    use super::path_of_uri;
 
     #[test]
     fn addresses_of_files_are_paths() {
-        let found = path("file:///a%20b/%C3%A4.yaml").expect("a path");
+        let found = path_of_uri("file:///a%20b/%C3%A4.yaml").expect("a path");
         assert_eq!(found, Path::new("/a b/ä.yaml"));
         for none in ["untitled:Untitled-1", "file:///%ff", "file:///%4", "file://", "https://a/b"] {
-            assert_eq!(path(none), None, "{none}");
+            assert_eq!(path_of_uri(none), None, "{none}");
         }
     }
 }

@@ -40,17 +40,17 @@ impl<R: BufRead> FrameReader<R> {
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let mut length = None;
         loop {
-            let Some(line) = self.header_line()? else { return Ok(None) };
+            let Some(line) = self.read_header_line()? else { return Ok(None) };
             let line = String::from_utf8_lossy(&line);
             let line = line.trim_end_matches(['\r', '\n']);
             if line.is_empty() {
                 match length {
-                    Some(length) => return self.body(length),
+                    Some(length) => return self.read_body(length),
                     // Blank lines between messages do no harm.
                     None => continue,
                 }
             }
-            match content_length(line, self.is_lost) {
+            match parse_header(line, self.is_lost) {
                 Header::Length(found) => {
                     length = Some(found);
                     self.is_lost = false;
@@ -66,7 +66,8 @@ impl<R: BufRead> FrameReader<R> {
         }
     }
 
-    fn body(&mut self, length: u64) -> io::Result<Option<Frame>> {
+    /// Reads a body of this length; a longer one than allowed is skipped and becomes a bad frame.
+    fn read_body(&mut self, length: u64) -> io::Result<Option<Frame>> {
         if length > MAX_SKIPPED {
             let message = format!("Content-Length {length} is too large");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -82,8 +83,8 @@ impl<R: BufRead> FrameReader<R> {
         Ok((body.len() as u64 == length).then_some(Frame::Body(body)))
     }
 
-    /// A line with its break, or the end of one that is too long; `None` at the end of the input.
-    fn header_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+    /// Reads a line with its line break, only the end of one that is too long; `None` at the end of the input.
+    fn read_header_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
             let mut part = self.input.by_ref().take(MAX_HEADER_LINE as u64);
@@ -106,8 +107,8 @@ enum Header {
     Bad,
 }
 
-/// What a header line says. In lost input the header may follow bytes that belong to something else.
-fn content_length(line: &str, is_lost: bool) -> Header {
+/// Parses a header line. After bad input (`is_lost`) the header may follow other bytes on its line.
+fn parse_header(line: &str, is_lost: bool) -> Header {
     const NAME: &str = "content-length:";
     let lower = line.to_ascii_lowercase();
     let start = match lower.rfind(NAME) {
@@ -125,7 +126,7 @@ fn content_length(line: &str, is_lost: bool) -> Header {
 }
 
 /// Writes a frame and flushes.
-pub(super) fn write(output: &mut impl Write, body: &str) -> io::Result<()> {
+pub(super) fn write_frame(output: &mut impl Write, body: &str) -> io::Result<()> {
     write!(output, "Content-Length: {}\r\n\r\n{body}", body.len())?;
     output.flush()
 }

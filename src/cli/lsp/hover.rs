@@ -32,8 +32,8 @@ impl Markup {
     }
 }
 
-/// What is known about a byte of a text.
-pub(super) fn at(
+/// The hover for a byte of a text: the problems there, or else the field. `None` if nothing is known about it.
+pub(super) fn hover_at(
     text: &Text,
     at: usize,
     file: &str,
@@ -44,7 +44,7 @@ pub(super) fn at(
     of_problems(text, at, problems, encoding).or_else(|| of_field(text, at, file, vocabulary, encoding))
 }
 
-/// The pages of the rules that found something here, each once.
+/// The pages of the rules that found something at this byte, each once; `None` if there are none.
 fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Hover> {
     let here = |problem: &&Problem| problem.bytes.start <= at && at <= problem.bytes.end;
     let first = problems.iter().find(here)?;
@@ -62,6 +62,7 @@ fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding)
     })
 }
 
+/// Type and meaning of the field or value at this byte; `None` if it is not known.
 fn of_field(
     text: &Text,
     at: usize,

@@ -54,7 +54,7 @@ impl JudgeSource<'_> {
         Ok(Judge { configured: ConfiguredEngine::load(settings)?, lookup, config })
     }
 
-    /// Without any file, for documents whose files do not load.
+    /// A judge with the flags only, for documents whose configuration or policies do not load.
     fn load_bare(&self) -> Result<Judge, Failure> {
         let mut flags = self.flags.clone();
         flags.policies.paths.clear();
@@ -78,12 +78,13 @@ impl<'a> Judges<'a> {
         Ok(Judges { source, loaded: BTreeMap::new(), bare })
     }
 
-    /// Everything is loaded again when it is needed.
+    /// Forgets all judges, so that their files are read again when they are needed.
     pub(super) fn forget(&mut self) {
         self.loaded.clear();
     }
 
-    /// The judge of a file, or of the working folder. If its files do not load: why, and the judge that it had before.
+    /// The judge for a file, or for the working folder. If its files do not load: the judge `before`, or one without
+    /// files, and why.
     pub(super) fn of(
         &mut self,
         file: Option<&Path>,
@@ -110,11 +111,11 @@ impl<'a> Judges<'a> {
 }
 
 impl Judge {
-    /// The problems of a text, in its order.
+    /// Checks a text and returns its problems in order.
     pub(super) fn check(&self, file: &str, text: &str) -> Vec<Problem> {
         let mut found = Vec::new();
         if is_config(file) {
-            return file_errors(file, text).iter().map(|error| Problem::at(text, error)).collect();
+            return file_errors(file, text).iter().map(|error| Problem::config_error(text, error)).collect();
         }
         let path = real_path(Path::new(file));
         if self.is_excluded(path.as_deref()) {
@@ -128,7 +129,7 @@ impl Judge {
         }
         let (now, overrides) = (clock::now(), self.overrides(path.as_deref()));
         let checker = self.configured.checker(None, &now, &overrides);
-        checker.check(file, text, SOURCE, &mut |result| problems::collect(result, &mut found));
+        checker.check(file, text, SOURCE, &mut |result| problems::add_problems(result, &mut found));
         found.sort_by_key(|problem| problem.bytes.start);
         found
     }
@@ -160,7 +161,7 @@ impl Judge {
     }
 }
 
-/// The file is a configuration file.
+/// True if the file is a configuration file, by its name.
 pub(super) fn is_config(file: &str) -> bool {
     Path::new(file).file_name().is_some_and(|name| name == CONFIG_NAME)
 }

@@ -267,13 +267,13 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("ResourceClaimPhase", "Reallocate", "To be allocated again (KEP-3063)."),
 ];
 
-/// The meaning of a field; empty if there is nothing to say.
+/// The meaning of a field of a struct; empty if there is nothing to say.
 pub(super) fn field(owner: &str, name: &str) -> &'static str {
     let row = |of: &str| FIELDS.iter().find(|(found, field, _)| *found == of && *field == name);
     row(owner).or_else(|| row("*")).map_or("", |(_, _, meaning)| meaning)
 }
 
-/// The words of a type, with their meanings.
+/// The words that a named string type knows, with their meanings; empty for other types.
 pub(super) fn words(ty: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     WORDS.iter().filter(move |(of, _, _)| *of == ty).map(|(_, word, meaning)| (*word, *meaning))
 }

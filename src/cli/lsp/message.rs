@@ -44,7 +44,7 @@ pub(super) enum NotHandled {
 }
 
 impl Message {
-    /// Reads a body.
+    /// Parses the body of a message.
     pub(super) fn read(body: Vec<u8>) -> Result<Message, NotHandled> {
         let bad = |id: Option<String>, code, message: &str| NotHandled::Bad {
             id,
@@ -74,12 +74,12 @@ impl Message {
         Ok(Message { id, method, body })
     }
 
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub(super) fn len(&self) -> usize {
         self.body.len()
     }
 
-    /// Calls with the parameters; absent if there are none.
+    /// Calls `call` with the parameters; with an absent value if there are none.
     pub(super) fn with_params<T>(&self, call: impl FnOnce(Value<'_>) -> T) -> T {
         match doc::parse(&self.body) {
             Ok(document) => call(document.root().get("params")),
@@ -131,7 +131,7 @@ impl<W: Write> Client<W> {
         self.send(Some(id), None, Content::Result(result))
     }
 
-    /// Answers a request with an error; without an id if none could be read.
+    /// Answers a request with an error. `id` is `None` if it could not be read.
     pub(super) fn fail(&mut self, id: Option<&str>, code: ErrorCode, message: &str) -> io::Result<()> {
         let error = ResponseError { code: code as i32, message: message.to_owned() };
         self.send(Some(id.unwrap_or("null")), None, Content::<()>::Error(error))
@@ -142,7 +142,7 @@ impl<W: Write> Client<W> {
         self.send(None, Some(method), Content::Params(params))
     }
 
-    /// Sends a request, whose answer is not waited for.
+    /// Sends a request. Nobody waits for its answer.
     pub(super) fn request(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
         self.requests += 1;
         let id = self.requests.to_string();
@@ -157,7 +157,7 @@ impl<W: Write> Client<W> {
     ) -> io::Result<()> {
         let id = id.map(|id| RawValue::from_string(id.to_owned())).transpose()?;
         let outgoing = Outgoing { jsonrpc: "2.0", id: id.as_deref(), method, content };
-        frame::write(&mut self.output, &serde_json::to_string(&outgoing)?)
+        frame::write_frame(&mut self.output, &serde_json::to_string(&outgoing)?)
     }
 }
 

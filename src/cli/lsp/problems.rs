@@ -42,10 +42,10 @@ pub(super) struct Problem {
     also: Vec<Range<usize>>,
 }
 
-/// Adds the problems of a document to those of its file.
-pub(super) fn collect(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
+/// Adds the problems of a document to `problems`.
+pub(super) fn add_problems(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
     if let Some(error) = result.error {
-        problems.push(unreadable(error, result.text));
+        problems.push(parse_problem(error, result.text));
     }
     let room = MAX_PROBLEMS.saturating_sub(problems.len());
     problems.extend(result.findings.iter().take(room).map(of_finding));
@@ -73,8 +73,8 @@ fn of_finding(located: &LocatedFinding) -> Problem {
     }
 }
 
-/// From the byte at which reading stopped to the end of the line.
-fn unreadable(error: &InputError, text: &str) -> Problem {
+/// The problem for text that cannot be parsed: from the byte at which parsing stopped to the end of the line.
+fn parse_problem(error: &InputError, text: &str) -> Problem {
     let rest = text.get(error.at..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default().trim_end();
     Problem {
@@ -122,7 +122,7 @@ struct Location {
 }
 
 impl Problem {
-    /// A note at the start of a text that is not checked.
+    /// A problem at the start of a text that is not checked, with the reason.
     pub(super) fn not_checked(message: String) -> Problem {
         Problem {
             bytes: 0..0,
@@ -134,8 +134,8 @@ impl Problem {
         }
     }
 
-    /// An error of a configuration file.
-    pub(super) fn at(text: &str, error: &InputError) -> Problem {
+    /// The problem for an error in a configuration file.
+    pub(super) fn config_error(text: &str, error: &InputError) -> Problem {
         let line = Lines::of(text).line(error.line);
         let letters = text.get(line.clone()).unwrap_or_default().char_indices();
         let at = letters.map(|(at, _)| at).nth(error.column.saturating_sub(1)).unwrap_or(line.len());
@@ -152,7 +152,8 @@ impl Problem {
         }
     }
 
-    /// The diagnostic. Related places are in the same document, whose address is `uri`.
+    /// The problem as a diagnostic of the protocol. `uri` is the address of the document, to which related places
+    /// belong.
     pub(super) fn diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Diagnostic {
         let tag = |tag| match tag {
             Tag::Unnecessary => 1,

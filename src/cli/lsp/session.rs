@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::actions::{CodeAction, Target};
 use super::capabilities;
 use super::completion::{self, CompletionItem};
-use super::document::{OpenDocument, path, position, replaces_text};
+use super::document::{OpenDocument, parse_position, path_of_uri, replaces_text};
 use super::hover::{self, Hover};
 use super::judge::Judges;
 use super::message::{Client, ErrorCode, Message};
@@ -98,19 +98,19 @@ impl<'a, W: Write> Session<'a, W> {
         }
     }
 
-    /// The client said that it is done.
+    /// True if the client sent `shutdown`.
     pub(super) fn is_shut_down(&self) -> bool {
         self.phase == Phase::ShutDown
     }
 
-    /// Handles a message; `cancelled` are the ids of cancelled requests.
+    /// Handles a message. A request whose id is in `cancelled` is answered with an error.
     pub(super) fn handle(&mut self, message: &Message, cancelled: &mut BTreeSet<String>) -> io::Result<Next> {
-        let Some(id) = &message.id else { return self.notification(message) };
+        let Some(id) = &message.id else { return self.handle_notification(message) };
         if cancelled.remove(id) {
             self.client.fail(Some(id), ErrorCode::RequestCancelled, "cancelled")?;
             return Ok(Next::GoOn);
         }
-        let answer = catch_unwind(AssertUnwindSafe(|| self.request(message)));
+        let answer = catch_unwind(AssertUnwindSafe(|| self.answer_request(message)));
         let answer = answer.unwrap_or_else(|_| {
             Err(RequestError(ErrorCode::InternalError, "internal error; please report it".to_owned()))
         });
@@ -121,12 +121,13 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(Next::GoOn)
     }
 
-    /// Answers input that is no message.
+    /// Answers input that is not a message with an error.
     pub(super) fn bad_input(&mut self, id: Option<&str>, code: ErrorCode, reason: &str) -> io::Result<()> {
         self.client.fail(id, code, reason)
     }
 
-    fn request(&mut self, message: &Message) -> Result<Answer, RequestError> {
+    /// Answers a request.
+    fn answer_request(&mut self, message: &Message) -> Result<Answer, RequestError> {
         let method = message.method.as_str();
         match (self.phase, method) {
             (Phase::Started, "initialize") => {
@@ -167,13 +168,13 @@ impl<'a, W: Write> Session<'a, W> {
         }
     }
 
-    /// Calls with the document and byte that parameters name; `None` if no such document is open.
+    /// Calls `call` with the document and byte that the parameters name; `None` if the document is not open.
     fn at_position<T>(
         &self,
         params: Value<'_>,
         call: impl FnOnce(&Self, &OpenDocument, usize) -> T,
     ) -> Result<Option<T>, RequestError> {
-        let Some(position) = position(params.get("position")) else {
+        let Some(position) = parse_position(params.get("position")) else {
             return Err(RequestError(ErrorCode::InvalidParams, "the position is missing".to_owned()));
         };
         let document = self.documents.get(params.get("textDocument").get("uri").str());
@@ -182,16 +183,17 @@ impl<'a, W: Write> Session<'a, W> {
 
     fn hover(&self, document: &OpenDocument, at: usize) -> Option<Hover> {
         let problems = document.problems.as_deref().unwrap_or_default();
-        hover::at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
+        hover::hover_at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
     }
 
     fn completion(&self, document: &OpenDocument, at: usize) -> Vec<CompletionItem> {
-        completion::at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
+        completion::items_at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
     }
 
     fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<CodeAction>, RequestError> {
         let range = params.get("range");
-        let (Some(start), Some(end)) = (position(range.get("start")), position(range.get("end"))) else {
+        let (Some(start), Some(end)) = (parse_position(range.get("start")), parse_position(range.get("end")))
+        else {
             return Err(RequestError(ErrorCode::InvalidParams, "the range is missing".to_owned()));
         };
         let uri = params.get("textDocument").get("uri").str();
@@ -233,7 +235,7 @@ impl<'a, W: Write> Session<'a, W> {
         self.parent = params.get("processId").int().filter(|id| super::is_running(*id));
     }
 
-    fn notification(&mut self, message: &Message) -> io::Result<Next> {
+    fn handle_notification(&mut self, message: &Message) -> io::Result<Next> {
         match (self.phase, message.method.as_str()) {
             (_, "exit") => return Ok(Next::Exit),
             (Phase::Running, "initialized") => {
@@ -270,14 +272,14 @@ impl<'a, W: Write> Session<'a, W> {
     fn open(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
-        let failure = self.insert(uri, document.get("version").int(), document.get("text").str());
-        self.check(uri);
+        let failure = self.insert_document(uri, document.get("version").int(), document.get("text").str());
+        self.queue_check(uri);
         failure.map_or(Ok(()), |failure| self.show_failure(&failure))
     }
 
-    /// Adds a document; returns why its configuration does not load, if it does not.
-    fn insert(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
-        let path = path(uri);
+    /// Adds an open document. Returns why its configuration does not load; `None` if it does.
+    fn insert_document(&mut self, uri: &str, version: Option<i64>, text: &str) -> Option<String> {
+        let path = path_of_uri(uri);
         let (judge, failure) = self.judges.of(path.as_deref(), None);
         let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
         let text = Text::new(text.to_owned());
@@ -293,13 +295,13 @@ impl<'a, W: Write> Session<'a, W> {
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
         // A range of a text that is not known means nothing; a whole text makes it known again.
         if self.lost.contains(uri) && replaces_text(changes) {
-            let failure = self.insert(uri, None, "");
+            let failure = self.insert_document(uri, None, "");
             failure.map_or(Ok(()), |failure| self.show_failure(&failure))?;
         }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(Next::GoOn) };
         if open.apply(changes, encoding) {
             open.version = document.get("version").int();
-            self.check(uri);
+            self.queue_check(uri);
             return Ok(Next::GoOn);
         }
         // The text is no longer known: it is not checked until the client sends it whole.
@@ -311,8 +313,8 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(Next::GoOn)
     }
 
-    /// Has the document's state checked.
-    fn check(&mut self, uri: &str) {
+    /// Queues the current state of a document to be checked.
+    fn queue_check(&mut self, uri: &str) {
         self.generation += 1;
         let Some(document) = self.documents.get_mut(uri) else { return };
         document.generation = self.generation;
@@ -326,7 +328,8 @@ impl<'a, W: Write> Session<'a, W> {
         });
     }
 
-    /// Loads configurations and policies again and checks all documents. If they do not load, the last ones stay.
+    /// Loads configurations and policies again, and checks all documents. Keeps the old ones if the new ones do not
+    /// load.
     fn reload(&mut self) -> io::Result<()> {
         self.judges.forget();
         let mut failures = BTreeSet::new();
@@ -335,11 +338,11 @@ impl<'a, W: Write> Session<'a, W> {
         let open: Vec<String> = self.documents.keys().cloned().collect();
         for uri in &open {
             if let Some(document) = self.documents.get_mut(uri) {
-                let (judge, failure) = self.judges.of(path(uri).as_deref(), Some(&document.judge));
+                let (judge, failure) = self.judges.of(path_of_uri(uri).as_deref(), Some(&document.judge));
                 document.judge = judge;
                 failures.extend(failure);
             }
-            self.check(uri);
+            self.queue_check(uri);
         }
         failures.iter().try_for_each(|failure| self.show_failure(failure))
     }
@@ -348,8 +351,8 @@ impl<'a, W: Write> Session<'a, W> {
         self.show(&format!("tollgate: {failure}\nThe last valid configuration stays in use."))
     }
 
-    /// Publishes what was found, unless there is a newer state.
-    pub(super) fn finish(&mut self, checked: Checked) -> io::Result<()> {
+    /// Publishes what a check found, unless the document has changed since.
+    pub(super) fn publish_checked(&mut self, checked: Checked) -> io::Result<()> {
         let Checked { uri, generation, problems } = checked;
         let encoding = self.encoding;
         let Some(document) = self.documents.get_mut(&uri) else { return Ok(()) };
@@ -374,7 +377,7 @@ impl<'a, W: Write> Session<'a, W> {
     }
 }
 
-/// What may be written in a document.
+/// The fields and words that may be written in a document, by its profiles.
 fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
     Vocabulary { profiles: &document.judge.configured.engine.profiles }
 }

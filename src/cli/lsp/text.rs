@@ -33,11 +33,12 @@ impl Encoding {
         }
     }
 
-    /// The encoding of that name.
+    /// The encoding of that name; `None` if there is none.
     pub(super) fn parse(name: &str) -> Option<Encoding> {
         Encoding::ALL.into_iter().find(|encoding| encoding.name() == name)
     }
 
+    /// Length of a character in this encoding.
     fn units(self, letter: char) -> usize {
         match self {
             Encoding::Utf8 => letter.len_utf8(),
@@ -80,8 +81,8 @@ impl Text {
         &self.text
     }
 
-    /// The byte at a position: the end of its line if the line is shorter, the end of the text if there is no such line,
-    /// the start of a character if it is inside of one.
+    /// The byte at a position. Beyond the end of a line it is that end, beyond the last line the end of the text, and
+    /// inside of a character its start.
     pub(super) fn offset(&self, at: Position, encoding: Encoding) -> usize {
         let Some(line) = self.line(at.line) else { return self.text.len() };
         let mut units = 0;
@@ -137,7 +138,7 @@ impl Text {
         Some(start..start + text.strip_suffix('\r').unwrap_or(text).len())
     }
 
-    /// Finds the line starts after the first `kept`.
+    /// Finds the starts of the lines after the first `kept` ones, which stay.
     fn index_from(&mut self, kept: usize) {
         self.starts.truncate(kept.max(1));
         let from = self.starts.last().copied().unwrap_or_default();

@@ -43,14 +43,15 @@ impl Vocabulary<'_> {
         self.profiles.iter().fold(none, |all, profile| all.or(profile.fields))
     }
 
-    /// The type of the container that the cursor is in. `file` tells test files and configurations.
+    /// The type of the container that the cursor is in; `None` if it is unknown. Test files and configurations are
+    /// known by `file`.
     pub(super) fn shape_at(&self, cursor: &Cursor<'_>, file: &str) -> Option<Shape> {
         let containers = &cursor.containers;
         let known = containers
             .iter()
             .enumerate()
             .rev()
-            .find_map(|(depth, container)| root(container).map(|shape| (depth, shape)));
+            .find_map(|(depth, container)| root_shape(container).map(|shape| (depth, shape)));
         let by_name = match (policy::is_test(file), is_config(file)) {
             (true, _) => Some(&TEST_FILE),
             (_, true) => Some(&CONFIG),
@@ -62,7 +63,7 @@ impl Vocabulary<'_> {
         steps.into_iter().try_fold(shape, |shape, step| self.step(shape, step))
     }
 
-    /// The type that a step leads to.
+    /// The type to which a step leads from another one; `None` if it is unknown.
     pub(super) fn step(&self, shape: Shape, step: Step<'_>) -> Option<Shape> {
         match (shape, step) {
             (Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)), Step::Key(key)) => {
@@ -84,7 +85,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// The fields of an object.
+    /// The fields of a struct; empty for other types.
     pub(super) fn fields(&self, shape: Shape) -> Vec<FieldRow> {
         match shape {
             Shape::Api(schema::Ty::Struct(ty) | schema::Ty::StringOr(ty)) => {
@@ -128,7 +129,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// The words that a value may be, with their meanings.
+    /// The words that a value of this type may be, with their meanings; empty if it may be anything.
     pub(super) fn words(&self, shape: Shape) -> Vec<(&'static str, &'static str)> {
         match shape {
             Shape::Api(schema::Ty::Named(name) | schema::Ty::CoreNamed(name)) => {
@@ -149,7 +150,7 @@ impl Vocabulary<'_> {
         }
     }
 
-    /// Pairs of `apiVersion` and `kind` that are served.
+    /// The pairs of `apiVersion` and `kind` that the profiles serve.
     pub(super) fn objects(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         for kind in ApiKind::ALL {
@@ -169,8 +170,8 @@ impl Vocabulary<'_> {
     }
 }
 
-/// The type of an object that says what it is.
-fn root(container: &Container<'_>) -> Option<Shape> {
+/// The type of an object, by its apiVersion and kind; `None` if they are unknown.
+fn root_shape(container: &Container<'_>) -> Option<Shape> {
     if container.api_version == POLICIES {
         let kind = PolicyKind::parse(container.kind)?;
         return Some(Shape::Policy(policy::Ty::Struct(kind.schema())));
@@ -197,7 +198,7 @@ fn is_container(shape: Shape) -> bool {
     }
 }
 
-/// The type in a few words.
+/// The type in a few words, such as `list of DeviceToleration`.
 fn type_name(shape: Shape) -> String {
     let name = match shape {
         Shape::Api(ty) => match ty {

@@ -30,7 +30,7 @@ pub(super) struct Checked {
     pub(super) problems: Option<Vec<Problem>>,
 }
 
-/// What waits to be checked, longest first.
+/// States of documents that wait to be checked, the one that waits longest first.
 #[derive(Default)]
 pub(super) struct CheckQueue {
     jobs: Mutex<VecDeque<Job>>,
@@ -38,7 +38,7 @@ pub(super) struct CheckQueue {
 }
 
 impl CheckQueue {
-    /// Adds a state, which replaces an older one of the same document.
+    /// Adds a state, in place of an older one of the same document.
     pub(super) fn push(&self, job: Job) {
         let mut jobs = self.lock();
         match jobs.iter_mut().find(|waiting| waiting.uri == job.uri) {
@@ -48,7 +48,7 @@ impl CheckQueue {
         self.ready.notify_one();
     }
 
-    /// Checks what arrives until `done` shows that the session has ended.
+    /// Checks states as they arrive and passes each result to `done`, until that returns false.
     pub(super) fn work(&self, done: impl Fn(Checked) -> bool) {
         loop {
             let job = {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::config::lexical;
+use super::super::config::normalize_path;
 use super::super::outcome::Failure;
 use super::super::policies;
 use tollgate_engine::policy::{self, PolicyFile};
@@ -16,12 +16,12 @@ use tollgate_formats::gofmt;
 
 /// upstream v1.37 MaxSecretSize, which also limits the values of a ConfigMap.
 const MAX_CONFIG_MAP: usize = 1 << 20;
-/// `kubectl apply` repeats an object in an annotation, and annotations have at most 256 KiB.
+/// Largest object for `kubectl apply`, which repeats it in an annotation; annotations have at most 256 KiB.
 const MAX_APPLIED: usize = 250 << 10;
 /// Endings of files that are found in a folder.
 const FOUND_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
 
-/// The files of one flag.
+/// The files that one flag names, to be mounted into the server from a ConfigMap.
 #[derive(Debug)]
 pub(super) struct CarriedFiles {
     flag: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct CarriedFiles {
 }
 
 impl CarriedFiles {
-    /// The policies of these paths, with the schemas that they refer to.
+    /// The policy files of these paths, with the schemas that they refer to.
     pub(super) fn policies(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
         let mut files = policies::read(paths)?;
         let schemas = RefCell::new(BTreeMap::new());
@@ -44,18 +44,19 @@ impl CarriedFiles {
         files.retain(|file| !policy::is_test(&file.name));
         let schemas = schemas.into_inner().into_iter();
         let schemas: Vec<_> = schemas.map(|(name, text)| PolicyFile { name, text }).collect();
-        let carried = CarriedFiles::of("--policy", "policies", &files, &schemas)?;
+        let carried = CarriedFiles::place("--policy", "policies", &files, &schemas)?;
         carried.try_to_load()?;
         Ok(carried)
     }
 
-    /// The ResourceClasses of these paths.
+    /// The files of these paths that contain ResourceClasses.
     pub(super) fn classes(paths: &[PathBuf]) -> Result<CarriedFiles, Failure> {
-        CarriedFiles::of("--classes", "classes", &policies::read(paths)?, &[])
+        CarriedFiles::place("--classes", "classes", &policies::read(paths)?, &[])
     }
 
-    /// `found` are found in the folder there, `referenced` only by their paths.
-    fn of(
+    /// Places the files into one folder. `found` must be found there by a search, `referenced` only by their relative
+    /// paths.
+    fn place(
         flag: &'static str,
         volume: &'static str,
         found: &[PolicyFile],
@@ -100,7 +101,7 @@ impl CarriedFiles {
         Ok(CarriedFiles { flag, volume, files })
     }
 
-    /// Loads the policies as the server will.
+    /// Checks that the server will be able to load the policies.
     fn try_to_load(&self) -> Result<(), Failure> {
         let at = |path: &str| format!("{}/{path}", self.folder());
         let is_found = |name: &str| FOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
@@ -116,11 +117,12 @@ impl CarriedFiles {
         loaded.map(drop)
     }
 
+    /// The folder in the container.
     fn folder(&self) -> String {
         format!("/{}", self.volume)
     }
 
-    /// The flag of the server.
+    /// The flag of the server, with the folder as its value.
     pub(super) fn argument(&self) -> String {
         format!("{}={}", self.flag, self.folder())
     }
@@ -130,11 +132,12 @@ impl CarriedFiles {
         format!("tollgate-{}", self.volume)
     }
 
-    /// Too large for the annotation of `kubectl apply`.
+    /// True if the ConfigMap is too large for the annotation of `kubectl apply`.
     pub(super) fn needs_server_side_apply(&self) -> bool {
         self.files.values().map(String::len).sum::<usize>() > MAX_APPLIED
     }
 
+    /// The manifest of the ConfigMap.
     pub(super) fn config_map(&self, namespace: &str) -> String {
         let mut text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {}\n  namespace: {namespace}\n  labels: {{app.kubernetes.io/name: tollgate}}\ndata:\n",
@@ -142,17 +145,17 @@ impl CarriedFiles {
         );
         for (key, (_, contents)) in self.keys().into_iter().zip(&self.files) {
             // Writing to a `String` cannot fail.
-            _ = write!(text, "  {key:?}: {}", scalar(contents));
+            _ = write!(text, "  {key:?}: {}", config_map_value(contents));
         }
         text
     }
 
-    /// The line of the container that mounts the volume.
+    /// The line of the container that mounts the volume, as YAML.
     pub(super) fn mount(&self) -> String {
         format!("        - {{name: {}, mountPath: {}, readOnly: true}}\n", self.volume, self.folder())
     }
 
-    /// The volume of the pod. Keys of a ConfigMap have no `/`: files in folders get their paths back.
+    /// The volume of the pod, as YAML. Keys of a ConfigMap have no `/`, so it maps them to the paths of the files.
     pub(super) fn volume(&self) -> String {
         let (volume, name) = (self.volume, self.config_map_name());
         let mut text = format!("      - name: {volume}\n        configMap:\n          name: {name}\n");
@@ -168,7 +171,7 @@ impl CarriedFiles {
         text
     }
 
-    /// The keys of the files, in order: letters, digits, `-`, `_` and `.`.
+    /// The ConfigMap keys of the files, in order: letters, digits, `-`, `_` and `.`, each different.
     fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
         for path in self.files.keys() {
@@ -188,11 +191,12 @@ impl CarriedFiles {
 
 /// The absolute path without `.` and `..`.
 fn absolute(name: &str) -> PathBuf {
-    lexical(&std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)))
+    normalize_path(&std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name)))
 }
 
-/// A text as YAML, below a key of the first level: as a block if the block says exactly that, so that it can be read.
-fn scalar(text: &str) -> String {
+/// The text as the YAML value of a ConfigMap key: a readable block if that has exactly the same content, else in
+/// quotes.
+fn config_map_value(text: &str) -> String {
     let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     let is_block = text.ends_with('\n')
         && !text.ends_with("\n\n")

@@ -23,8 +23,8 @@ struct PatchLine<'a> {
     patch: Box<RawValue>,
 }
 
-/// The line for the patch of an object.
-pub(super) fn of(
+/// The JSON line for the patch of an object.
+pub(super) fn patch_line(
     file: &str,
     document: usize,
     item: &ListedObject<'_>,

@@ -9,7 +9,7 @@ use tollgate_formats::gofmt;
 /// Columns of indentation at most: printing is recursive, documents are as deep as they like.
 const MAX_INDENT: usize = 200;
 
-/// Block YAML, ending with a line break.
+/// The value as block YAML, with a line break at its end.
 pub(in crate::cli) fn yaml(value: Value<'_>) -> String {
     let mut out = String::new();
     write_yaml(&mut out, value, 0, true);
@@ -67,7 +67,7 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
     }
 }
 
-/// A string as a YAML scalar: plain if it cannot be read as another type.
+/// The text as a YAML scalar: plain, or in quotes if it would be read as another type.
 pub(super) fn yaml_string(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
@@ -81,7 +81,7 @@ pub(super) fn yaml_string(text: &str) -> String {
     out
 }
 
-/// Indented JSON, ending without a line break.
+/// The value as indented JSON, without a line break at its end.
 pub(super) fn json(value: Value<'_>) -> String {
     let mut out = String::new();
     write_json(&mut out, value, 0);

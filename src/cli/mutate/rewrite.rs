@@ -14,7 +14,7 @@ use tollgate_document::doc::{Change, Doc, New, Syntax, Value, ValueKind, apply};
 use tollgate_document::source::{Document, documents};
 use tollgate_engine::defaults::Edit;
 
-/// The text of a file with all edits applied.
+/// The text of a file with all edits applied; what is not edited keeps its form.
 pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut done = 0;
@@ -30,15 +30,15 @@ pub(super) fn rewrite_file(text: &str, documents: &[DefaultedDocument<'_>]) -> S
     out
 }
 
-/// The bytes of a document in its file, and their replacement.
+/// The bytes of a document in its file, and the text that replaces them.
 fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>, String) {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<Change> =
-        filled.edits.iter().filter_map(|edit| change(&filled.document, edit)).collect();
+        filled.edits.iter().filter_map(|edit| to_change(&filled.document, edit)).collect();
     let expected = apply(doc.root(), &changes);
     let whole = offset..offset + source_length(doc);
     let source = text.get(whole.clone()).unwrap_or_default();
-    let written = splice(source, inserts(doc, &changes));
+    let written = splice(source, source_inserts(doc, &changes));
     if parses_to(&written, &expected) {
         return (whole, written);
     }
@@ -52,12 +52,12 @@ fn rewrite_document(text: &str, filled: &DefaultedDocument<'_>) -> (Range<usize>
     (span, printed)
 }
 
-/// The source of a JSON document may include the documents after it.
+/// The length of a document within its source, which for JSON may include the documents after it.
 fn source_length(doc: &Doc<'_>) -> usize {
     if doc.syntax() == Syntax::Json { doc.root().span().end as usize } else { doc.source().len() }
 }
 
-/// True if the text is one document that equals `expected`.
+/// True if the text is a single document that equals `expected`.
 fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
     let mut found = documents(text);
     let first = found.next().and_then(Result::ok);
@@ -65,8 +65,8 @@ fn parses_to(text: &str, expected: &Doc<'_>) -> bool {
         && found.next().is_none()
 }
 
-/// The change an edit makes to the document as it was read.
-fn change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
+/// The change that an edit makes to the document as it was read; `None` if its path does not exist.
+fn to_change(document: &Document<'_>, edit: &Edit) -> Option<Change> {
     Some(match &edit.change {
         Change::Add { key, value, .. } => {
             Change::Add { object: document.value(&edit.at, 1)?.index(), key, value: value.clone() }
@@ -86,7 +86,8 @@ struct Insert {
     text: String,
 }
 
-fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
+/// The text insertions that make these changes in the source of a document.
+fn source_inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     let mut added: HashMap<u32, Vec<(&str, &New)>> = HashMap::new();
     for change in changes {
         if let Change::Add { object, key, value } = change {
@@ -108,7 +109,7 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
         }
         inserts.push(match change {
             Change::Replace { value, .. } => {
-                let text = scalar(value, doc.syntax());
+                let text = scalar_text(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
                 Insert { at: span.start as usize..span.end as usize, text }
@@ -118,14 +119,14 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
                     Change::Append { list: same, value } if same == list => Some(value),
                     _ => None,
                 });
-                append(value, &items.collect::<Vec<_>>(), line_break)
+                append_items(value, &items.collect::<Vec<_>>(), line_break)
             }
             Change::Add { object, .. } => {
                 let members = added.get(object).map(Vec::as_slice).unwrap_or_default();
                 if doc.source().as_bytes().get(span.start as usize) == Some(&b'{') {
-                    flow(value, members)
+                    add_flow_members(value, members)
                 } else {
-                    block(value, members, line_break)
+                    add_block_members(value, members, line_break)
                 }
             }
         });
@@ -134,6 +135,7 @@ fn inserts(doc: &Doc<'_>, changes: &[Change]) -> Vec<Insert> {
     inserts
 }
 
+/// The source with all insertions applied.
 fn splice(source: &str, inserts: Vec<Insert>) -> String {
     let mut out = String::with_capacity(source.len() + 256);
     let mut done = 0;
@@ -146,11 +148,11 @@ fn splice(source: &str, inserts: Vec<Insert>) -> String {
     out
 }
 
-/// `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
-fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
+/// Appends items to a list: `[a]` becomes `[a, b]`; a block list gets lines that begin as its last item does.
+fn append_items(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
     let source = list.doc().source();
     let syntax = list.doc().syntax();
-    let texts = items.iter().map(|item| scalar(item, syntax));
+    let texts = items.iter().map(|item| scalar_text(item, syntax));
     let is_flow = source.as_bytes().get(list.span().start as usize) == Some(&b'[');
     let Some(last) = list.items().last() else {
         let at = list.span().start as usize + 1;
@@ -168,8 +170,9 @@ fn append(list: Value<'_>, items: &[&New], line_break: &str) -> Insert {
     Insert { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
 }
 
-/// `{a: b}` becomes `{a: b, key: value}`; over several lines each member gets a line.
-fn flow(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
+/// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If it spans several lines, each member gets
+/// one.
+fn add_flow_members(object: Value<'_>, members: &[(&str, &New)]) -> Insert {
     let source = object.doc().source();
     let json = object.doc().syntax() == Syntax::Json;
     let Some((key, last)) = object.members().last() else {
@@ -201,12 +204,12 @@ fn member(key: &str, value: &New, json: bool, blank: &str) -> String {
     if json {
         format!("\"{key}\":{blank}{}", value.to_json())
     } else {
-        format!("{key}: {}", scalar(value, Syntax::Yaml))
+        format!("{key}: {}", scalar_text(value, Syntax::Yaml))
     }
 }
 
-/// Lines after the last member that is one line, or before the first.
-fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
+/// Adds members to a block mapping: lines after its last member that is on one line, or before its first.
+fn add_block_members(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Insert {
     let source = object.doc().source();
     let single = |key: Value<'_>, value: Value<'_>| {
         let (from, to) = (key.span().start as usize, value.span().end as usize);
@@ -214,7 +217,7 @@ fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Inser
         plain && to > from && !source.get(from..to).unwrap_or("\n").contains('\n')
     };
     let texts: Vec<String> =
-        members.iter().map(|(key, value)| format!("{key}: {}", scalar(value, Syntax::Yaml))).collect();
+        members.iter().map(|(key, value)| format!("{key}: {}", scalar_text(value, Syntax::Yaml))).collect();
     let indent = |key: Value<'_>| {
         let before = source.get(..key.span().start as usize).unwrap_or_default();
         " ".repeat(before.rsplit('\n').next().unwrap_or_default().chars().count())
@@ -234,12 +237,12 @@ fn block(object: Value<'_>, members: &[(&str, &New)], line_break: &str) -> Inser
     Insert { at: at..at, text }
 }
 
-/// A new value in a document of that syntax.
-fn scalar(value: &New, syntax: Syntax) -> String {
+/// A new value as text in a document of that syntax.
+fn scalar_text(value: &New, syntax: Syntax) -> String {
     match value {
         New::Str(text) if syntax == Syntax::Yaml => print::yaml_string(text),
         New::List(items) if syntax == Syntax::Yaml => {
-            let items: Vec<String> = items.iter().map(|item| scalar(item, syntax)).collect();
+            let items: Vec<String> = items.iter().map(|item| scalar_text(item, syntax)).collect();
             format!("[{}]", items.join(", "))
         }
         New::Object(members) if syntax == Syntax::Yaml => {

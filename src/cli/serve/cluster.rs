@@ -63,7 +63,7 @@ pub(super) struct OpenedCluster {
 }
 
 impl OpenedCluster {
-    /// The engine with the watched state.
+    /// Gives the engine the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
             Some(state) => engine.with_cluster(engine::Cluster::watched(move || state.current())),
@@ -85,22 +85,23 @@ pub(super) enum ProfileSource {
 }
 
 impl ClusterArgs {
-    /// The server registers itself.
+    /// True if the server registers itself.
     pub(super) fn registers(&self) -> bool {
         self.register.is_enabled()
     }
 
-    /// The host name that is registered, if any.
+    /// The host name that is registered; `None` if the server does not register itself.
     pub(super) fn advertised_name(&self) -> Option<String> {
         self.register.advertised_name()
     }
 
-    /// Objects of the cluster are cached.
+    /// True if objects of the cluster are cached.
     pub(super) fn caches_state(&self) -> bool {
         self.cluster != WatchScope::Nothing
     }
 
-    /// Opens the cluster and starts the watches, if a flag needs them. What they cache takes at most so many bytes.
+    /// Opens the cluster and starts the watches; `None` if no flag needs a cluster. Cached objects take at most
+    /// `state_bytes`.
     pub(super) fn open(
         &self,
         release: &ReleaseArgs,
@@ -121,7 +122,7 @@ impl ClusterArgs {
         Ok(Some(OpenedCluster { cluster, labels_bytes, state }))
     }
 
-    /// Where the profiles come from: a cluster that is watched or asked for, unless flags name them.
+    /// Where the profiles come from: the API server, if a cluster is used and flags name none, else the flags.
     pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
         let is_asked = self.cluster != WatchScope::Nothing || release.asks_cluster();
         if is_asked && !release.has_explicit_profiles() {
@@ -234,10 +235,10 @@ fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
-/// How much memory the cached objects take.
+/// A task that reports how much memory the cached objects take.
 fn memory_task(state: StateWatch) -> BackgroundTask {
     let status = move || {
-        let (used, limit) = state.memory();
+        let (used, limit) = state.used_and_allowed_bytes();
         let number = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
         let sample = |name, help, bytes| MetricSample { name, help, label: None, value: number(bytes) };
         let samples = vec![
@@ -254,7 +255,8 @@ fn memory_task(state: StateWatch) -> BackgroundTask {
     BackgroundTask { name: "cluster-state", status: Arc::new(status) }
 }
 
-/// Ready once everything was listed; a watch that is lost later is degraded, but does not make the server unready.
+/// The status of a watch: ready once everything was listed. A watch that is lost later is degraded, and the server
+/// stays ready.
 fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

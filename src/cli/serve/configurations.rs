@@ -30,12 +30,14 @@ pub(super) enum CaSource {
 }
 
 impl CaSource {
-    /// The bundle as PEM.
+    /// The CA bundle to register, as PEM; `None` if another controller injects it. `in_use` is the registered one, from
+    /// which the CAs of other replicas are kept.
     fn bundle(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix())),
             CaSource::File(file) => {
-                let bytes = manifests::read(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
+                let bytes =
+                    manifests::read_pem(file).map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
             }
             CaSource::External => None,
@@ -78,7 +80,8 @@ impl DesiredEntries {
 const REGISTRATION_POLLS: usize = 250;
 const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Registers what new policies need before they are used, and removes what they do not need afterwards.
+/// Hooks that register the entries which new policies need before those are used, and afterwards remove those they do
+/// not need.
 pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<SharedStatus>>) -> ReloadHooks {
     let after = desired.clone();
     ReloadHooks {
@@ -117,6 +120,7 @@ pub(super) enum Configuration {
 }
 
 impl Configuration {
+    /// The base configurations, and those of these optional APIs.
     pub(super) fn all(with: &[OptionalApi]) -> Vec<Configuration> {
         let mut all = vec![Configuration::Base(0), Configuration::Base(1)];
         for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
@@ -151,6 +155,7 @@ impl Configuration {
         }
     }
 
+    /// A function that returns the desired configuration as JSON.
     pub(super) fn manifest_fn(
         self,
         here: Destination,

@@ -45,12 +45,12 @@ impl Loader {
         Loader { engine, policies, namespaces, last: None }
     }
 
-    /// There are no files to reload.
+    /// True if no files are given that could be reloaded.
     pub(super) fn has_no_files(&self) -> bool {
         self.policies.is_empty() && self.namespaces.is_none()
     }
 
-    /// Reads the files again.
+    /// Reads the files again, once more if a volume was swapped meanwhile, and returns what changed.
     pub(super) fn reload(&mut self) -> Reload {
         let mut generations = self.generations();
         let mut outcome = ReloadOutcome::Unchanged;
@@ -69,6 +69,7 @@ impl Loader {
         Reload { outcome, directories: self.directories() }
     }
 
+    /// Reads and compiles the files once.
     fn reload_once(&mut self) -> ReloadOutcome {
         let named = self.last.iter().flat_map(|last| last.schemas.keys());
         let read = LoadedTexts {
@@ -87,7 +88,7 @@ impl Loader {
         }
     }
 
-    /// Compiles the texts; files that policies refer to are read and remembered.
+    /// Compiles the texts. Returns them with the files that policies refer to, which are read on the way.
     fn compile(&self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
         let mut faults = read.policies.errors.clone();
         let schemas = RefCell::new(BTreeMap::new());
@@ -128,13 +129,13 @@ impl Loader {
         }
     }
 
-    /// Directories to watch: every searched folder, and the parents of all files and links.
+    /// The directories to watch: searched folders, and the parents of all files and links.
     fn directories(&self) -> Vec<PathBuf> {
         let mut directories = BTreeSet::new();
         for folder in self.last.iter().flat_map(|last| &last.policies.folders) {
             directories.insert(folder.clone());
         }
-        for path in self.paths() {
+        for path in self.all_paths() {
             let is_folder = path.is_dir();
             if is_folder {
                 directories.insert(path.clone());
@@ -148,21 +149,21 @@ impl Loader {
         directories.into_iter().collect()
     }
 
-    /// All paths given by flags and policies.
-    fn paths(&self) -> impl Iterator<Item = PathBuf> {
+    /// All paths that flags and policies name.
+    fn all_paths(&self) -> impl Iterator<Item = PathBuf> {
         let schemas = self.last.iter().flat_map(|last| last.schemas.keys().map(PathBuf::from));
         self.policies.iter().chain(&self.namespaces).cloned().chain(schemas)
     }
 
-    /// The current targets of the kubelet's `..data` and of all paths.
+    /// What the kubelet's `..data` links and all paths point to now; a change means that a volume was swapped.
     fn generations(&self) -> Vec<Option<PathBuf>> {
         let directories = self.directories().into_iter();
         let links = directories.map(|directory| directory.join("..data").canonicalize().ok());
-        links.chain(self.paths().map(|path| path.canonicalize().ok())).collect()
+        links.chain(self.all_paths().map(|path| path.canonicalize().ok())).collect()
     }
 }
 
-/// False for standard input and pipes.
+/// False for standard input and pipes, which can be read once.
 pub(super) fn can_be_read_again(path: &Path) -> bool {
     let is_there = path.as_os_str() == "-" || path.exists();
     !is_there || path.is_dir() || Input::File(path.to_owned()).can_be_read_twice()

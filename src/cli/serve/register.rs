@@ -88,6 +88,7 @@ fn parse_target(text: &str) -> Result<RegisterTarget, String> {
     parse_url(text).map(RegisterTarget::Url).map_err(|error| format!("{error}, or `service`"))
 }
 
+/// Parses `KEY=VALUE`.
 fn parse_label(text: &str) -> Result<(String, String), String> {
     let legal = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     match text.split_once('=') {
@@ -99,11 +100,12 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 }
 
 impl RegisterArgs {
-    /// The server registers itself.
+    /// True if the server registers itself.
     pub(super) fn is_enabled(&self) -> bool {
         self.register.is_some()
     }
 
+    /// Where the API server reaches the webhook; `None` without `--register`.
     fn destination(&self) -> Option<Destination> {
         let url = match self.register.as_ref()? {
             RegisterTarget::Service => None,
@@ -123,7 +125,7 @@ impl RegisterArgs {
         Some(self.destination()?.server_name())
     }
 
-    /// Starts the registration; its tasks report its status.
+    /// Starts the registration. The returned tasks report its status.
     pub(super) fn start(
         &self,
         cluster: &Cluster,
@@ -174,7 +176,7 @@ impl RegisterArgs {
     }
 }
 
-/// Whether it was ever settled, and its status.
+/// Whether the registration was ever settled, and its status.
 fn component_status(status: &SharedStatus, configuration: &'static str) -> (bool, ComponentStatus) {
     let state = status.get();
     let label = Some(("configuration", configuration));

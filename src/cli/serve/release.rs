@@ -25,7 +25,8 @@ struct Line {
     degraded: bool,
 }
 
-/// Uses the profile of the API server's release, with its feature gates or those that were chosen.
+/// Follows the release and feature gates of the API server, and checks against them; `choice` overrides gates. The
+/// returned tasks report the status of both.
 pub(super) fn follow_server(
     cluster: &Cluster,
     engine_handle: EngineHandle,
@@ -34,7 +35,7 @@ pub(super) fn follow_server(
     let known: Arc<Mutex<Option<Reported>>> = Arc::default();
     let reported = known.clone();
     cluster.follow_server(move |info| {
-        let report = use_server(info, choice.as_ref(), &engine_handle);
+        let report = use_profile_of(info, choice.as_ref(), &engine_handle);
         *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     });
     let current = move || known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -66,7 +67,8 @@ pub(super) fn follow_server(
     ]
 }
 
-fn use_server(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
+/// Makes the engine use the profile of the API server; keeps the default one if its release is unknown.
+fn use_profile_of(info: &ServerInfo, choice: Option<&GateChoice>, engine_handle: &EngineHandle) -> Reported {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
         tracing::warn!(%reported, "the API server does not report a known release; checking against the default \
@@ -103,6 +105,7 @@ fn release_line(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> Line
     Line { message: format!("{message}{rules}"), degraded: false }
 }
 
+/// The line about the gates, and whether they are those that the API server reports.
 fn gates_line(info: &ServerInfo, profile: &Profile, choice: Option<&GateChoice>) -> (Line, bool) {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };

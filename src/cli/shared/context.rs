@@ -70,7 +70,7 @@ impl ContextArgs {
         command
     }
 
-    /// Which API server to connect to.
+    /// The API server that the flags select.
     pub(in super::super) fn target(&self) -> Target<'_> {
         Target { kubeconfig: self.kubeconfig.as_deref(), context: self.context.as_deref() }
     }
@@ -80,7 +80,7 @@ impl ContextArgs {
         self.context.is_some()
     }
 
-    /// The profile of the API server, with some of its feature gates chosen.
+    /// The profile of the API server, with the chosen feature gates instead of its own.
     pub(super) fn profile(&self, gates: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
         Ok(self.live.get_or_ask(self.target(), gates)?.profile)
     }

@@ -89,10 +89,10 @@ impl PolicyArgs {
 }
 
 impl EngineArgs {
-    /// These flags over a configuration file: what is given wins, key by key.
-    pub(in super::super) fn over(&self, file: FileDefaults) -> EngineArgs {
+    /// These flags, with the values of a configuration file where no flag is given.
+    pub(in super::super) fn with_defaults(&self, file: FileDefaults) -> EngineArgs {
         let mut all = self.clone();
-        all.release.fill(file.kubernetes, file.feature_gates);
+        all.release.fill_in(file.kubernetes, file.feature_gates);
         if all.policies.paths.is_empty() {
             all.policies = PolicyArgs { paths: file.policies, root: file.root };
         }
@@ -102,32 +102,39 @@ impl EngineArgs {
         all
     }
 
-    /// `--classes` is given.
+    /// True if `--classes` is given.
     pub(in super::super) fn has_classes(&self) -> bool {
         !self.classes.is_empty()
     }
 
-    /// The engine for these flags.
+    /// The engine for these flags, with the profiles that they select.
     pub(in super::super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
         self.engine_for(standard, self.release.profiles()?)
     }
 
-    /// The engine for these flags and some profiles.
+    /// The engine for these flags, but for the given profiles.
     pub(in super::super) fn engine_for(
         &self,
         standard: DefaultRules,
         profiles: Vec<&'static Profile>,
     ) -> Result<Engine, Failure> {
-        Ok(self.engine_of(standard, profiles)?.with_policies(self.policies.load()?))
+        Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load()?))
     }
 
     /// The engine of a server, without policies.
     #[cfg(feature = "online")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
-        Ok(self.engine_of(DefaultRules::Webhook, self.release.profiles_at_start()?)?.behind_server())
+        Ok(self
+            .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?
+            .behind_server())
     }
 
-    fn engine_of(&self, standard: DefaultRules, profiles: Vec<&'static Profile>) -> Result<Engine, Failure> {
+    /// The engine for these flags and profiles, without policies. `standard` are the rules if `--rules` is not given.
+    fn engine_without_policies(
+        &self,
+        standard: DefaultRules,
+        profiles: Vec<&'static Profile>,
+    ) -> Result<Engine, Failure> {
         let usual = |rule: &Rule| match standard {
             DefaultRules::Offline => true,
             DefaultRules::Webhook => rule.origin != Origin::Strict,

@@ -76,7 +76,8 @@ impl ServerArgs {
         self.resolve(asked, ServerArgs::cluster_profile)
     }
 
-    /// The profiles of some arguments. Of two for the same release the running one is meant.
+    /// The profiles of some arguments, without duplicates; `cluster` gives that of the API server, which wins over a
+    /// named one of the same release.
     fn resolve(
         &self,
         asked: &[ProfileArg],
@@ -99,8 +100,8 @@ impl ServerArgs {
 }
 
 impl ReleaseArgs {
-    /// Takes from a configuration file what no flag selects.
-    pub(super) fn fill(&mut self, kubernetes: Vec<ProfileArg>, feature_gates: Option<GateChoice>) {
+    /// Takes over the profiles and gates of a configuration file that no flag selects.
+    pub(super) fn fill_in(&mut self, kubernetes: Vec<ProfileArg>, feature_gates: Option<GateChoice>) {
         if self.takes_profiles_from_file() {
             self.kubernetes = kubernetes;
         }
@@ -109,23 +110,24 @@ impl ReleaseArgs {
         }
     }
 
-    /// Neither `--kubernetes` nor `--context` selects the profiles.
+    /// True if neither `--kubernetes` nor `--context` is given.
     pub(in super::super) fn takes_profiles_from_file(&self) -> bool {
         self.kubernetes.is_empty() && !self.server.context.is_named()
     }
 
-    /// The profile is a release or draft by name, and not that of a running API server.
+    /// True if `--kubernetes` names only releases or drafts, and not the running API server.
     #[cfg(feature = "online")]
     pub(in super::super) fn has_explicit_profiles(&self) -> bool {
         !self.kubernetes.is_empty() && !self.asks_cluster()
     }
 
-    /// `--kubernetes` names a cluster, or names nothing and `--context` does.
+    /// True if `--kubernetes` names `cluster`, or is not given and `--context` is.
     #[cfg(feature = "online")]
     pub(in super::super) fn asks_cluster(&self) -> bool {
         self.profile_args().iter().any(|profile| matches!(profile, ProfileArg::Cluster))
     }
 
+    /// The profiles of `--kubernetes`; without it, that of `--context` or the default one.
     pub(in super::super) fn profile_args(&self) -> &[ProfileArg] {
         match self.kubernetes.as_slice() {
             [] if self.server.context.is_named() => &[ProfileArg::Cluster],
@@ -149,7 +151,8 @@ impl ReleaseArgs {
         self.server.profiles(self.profile_args())
     }
 
-    /// The profiles to start a server with: what a cluster says is followed while it runs.
+    /// The profiles to start a server with. Instead of that of a cluster, which is followed later, the default one is
+    /// used.
     #[cfg(feature = "online")]
     pub(super) fn profiles_at_start(&self) -> Result<Vec<&'static Profile>, Failure> {
         self.server.resolve(self.profile_args(), |server| server.with_gates(profile::DEFAULT))
@@ -217,7 +220,7 @@ impl ReleaseArgs {
     }
 }
 
-/// The profiles, with that of a cluster in place of its release.
+/// The profiles, with `own` in place of the named one for its release.
 fn prefer_own(
     profiles: Vec<&'static Profile>,
     own: &'static Profile,

@@ -124,7 +124,7 @@ pub(super) struct Projection<'a> {
     pub(super) annotations: &'a [String],
 }
 
-/// What is kept of an object of that kind.
+/// The object without the fields that a snapshot leaves out.
 pub(super) fn project<'d>(kind: &ListedKind, object: Value<'d>, projection: Projection<'_>) -> Doc<'d> {
     let keep = match kind {
         _ if *kind == PODS => &POD,
@@ -139,33 +139,33 @@ pub(super) fn project<'d>(kind: &ListedKind, object: Value<'d>, projection: Proj
         _ => &DEVICE_OBJECT,
     };
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.size());
-    copy(&mut out, object, keep, projection);
+    copy_kept(&mut out, object, keep, projection);
     out.finish()
 }
 
-/// Recursion ends with `keep`, whose depth is fixed.
-fn copy(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>) {
+/// Copies of a value what `keep` says. Recursion is limited by the depth of `keep`, which is fixed.
+fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projection<'_>) {
     match (keep, value.kind()) {
         (Fields(fields), ValueKind::Object) => {
-            members(out, value, &|key| of_name(fields, key), projection);
+            copy_members(out, value, &|key| field_keep(fields, key), projection);
         }
         (AllBut(fields), ValueKind::Object) => {
-            members(out, value, &|key| of_name(fields, key).or(Some(&All)), projection);
+            copy_members(out, value, &|key| field_keep(fields, key).or(Some(&All)), projection);
         }
         (Items(keep), ValueKind::Array) => {
             out.open(ValueKind::Array, value.span());
-            value.items().for_each(|item| copy(out, item, keep, projection));
+            value.items().for_each(|item| copy_kept(out, item, keep, projection));
             out.close(value.span().end);
         }
         (Parameters, _) if projection.with_parameters => out.copy(value),
-        (Parameters, ValueKind::Object) => copy(out, value, &TYPE_ONLY, projection),
+        (Parameters, ValueKind::Object) => copy_kept(out, value, &TYPE_ONLY, projection),
         (Annotations, ValueKind::Object) => {
             let is_kept = |key: &str| {
                 let domain = key.split('/').next().unwrap_or_default();
                 ["resource.kubernetes.io", "tollgate.dev"].contains(&domain)
                     || projection.annotations.iter().any(|name| name == key)
             };
-            members(out, value, &|key| is_kept(key).then_some(&All), projection);
+            copy_members(out, value, &|key| is_kept(key).then_some(&All), projection);
         }
         (All, _) => out.copy(value),
         // A value of another type than expected is what a rule will report: it is kept if it cannot contain anything.
@@ -176,14 +176,16 @@ fn copy(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: Projec
     }
 }
 
-fn of_name<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
+/// What is kept of the field with that name; `None` if it is not listed.
+fn field_keep<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
 /// What is kept of opaque parameters.
 const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
 
-fn members<'k>(
+/// Copies the members of an object for which `keep` returns something.
+fn copy_members<'k>(
     out: &mut Builder<'_>,
     value: Value<'_>,
     keep: &dyn Fn(&str) -> Option<&'k Keep>,
@@ -193,7 +195,7 @@ fn members<'k>(
     for (key, member) in value.members() {
         if let Some(keep) = keep(key.text()) {
             out.copy(key);
-            copy(out, member, keep, projection);
+            copy_kept(out, member, keep, projection);
         }
     }
     out.close(value.span().end);

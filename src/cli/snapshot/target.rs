@@ -50,7 +50,7 @@ impl SnapshotTarget {
         }
     }
 
-    /// Everything is written; returns the path, unless it is stdout.
+    /// Completes the output, and replaces the file. Returns its path; `None` for stdout.
     pub(super) fn finish(self, console: &mut Console) -> Result<Option<PathBuf>, Failure> {
         match self {
             SnapshotTarget::Stdout => {

@@ -85,7 +85,7 @@ impl Inventory {
         }
     }
 
-    /// Takes the release of the cluster from the user. Fails with the one that the dump says, if that is another.
+    /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
     pub(in crate::cli) fn take_release(&mut self, release: &Profile) -> Result<(), String> {
         match self.server().map(|server| server.release.as_str()).or(self.release()) {
             Some(known) if Profile::meant_by(known).is_none_or(|known| known.name != release.name) => {
@@ -107,12 +107,12 @@ impl Inventory {
         }
     }
 
-    /// A failed command leaves an empty file behind.
+    /// Records that a file is empty, as a failed command leaves it behind.
     pub(in crate::cli) fn add_empty(&mut self, file: &str) {
         self.omissions.push(format!("{file} is empty"));
     }
 
-    /// The dump has lists of all kinds that are needed, even if they are empty or incomplete.
+    /// True if the dump has lists or objects of all kinds that are needed, even if the lists are empty or incomplete.
     pub(in crate::cli) fn names_all_kinds(&self) -> bool {
         REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
@@ -123,7 +123,7 @@ impl Inventory {
         }
     }
 
-    /// What is missing; with `assume_complete` a kind without objects is not missing.
+    /// What is missing. With `assume_complete`, a kind without objects does not count as missing.
     pub(in crate::cli) fn omissions(self, assume_complete: bool) -> DumpOmissions {
         let missing: Vec<&str> = REQUIRED_KINDS
             .into_iter()
@@ -143,14 +143,14 @@ fn any_of(names: &[&str]) -> String {
     }
 }
 
-/// A list of what impact reads, by its apiVersion and kind; a plain `List` may contain anything.
+/// True for a list that may contain what impact reads, by its apiVersion and kind. A plain `List` may contain anything.
 fn is_needed(version: &str, kind: &str) -> bool {
     // Impact does not depend on namespaces.
     let is_read = |kind| SnapshotKind::of(version, kind).is_some_and(|kind| kind != SnapshotKind::Namespace);
     kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
-/// Lists of a document that were cut off and are needed, as messages.
+/// A message for each list of a document that is needed and was cut off.
 pub(in crate::cli) fn incomplete_lists(
     file: &str,
     root: Value<'_>,

@@ -25,16 +25,19 @@ pub(in crate::cli) struct RecordedServer {
 }
 
 impl RecordedServer {
-    /// The one in a text, if it has one.
+    /// The record of the API server in a text; `None` if there is none.
     pub(super) fn find(text: &str) -> Option<RecordedServer> {
         if !text.contains(KIND) {
             return None;
         }
         // It comes first: what follows is not parsed.
-        documents(text).with_max_size(usize::MAX).flatten().find_map(|document| read(document.doc.root()))
+        documents(text)
+            .with_max_size(usize::MAX)
+            .flatten()
+            .find_map(|document| parse_record(document.doc.root()))
     }
 
-    /// The document.
+    /// The record as a YAML document.
     #[cfg(feature = "online")]
     pub(in crate::cli) fn to_yaml(&self) -> String {
         let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
@@ -63,12 +66,13 @@ impl RecordedServer {
     }
 }
 
-/// Kinds whose versions differ between servers.
+/// The kinds whose versions are recorded, because they differ between servers.
 fn recorded_kinds() -> impl Iterator<Item = ApiKind> {
     ApiKind::ALL.into_iter().filter(|kind| kind.group() == "resource.k8s.io")
 }
 
-fn read(root: Value<'_>) -> Option<RecordedServer> {
+/// Parses the record from a document; `None` if it is something else.
+fn parse_record(root: Value<'_>) -> Option<RecordedServer> {
     let is_it = root.get("apiVersion").str() == API_VERSION && root.get("kind").str() == KIND;
     let named = Some(root.get("kubernetes").str()).filter(|name| is_it && !name.is_empty())?;
     let why = |field: &str| {

@@ -11,7 +11,7 @@ pub(super) struct TaintArg {
     pub(super) effect: Option<String>,
 }
 
-/// Reads `KEY[=VALUE][:EFFECT]`.
+/// Parses `KEY[=VALUE][:EFFECT]`.
 pub(super) fn parse_taint(text: &str) -> Result<TaintArg, String> {
     let (rest, effect) = match text.rsplit_once(':') {
         Some((rest, effect)) => (rest, Some(effect.to_owned())),

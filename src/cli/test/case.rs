@@ -33,7 +33,7 @@ pub(super) struct CaseOutcome {
 }
 
 impl TestFile {
-    /// Parses a file; errors have line and column.
+    /// Parses a test file; errors have line and column.
     pub(super) fn read(file: &str, text: &str) -> Result<TestFile, String> {
         let lines = Lines::of(text);
         let document = match documents(text).next() {
@@ -55,7 +55,7 @@ impl TestFile {
         })
     }
 
-    /// Runs all cases.
+    /// Runs all cases against the policies.
     pub(super) fn run(&self, set: PolicySet) -> Result<Vec<CaseOutcome>, String> {
         let document = doc::parse(&self.json).map_err(|error| error.detail)?;
         let root = document.root();
@@ -67,7 +67,7 @@ impl TestFile {
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
-            state if state.exists() => engine.with_snapshot(Arc::new(snapshot(state)?)),
+            state if state.exists() => engine.with_snapshot(Arc::new(read_state(state)?)),
             _ => engine,
         };
         let given = root.get("namespaces");
@@ -80,14 +80,14 @@ impl TestFile {
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
             name: test.get("name").str().to_owned(),
             line: *line,
-            failure: check(&engine, test, now, &namespaces),
+            failure: why_failed(&engine, test, now, &namespaces),
         });
         Ok(cases.collect())
     }
 }
 
-/// The cluster state of a test file.
-fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
+/// Reads the cluster state of a test file.
+fn read_state(state: Value<'_>) -> Result<Snapshot, String> {
     let mut snapshot = Snapshot::new();
     for object in state.items() {
         match snapshot.apply(object) {
@@ -102,8 +102,13 @@ fn snapshot(state: Value<'_>) -> Result<Snapshot, String> {
     Ok(snapshot)
 }
 
-/// Why a case fails, if it does.
-fn check(engine: &Engine, test: Value<'_>, now: &str, namespaces: &dyn NamespaceLookup) -> Option<String> {
+/// Runs one case and returns why it failed; `None` if it passed.
+fn why_failed(
+    engine: &Engine,
+    test: Value<'_>,
+    now: &str,
+    namespaces: &dyn NamespaceLookup,
+) -> Option<String> {
     let review = test.get("review");
     let request = if review.exists() {
         match Request::read(review) {
@@ -165,7 +170,7 @@ fn verdict(decision: &Decision) -> &'static str {
     }
 }
 
-/// Equality of JSON: members in any order.
+/// True if both are equal as JSON; the order of members does not matter.
 fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
     one.kind() == other.kind()
         && one.text() == other.text()
@@ -176,7 +181,7 @@ fn json_equal(one: Value<'_>, other: Value<'_>) -> bool {
             .all(|(key, value)| other.member(key.text()).is_some_and(|(_, other)| json_equal(value, other)))
 }
 
-/// The request of a case without a review.
+/// The admission request for a case that gives an object instead of a review.
 fn request_of(test: Value<'_>) -> Request<'_> {
     let object = test.get("object");
     let old_object = test.get("oldObject");

@@ -24,8 +24,8 @@ pub(super) struct BaselineRun<'r> {
 }
 
 impl<'r> BaselineRun<'r> {
-    /// A run that writes a baseline, if there is a target. The target cannot be an input or any other file that is not
-    /// a baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
+    /// A run that writes a baseline if there is a target. An error if the target is an input, or a file other than a
+    /// baseline: with `--write-baseline *.yaml`, a shell passes a manifest as the target.
     pub(super) fn new(target: Option<&'r Path>, inputs: &[PathBuf]) -> Result<BaselineRun<'r>, Failure> {
         if let Some(path) = target {
             let file = FileTarget { format: Format::Json, path: path.to_owned() };
@@ -46,12 +46,12 @@ impl<'r> BaselineRun<'r> {
         Ok(BaselineRun { target, new: Baseline::default(), checked: HashSet::new() })
     }
 
-    /// The folder that the paths of the new baseline are relative to.
+    /// The folder that the paths of the new baseline are relative to; `None` if none is written.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         self.target.as_ref().map(|(_, folder)| folder.clone())
     }
 
-    /// Adds a file that was checked.
+    /// Adds a checked file: its findings to the new baseline, or its name to the files that were checked.
     pub(super) fn add(&mut self, checked: Option<(String, KnownFindings)>) {
         let Some((name, known)) = checked else { return };
         if self.target.is_some() {
@@ -61,9 +61,9 @@ impl<'r> BaselineRun<'r> {
         }
     }
 
-    /// Findings of baselines in files that do not exist any more. Those of files that were not part of the run count as
-    /// they are.
-    pub(super) fn missing(&self, settings: &[CheckSettings<'_>]) -> usize {
+    /// Number of findings that baselines have for files that do not exist any more. Files that exist and were not part
+    /// of the run do not count.
+    pub(super) fn count_in_missing_files(&self, settings: &[CheckSettings<'_>]) -> usize {
         let baselines = settings.iter().filter_map(|settings| settings.baseline.as_ref());
         let mut seen = HashSet::new();
         let mut missing = 0_usize;
@@ -77,11 +77,11 @@ impl<'r> BaselineRun<'r> {
         missing
     }
 
-    /// Writes the new baseline, and notes what is not part of it.
+    /// Writes the new baseline, if there is a target, and notes how many findings it does not include.
     pub(super) fn write(&self, summary: &Summary, console: &mut Console) -> Result<(), Failure> {
         let Some((path, _)) = &self.target else { return Ok(()) };
         let shown = path.display();
-        files::write_whole(path, self.new.write().as_bytes()).map_err(|error| {
+        files::write_whole(path, self.new.to_yaml().as_bytes()).map_err(|error| {
             Failure::Internal(anyhow::anyhow!("--write-baseline {shown}: {}", files::io_reason(&error)))
         })?;
         let others = summary.denied + summary.warned + summary.audited;

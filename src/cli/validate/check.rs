@@ -39,7 +39,7 @@ impl WorkItem {
         }
     }
 
-    /// The manifests to read.
+    /// The input to read; `None` for other work.
     pub(in super::super) fn input(&self) -> Option<&Input> {
         match self {
             WorkItem::Read(input, source) if !source.is_markdown() => Some(input),
@@ -47,7 +47,7 @@ impl WorkItem {
         }
     }
 
-    /// The file to read.
+    /// The path of the file to read; `None` for stdin and other work.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             WorkItem::Read(Input::File(path), _) => Some(path),
@@ -77,7 +77,7 @@ pub(super) struct FileOutput {
 }
 
 impl FileOutput {
-    /// The folder in which a walk found it.
+    /// The folder in which a walk found the file; `None` for a file that the user named.
     pub(super) fn folder(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.is_found)?.parent()
     }
@@ -104,14 +104,14 @@ pub(super) struct FileChecker<'r> {
 }
 
 impl FileChecker<'_> {
-    /// The name of an input in the baseline, and what is known about it.
-    fn known(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
+    /// The name of an input in the baseline, and its known findings; `None` without a baseline.
+    fn known_findings(&self, settings: &CheckSettings<'_>, input: &Input) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
             return Some((baseline_name(input, folder), KnownFindings::collecting()));
         }
         let baseline = settings.baseline.as_ref()?;
         let name = baseline_name(input, &baseline.folder);
-        let known = baseline.known.of_file(&name);
+        let known = baseline.known.known_in_file(&name);
         Some((name, known))
     }
 
@@ -145,7 +145,7 @@ impl FileChecker<'_> {
         let overrides = checked.map(|(input, settings)| settings.overrides(input)).unwrap_or_default();
         let claims = match (work, &text) {
             (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown() => {
-                self.claims.around(input, text)
+                self.claims.claims_for(input, text)
             }
             _ => None,
         };
@@ -153,7 +153,7 @@ impl FileChecker<'_> {
             claims: claims.as_deref(),
             ..settings.configured.checker(self.namespaces, self.now, &overrides)
         });
-        let mut known = checked.and_then(|(input, settings)| self.known(settings, input));
+        let mut known = checked.and_then(|(input, settings)| self.known_findings(settings, input));
         let fixed = checker.and_then(|checker| self.fix(work, text.as_deref().unwrap_or_default(), checker));
         let mut unreadable = None;
         let mut report = |entry: &DocumentResult<'_>| {
@@ -179,7 +179,7 @@ impl FileChecker<'_> {
                     (None, _) => {}
                 }
             }
-            (Err(error), _) => match self.reason_not_to_read(work) {
+            (Err(error), _) => match self.reason_to_skip_unreadable(work) {
                 Some(reason) => report(&DocumentResult::skipped(&file, 0, 0, reason)),
                 None => report(&DocumentResult::unreadable(error, "", 0)),
             },
@@ -199,7 +199,7 @@ impl FileChecker<'_> {
             count_fixable(&mut output.summary, checker, *source, &file, text);
         }
         if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
-            output.summary.stale += known.stale(&settings.configured.engine.rules);
+            output.summary.stale += known.stale_count(&settings.configured.engine.rules);
         }
         output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
         output.baseline = known;
@@ -221,20 +221,21 @@ impl FileChecker<'_> {
         output
     }
 
-    /// Some report says how many findings can be fixed.
+    /// True if some report says how many findings can be fixed.
     fn counts_fixes(&self) -> bool {
         let counts = |report: &Report| report.format == Format::Text && !report.quiet && !report.statistics;
         self.reports.iter().any(counts)
     }
 
-    /// Fixes an input that could be read, if that was asked for.
+    /// Fixes an input, if that was asked for and it could be read; `None` otherwise, and for Markdown.
     fn fix(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<Outcome> {
         let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
         (!text.is_empty() && !source.is_markdown()).then(|| mode.apply(input, text, *source, checker))
     }
 
-    /// Why a file that cannot be read is no error: it was found in a folder and is no manifest.
-    fn reason_not_to_read(&self, work: &WorkItem) -> Option<SkipReason> {
+    /// Why a file that cannot be read is skipped: it was found in a folder and is no manifest. `None` if it is an
+    /// error.
+    fn reason_to_skip_unreadable(&self, work: &WorkItem) -> Option<SkipReason> {
         let WorkItem::Read(Input::File(path), source) = work else { return None };
         if !source.is_found() {
             return None;
@@ -252,7 +253,7 @@ impl FileChecker<'_> {
     }
 }
 
-/// The Markdown file mentions the API group of claims. What cannot be read mentions nothing.
+/// True if the Markdown file contains [`GROUP`]; false if it cannot be read.
 fn mentions_objects(path: &Path) -> bool {
     let text = files::read_regular(path, MAX_SEARCHED);
     text.is_ok_and(|text| memchr::memmem::find(&text, GROUP.as_bytes()).is_some())

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use super::super::check::{FileRole, TextSource};
 use super::check::WorkItem;
-use super::layout::{MAX_KUSTOMIZATION, normal};
+use super::layout::{MAX_KUSTOMIZATION, normal_absolute};
 use super::settings::ConfiguredWork;
 use crate::files::{self, Input, KUSTOMIZATIONS, MAX_FILE};
 use tollgate_document::doc::Value;
@@ -38,8 +38,9 @@ impl<'r> RunClaims<'r> {
         RunClaims { work, kustomizations, found: OnceLock::new() }
     }
 
-    /// The claims to compare the pods of a text with; `None` if the text names no claims, or goes to other namespaces.
-    pub(super) fn around(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
+    /// The claims that the pods of a text may refer to; `None` if it refers to none, or its objects go to other
+    /// namespaces.
+    pub(super) fn claims_for(&self, input: &Input, text: &str) -> Option<Cow<'_, KnownClaims>> {
         if !["resourceClaimName", "resourceClaimTemplateName"].iter().any(|field| text.contains(field)) {
             return None;
         }
@@ -99,7 +100,7 @@ fn add_from_text(known: &mut KnownClaims, file: &str, text: &str, is_moved: bool
     }
 }
 
-/// Files and folders whose objects go to another namespace than they say.
+/// Files and folders whose objects a kustomization puts into another namespace.
 #[derive(Debug, Default)]
 struct MovedFiles {
     /// Absolute, without `.` and `..`.
@@ -109,18 +110,19 @@ struct MovedFiles {
 }
 
 impl MovedFiles {
-    /// Adds what a kustomization leads to, if it sets a namespace.
+    /// Adds the resources of a kustomization that sets a namespace; others are ignored.
     fn add_kustomization(&mut self, path: &Path) {
         let (Some(root), Some(folder)) = (read_kustomization(path), path.parent()) else { return };
         if root.namespace {
-            self.paths.insert(normal(folder));
+            self.paths.insert(normal_absolute(folder));
             self.add_resources(&root, folder);
         }
     }
 
+    /// Adds the resources of a kustomization, and those of the kustomizations among them.
     fn add_resources(&mut self, kustomization: &Kustomization, folder: &Path) {
         for resource in &kustomization.resources {
-            let path = normal(&folder.join(resource));
+            let path = normal_absolute(&folder.join(resource));
             if !self.paths.insert(path.clone()) || !path.is_dir() {
                 continue;
             }
@@ -146,18 +148,19 @@ impl MovedFiles {
         }
     }
 
+    /// True if the file, or a folder that it is in, is among them.
     fn has(&self, path: &Path) -> bool {
         if self.paths.is_empty() && self.ends.is_empty() {
             return false;
         }
-        let path = normal(path);
+        let path = normal_absolute(path);
         let is_moved =
             |folder: &Path| self.paths.contains(folder) || self.ends.iter().any(|end| folder.ends_with(end));
         path.ancestors().any(is_moved)
     }
 }
 
-/// What a kustomization says about namespaces.
+/// Whether a kustomization sets a namespace, and its resources.
 struct Kustomization {
     namespace: bool,
     resources: Vec<String>,

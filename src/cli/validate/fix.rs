@@ -50,20 +50,20 @@ pub(super) struct Outcome {
 }
 
 impl FixArguments {
-    /// What to do, if anything. `--unsafe-fixes` alone is a wish to see what could be fixed, and changes nothing.
+    /// What to do with fixes; `None` without `--fix` and `--diff`, because `--unsafe-fixes` alone changes nothing.
     pub(super) fn mode(self) -> Option<FixMode> {
         let applies = if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe };
         (self.fix || self.diff).then_some(FixMode { applies, diff: self.diff })
     }
 
-    /// `--unsafe-fixes` needs one of the others.
+    /// True if `--unsafe-fixes` is given without `--fix` or `--diff`.
     pub(super) fn is_incomplete(self) -> bool {
         self.unsafe_fixes && self.mode().is_none()
     }
 }
 
-/// Counts what `--fix` would fix in a text, and how much more with `--unsafe-fixes`: the numbers that these flags would
-/// report. A finding may have a fix that is not applied, because it would not help.
+/// Counts in `summary` how many findings `--fix` would fix in a text, and how many more `--unsafe-fixes` would. Tries
+/// the fixes, because some are not applied.
 pub(super) fn count_fixable(
     summary: &mut Summary,
     texts: TextChecker<'_>,
@@ -80,17 +80,17 @@ pub(super) fn count_fixable(
 }
 
 impl FixMode {
-    /// Something other than the report goes to stdout.
+    /// True if a patch or a fixed text goes to stdout instead of the report.
     pub(super) fn takes_stdout(self, reads_stdin: bool) -> bool {
         self.diff || reads_stdin
     }
 
-    /// True if fixes that are left over make the exit code 1.
+    /// True with `--diff`, where fixes make the exit code 1.
     pub(super) fn is_diff(self) -> bool {
         self.diff
     }
 
-    /// Fixes one input.
+    /// Fixes one input: writes the file, or prints a patch or the fixed text of stdin.
     pub(super) fn apply(
         self,
         input: &Input,
@@ -120,7 +120,7 @@ impl FixMode {
         }
     }
 
-    /// Counts what was fixed, and no longer what could have been.
+    /// Adds the fixed findings to the summary, and removes them from those that could be fixed.
     pub(super) fn count(self, summary: &mut Summary, outcome: &Outcome) {
         summary.fixed += outcome.findings;
         summary.fixed_files += usize::from(outcome.findings > 0);

@@ -65,12 +65,12 @@ impl Folds {
         }
     }
 
-    /// What to print now that the part of a file is there. The folder is none for a file that the user named, which is
-    /// shown whole.
+    /// Adds the part of a file, and returns what to print now. `folder` is `None` for a file that the user named, which
+    /// is shown whole.
     pub(super) fn add(&mut self, folder: Option<&Path>, piece: &Piece) -> String {
         let mut out = String::new();
         if self.current.as_deref() != folder {
-            out = self.complete();
+            out = self.complete_folder();
             self.current = folder.map(Path::to_owned);
         }
         let Some(folder) = folder else {
@@ -87,8 +87,8 @@ impl Folds {
         out
     }
 
-    /// What to print of the current folder.
-    fn complete(&mut self) -> String {
+    /// Ends the current folder, and returns what to print of it.
+    fn complete_folder(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         let findings = held.iter().filter(|(_, is_finding)| *is_finding).count();
         let current = self.current.take();
@@ -109,16 +109,17 @@ impl Folds {
         held.into_iter().filter(|(_, is_finding)| is_shown || !is_finding).map(|(text, _)| text).collect()
     }
 
-    /// The rest of the report, and what comes after its summary.
+    /// The rest of the report, and the text about hidden findings that follows its summary.
     pub(super) fn end(mut self) -> (String, String) {
-        let rest = self.complete();
-        let mut folded = self.folded();
+        let rest = self.complete_folder();
+        let mut folded = self.folded_folders();
         // The largest first: that one is the reason.
         folded.sort_by_key(|(_, hidden)| std::cmp::Reverse(*hidden));
         let mut out = String::new();
         for (folder, hidden) in folded.iter().take(MAX_NAMED) {
             let name = files::shown(folder);
-            let exclude = self.exclude(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
+            let exclude =
+                self.exclude_glob(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
             let (name, exclude) = (sanitize::line(&name), exclude.unwrap_or_default());
             let findings = if *hidden == 1 { "finding" } else { "findings" };
             _ = writeln!(out, "Not shown: {hidden} {findings} in {name}{exclude}.");
@@ -134,8 +135,9 @@ impl Folds {
         (rest, out)
     }
 
-    /// The folders to name, and what is hidden in each: a parent in place of several, if nothing else is in it.
-    fn folded(&self) -> Vec<(PathBuf, usize)> {
+    /// The folders with hidden findings, and how many each has. Several are replaced by their parent if nothing else is
+    /// in it.
+    fn folded_folders(&self) -> Vec<(PathBuf, usize)> {
         let mut by_parent: BTreeMap<&Path, Vec<(&Path, usize)>> = BTreeMap::new();
         for (folder, counts) in self.folders.iter().filter(|(_, counts)| counts.hidden() > 0) {
             let parent = folder.parent().unwrap_or(folder);
@@ -153,7 +155,7 @@ impl Folds {
         named
     }
 
-    /// All folders below have many findings, or there are many folders.
+    /// True if all folders below have many findings, or there are many folders.
     fn is_noisy(&self, parent: &Path) -> bool {
         let mut below =
             self.folders.range(parent.to_owned()..).take_while(|(folder, _)| folder.starts_with(parent));
@@ -161,8 +163,8 @@ impl Folds {
             || below.all(|(_, counts)| counts.found > MAX_IN_FOLDER)
     }
 
-    /// The glob that leaves a folder out, as a word for a shell. None for a folder that the user named.
-    fn exclude(&self, folder: &Path) -> Option<String> {
+    /// The glob for `--exclude` that leaves out a folder, quoted for a shell; `None` for a folder that the user named.
+    fn exclude_glob(&self, folder: &Path) -> Option<String> {
         let below = |root: &PathBuf| folder.strip_prefix(root).ok().map(Path::to_owned);
         let below_root = self.roots.iter().filter_map(below).min_by_key(|path| path.components().count())?;
         if below_root.as_os_str().is_empty() {

@@ -63,8 +63,8 @@ pub(in super::super) struct FoundInputs {
     pub(super) kustomizations: Vec<PathBuf>,
 }
 
-/// The inputs of the arguments, in order.
-pub(in super::super) fn collect(
+/// Finds the inputs of the arguments, in order: files, and the manifests in folders.
+pub(in super::super) fn find_inputs(
     paths: &[PathBuf],
     options: &WalkOptions,
     console: &mut Console,
@@ -81,8 +81,8 @@ pub(in super::super) fn collect(
 }
 
 impl FoundInputs {
-    /// Prepares the inputs for a command that reads Markdown: named files are Markdown by their names, and Markdown
-    /// files that are not checked are searched for objects.
+    /// Prepares the inputs for a command that reads Markdown. Named files with such a name become Markdown, and files
+    /// that are not checked are searched for objects.
     pub(super) fn with_markdown(mut self) -> FoundInputs {
         for item in &mut self.work {
             if let WorkItem::Read(Input::File(path), source @ TextSource::Named) = item
@@ -111,16 +111,16 @@ impl FoundInputs {
     }
 
     fn add_folder(&mut self, folder: &Path, walk: FolderWalk, console: &mut Console) {
-        if let Some(note) = files::note_of_links(&walk.outside) {
+        if let Some(note) = files::outside_links_note(&walk.outside) {
             console.note(&note);
         }
         self.not_read.ignored += walk.ignored;
         self.not_read.excluded += walk.excluded;
         self.not_read.outside += walk.outside.len();
         if walk.inputs.is_empty() && walk.errors.is_empty() {
-            console.note(&nothing_in(folder, &walk));
+            console.note(&no_manifests_note(folder, &walk));
         }
-        let layout = Layout::of(&walk);
+        let layout = Layout::from_walk(&walk);
         self.kustomizations.extend_from_slice(&walk.kustomizations);
         let role = |input: &Input| match input {
             Input::File(path) => layout.role(path),
@@ -139,8 +139,8 @@ impl FoundInputs {
     }
 }
 
-/// The note about a folder without manifests. It is no error: a repository may have none yet.
-fn nothing_in(folder: &Path, walk: &FolderWalk) -> String {
+/// The note about a folder without manifests. It is not an error, because a repository may have none yet.
+fn no_manifests_note(folder: &Path, walk: &FolderWalk) -> String {
     let folder = folder.display().to_string();
     let hint = if walk.ignored > 0 { "; use --no-ignore to include ignored files" } else { "" };
     format!("{}: contains no .yaml, .yml or .json files to check{hint}", sanitize::line(&folder))

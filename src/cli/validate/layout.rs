@@ -23,21 +23,21 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout of what a walk found.
-    pub(super) fn of(walk: &FolderWalk) -> Layout {
+    /// The layout of the charts and kustomizations that a walk found.
+    pub(super) fn from_walk(walk: &FolderWalk) -> Layout {
         let mut named = NamedFiles::default();
-        walk.kustomizations.iter().for_each(|path| named.read(path));
+        walk.kustomizations.iter().for_each(|path| named.add_kustomization(path));
         // A file that some kustomization uses as a whole object is one.
         let patches = named.patches.difference(&named.resources).cloned().collect();
-        Layout { charts: walk.charts.iter().map(|folder| normal(folder)).collect(), patches }
+        Layout { charts: walk.charts.iter().map(|folder| normal_absolute(folder)).collect(), patches }
     }
 
-    /// The role of a file.
+    /// The role of a file, by its place.
     pub(super) fn role(&self, path: &Path) -> FileRole {
         if self.charts.is_empty() && self.patches.is_empty() {
             return FileRole::Plain;
         }
-        let path = normal(path);
+        let path = normal_absolute(path);
         let is_chart = |folder: Option<&Path>| folder.is_some_and(|folder| self.charts.contains(folder));
         if self.patches.contains(&path) {
             FileRole::KustomizePatch
@@ -62,12 +62,13 @@ struct NamedFiles {
 }
 
 impl NamedFiles {
-    fn read(&mut self, path: &Path) {
+    /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
+    fn add_kustomization(&mut self, path: &Path) {
         let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION) else { return };
         let Some(folder) = path.parent() else { return };
         for document in documents(&text).flatten() {
             let root = document.doc.root();
-            let file = |value: Value<'_>| normal(&folder.join(value.str()));
+            let file = |value: Value<'_>| normal_absolute(&folder.join(value.str()));
             for field in ["patches", "patchesJson6902"] {
                 self.patches.extend(root.get(field).items().map(|patch| file(patch.get("path"))));
             }
@@ -77,8 +78,8 @@ impl NamedFiles {
     }
 }
 
-/// An absolute path without `.` and `..`, by its text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
+/// The absolute path without `.` and `..`, without looking at the file system.
+pub(super) fn normal_absolute(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut normal = PathBuf::new();
     for part in absolute.components() {
@@ -95,13 +96,13 @@ pub(super) fn normal(path: &Path) -> PathBuf {
 mod tests {
     use std::path::Path;
 
-    use super::{FileRole, Layout, normal};
+    use super::{FileRole, Layout, normal_absolute};
 
     #[test]
     fn roles_are_told_by_places() {
         let layout = Layout {
-            charts: [normal(Path::new("charts/gpu"))].into(),
-            patches: [normal(Path::new("prod/../base/patch.yaml"))].into(),
+            charts: [normal_absolute(Path::new("charts/gpu"))].into(),
+            patches: [normal_absolute(Path::new("prod/../base/patch.yaml"))].into(),
         };
         for (path, role) in [
             ("charts/gpu/values.yaml", FileRole::ChartFile),

@@ -49,7 +49,7 @@ impl<O> SharedQueue<O> {
     }
 }
 
-/// Performs all work and delivers the results in order, until `deliver` fails.
+/// Performs all work on several threads and delivers the results in the order of `work`, until `deliver` fails.
 pub(super) fn in_order<W: Sync, O: Send>(
     work: &[W],
     perform: impl Fn(&W) -> O + Sync,

@@ -55,7 +55,7 @@ pub(super) fn baseline_folder(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::Usage(format!("{}: {}", path.display(), files::io_reason(&error))))
 }
 
-/// The name of an input in a baseline: its path relative to the folder of the baseline.
+/// The name of an input in a baseline: its path relative to `folder`, that of the baseline.
 pub(super) fn baseline_name(input: &Input, folder: &Path) -> String {
     let Input::File(path) = input else { return "-".to_owned() };
     let real = real_path(path).unwrap_or_else(|| path.clone());
@@ -87,7 +87,7 @@ impl<'c> CheckSettings<'c> {
         Ok(CheckSettings { config, configured, baseline })
     }
 
-    /// Warnings cause exit code 1.
+    /// True if warnings cause exit code 1.
     pub(super) fn fails_on_warn(&self) -> bool {
         self.configured.settings.fails_on_warn
     }
@@ -141,15 +141,16 @@ impl Configurations {
         Ok(Configurations { lookup: arguments.lookup()?, used: Vec::new() })
     }
 
-    /// Gives each input its settings; returns also how many inputs are left out because a configuration excludes them.
+    /// Assigns its settings to each input. Also returns how many inputs were left out because a configuration excludes
+    /// them.
     pub(super) fn assign(&mut self, work: Vec<WorkItem>) -> Result<(Vec<ConfiguredWork>, usize), Failure> {
         let mut assigned = Vec::with_capacity(work.len());
         let mut excluded = 0;
         for item in work {
             let number = match &item {
                 WorkItem::InputError(_) => Some(0),
-                WorkItem::Read(input, source) => self.number(input, source.is_found())?,
-                WorkItem::Search(path) => self.number(&Input::File(path.clone()), true)?,
+                WorkItem::Read(input, source) => self.settings_number(input, source.is_found())?,
+                WorkItem::Search(path) => self.settings_number(&Input::File(path.clone()), true)?,
             };
             match number {
                 Some(settings) => assigned.push(ConfiguredWork { item, settings }),
@@ -159,8 +160,8 @@ impl Configurations {
         Ok((assigned, excluded))
     }
 
-    /// The number of an input's settings; none if its configuration excludes a file that a walk found.
-    fn number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
+    /// The number of an input's settings; `None` if its configuration excludes it and a walk found it (`is_walked`).
+    fn settings_number(&mut self, input: &Input, is_walked: bool) -> Result<Option<usize>, Failure> {
         let found = self.lookup.of_input(input)?;
         if is_walked
             && let Input::File(path) = input
@@ -176,7 +177,8 @@ impl Configurations {
         Ok(Some(self.used.len() - 1))
     }
 
-    /// The settings, by number. Without any input, those of the working folder: a broken policy is an error all the same.
+    /// Loads the settings, by number. Without any input, those of the working folder, because a broken policy is an
+    /// error anyway.
     pub(super) fn settings(
         &mut self,
         flags: GivenSettings<'_>,

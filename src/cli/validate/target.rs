@@ -24,7 +24,8 @@ pub(super) struct FileTarget {
 }
 
 impl FileTarget {
-    /// The report would be written to this path. A device such as /dev/stderr accepts any number of reports.
+    /// True if the report would be written to this path. Always false for a device such as /dev/stderr, which accepts
+    /// any number of reports.
     pub(super) fn writes_to(&self, path: &Path) -> bool {
         let is_device = std::fs::metadata(&self.path).is_ok_and(|meta| !meta.is_file());
         let real = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).ok();
@@ -33,7 +34,7 @@ impl FileTarget {
 }
 
 impl FileTarget {
-    /// True if the path is that of a source file: no report of an earlier run. Reports are JSON, XML or text.
+    /// True if the path has a source file (YAML, a manifest or a baseline), and not the report of an earlier run.
     pub(super) fn is_source(&self) -> bool {
         let size =
             std::fs::metadata(&self.path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
@@ -51,7 +52,7 @@ impl FileTarget {
                 has_type(root) || root.items().any(has_type)
             })
         };
-        is_yaml || Baseline::is_one(&text) || text.contains("apiVersion") && is_manifest()
+        is_yaml || Baseline::is_baseline(&text) || text.contains("apiVersion") && is_manifest()
     }
 }
 
@@ -128,7 +129,7 @@ impl<'r> ReportTargets<'r> {
         self.folds = Some(folds);
     }
 
-    /// Writes data to stdout, as it is.
+    /// Writes data to stdout unchanged.
     pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
         Ok(self.console.write_data(text)?)
     }
@@ -138,7 +139,7 @@ impl<'r> ReportTargets<'r> {
         self.write_each(|report, _| report.begin())
     }
 
-    /// Writes the parts of a file.
+    /// Writes the part of a file to each report.
     pub(super) fn write(&mut self, output: &FileOutput) -> Result<(), Failure> {
         for (index, piece) in output.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
             let started = self.started.get_mut(index).map(|started| std::mem::replace(started, true));

@@ -17,7 +17,7 @@ pub(super) struct ServerUrl {
     pub(super) is_assumed_http: bool,
 }
 
-/// The URL that `server` means: without a scheme it is a host, perhaps with a port, and http.
+/// Parses the `server` of a kubeconfig. Without a scheme it is a host, perhaps with a port, and http is assumed.
 pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
     anyhow::ensure!(!server.is_empty(), "the cluster in the kubeconfig has no server");
     let shown = || without_user(server);
@@ -37,7 +37,7 @@ pub(super) fn server_url(server: &str) -> anyhow::Result<ServerUrl> {
     Ok(ServerUrl { url, is_assumed_http: !has_scheme })
 }
 
-/// Refuses a cluster as kubectl does.
+/// Refuses what kubectl refuses: a cluster with two certificate valid_authorities.
 pub(super) fn check_cluster(cluster: &Cluster) -> anyhow::Result<()> {
     anyhow::ensure!(
         cluster.certificate_authority.is_none() || cluster.certificate_authority_data.is_none(),
@@ -46,7 +46,7 @@ pub(super) fn check_cluster(cluster: &Cluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a user as kubectl does.
+/// Refuses what kubectl refuses: a user with two credentials of one kind, or with incomplete ones.
 pub(super) fn check_user(user: &AuthInfo) -> anyhow::Result<()> {
     let is_set = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
     let has_token = user.token.as_ref().is_some_and(|token| !token.expose_secret().is_empty());
@@ -73,6 +73,7 @@ pub(super) fn check_user(user: &AuthInfo) -> anyhow::Result<()> {
     user.exec.as_ref().map_or(Ok(()), check_plugin)
 }
 
+/// Refuses an exec plugin without the fields that kubectl requires.
 fn check_plugin(exec: &ExecConfig) -> anyhow::Result<()> {
     let command = exec.command.as_deref().unwrap_or_default();
     anyhow::ensure!(!command.is_empty(), "the exec plugin in the kubeconfig has no command");
@@ -92,8 +93,8 @@ fn check_plugin(exec: &ExecConfig) -> anyhow::Result<()> {
     }
 }
 
-/// The certificates of a CA bundle, as DER. kubectl trusts none that has expired or is not valid yet.
-pub(super) fn authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
+/// The certificates of a CA bundle that are valid now, as DER; an error if there are none. kubectl trusts no others.
+pub(super) fn valid_authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
     let blocks = Pem::iter_from_buffer(pem).flatten().filter(|block| block.label == "CERTIFICATE");
     let (mut valid, mut invalid) = (Vec::new(), None);
     for block in blocks {
@@ -114,7 +115,7 @@ pub(super) fn authorities(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{authorities, check_cluster, check_user, server_url};
+    use super::{check_cluster, check_user, server_url, valid_authorities};
     use kube::config::Kubeconfig;
 
     #[test]
@@ -177,7 +178,7 @@ mod tests {
         let config = Kubeconfig::from_yaml(text).expect("YAML");
         let cluster = config.clusters.first().and_then(|named| named.cluster.as_ref()).expect("a cluster");
         assert!(check_cluster(cluster).is_err());
-        let none = authorities(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
+        let none = valid_authorities(b"-----BEGIN NOTHING-----\n").expect_err("no certificate").to_string();
         assert!(none.ends_with("it contains no PEM certificate"), "{none}");
     }
 }

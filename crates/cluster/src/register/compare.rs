@@ -35,10 +35,10 @@ const COMPARED: [&str; 10] = [
     "matchConditions",
 ];
 
-/// How many entries are not there, each of which is one of the [`differences`].
+/// How many desired entries are not stored. Each of them is also one of the [`differences`].
 pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
     let desired = desired.get("webhooks").items();
-    desired.filter(|webhook| entry(stored, webhook.get("name").str()).is_none()).count()
+    desired.filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none()).count()
 }
 
 /// The differences between the stored and the desired configuration, as `entry: field`.
@@ -46,7 +46,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
     let mut found = Vec::new();
     for webhook in desired.get("webhooks").items() {
         let name = webhook.get("name").str();
-        let Some(stored) = entry(stored, name) else {
+        let Some(stored) = find_entry(stored, name) else {
             found.push(format!("{name}: missing"));
             continue;
         };
@@ -66,7 +66,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
         found.push("metadata.labels".to_owned());
     }
     if let Some(owner) = owner
-        && !references(stored)
+        && !owner_references(stored)
             .any(|reference| refers_to(reference, owner) && reference.get("uid").str() == owner.uid)
     {
         found.push("metadata.ownerReferences".to_owned());
@@ -74,7 +74,7 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
     found
 }
 
-/// The address the API server calls and the CA it trusts there. All entries of a configuration have the same.
+/// The differences in the address that the API server calls and in the CA that it trusts there.
 fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec<String> {
     let (stored, desired) = (stored.get("clientConfig"), desired.get("clientConfig"));
     let is_compared = |field: &&str| *field != "caBundle" || desired.get(field).exists();
@@ -83,21 +83,23 @@ fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec
     different.map(|field| format!("{name}: clientConfig.{field}")).collect()
 }
 
-/// Where else the API server calls an entry of Tollgate: another server uses the same name.
+/// The address of an entry of Tollgate that is not the desired one; `None` if there is none. Another server uses the
+/// name.
 pub(super) fn other_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
     let own = desired.get("webhooks").at(0).get("clientConfig");
     let mut entries = stored.get("webhooks").items();
     entries.find_map(|webhook| {
         let config = webhook.get("clientConfig");
-        let is_other =
-            webhook.get("name").str().ends_with(SUFFIX) && own.exists() && address(config) != address(own);
+        let is_other = webhook.get("name").str().ends_with(SUFFIX)
+            && own.exists()
+            && webhook_address(config) != webhook_address(own);
         // It gets into a log and a response: whoever wrote it decides about its characters.
-        is_other.then(|| address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
+        is_other.then(|| webhook_address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
     })
 }
 
-/// `https://host:port`, or the Service as `service/name.namespace`.
-fn address(config: Value<'_>) -> String {
+/// The address in a clientConfig: its URL, or the Service as `service/name.namespace`.
+fn webhook_address(config: Value<'_>) -> String {
     let (url, service) = (config.get("url").str(), config.get("service"));
     if url.is_empty() {
         return format!("service/{}.{}", service.get("name").str(), service.get("namespace").str());
@@ -106,19 +108,20 @@ fn address(config: Value<'_>) -> String {
     url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
 }
 
-/// Some entry of Tollgate is no longer desired.
+/// True if a stored entry of Tollgate is not desired.
 pub(super) fn has_leftovers(stored: Value<'_>, desired: Value<'_>) -> bool {
     leftovers(stored, desired).next().is_some()
 }
 
+/// The stored entries of Tollgate that are not desired.
 fn leftovers<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     stored.get("webhooks").items().filter(move |webhook| {
         let name = webhook.get("name").str();
-        name.ends_with(SUFFIX) && entry(desired, name).is_none()
+        name.ends_with(SUFFIX) && find_entry(desired, name).is_none()
     })
 }
 
-/// Some entry of Tollgate has no caBundle: the API server trusts only its own roots there.
+/// True if an entry of Tollgate has no caBundle, so that the API server trusts only its own roots there.
 pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
     let ours = stored.get("webhooks").items().filter(|webhook| webhook.get("name").str().ends_with(SUFFIX));
     let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
@@ -129,7 +132,7 @@ pub(super) fn lacks_bundle(stored: Value<'_>) -> bool {
 pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&Owner>) -> String {
     let Some(owner) = owner else { return desired.to_json() };
     let metadata =
-        with_member(desired.get("metadata"), "ownerReferences", &format!("[{}]", reference(owner)));
+        with_member(desired.get("metadata"), "ownerReferences", &format!("[{}]", owner_reference(owner)));
     with_member(desired, "metadata", &metadata)
 }
 
@@ -143,11 +146,11 @@ pub(super) fn patch(
 ) -> String {
     let mut webhooks: Vec<String> = Vec::new();
     let first = desired.get("webhooks").at(0);
-    let sibling = ours_with_bundle(stored).unwrap_or(Value::absent());
+    let sibling = own_entry_with_bundle(stored).unwrap_or(Value::absent());
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
-        match entry(desired, name) {
-            Some(webhook) => webhooks.push(with_kept_bundle(webhook, stored)),
+        match find_entry(desired, name) {
+            Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
             None if name.ends_with(SUFFIX) && !keep_leftovers => {}
             None if name.ends_with(SUFFIX) && first.exists() => {
                 webhooks.push(with_member(stored, "clientConfig", &client_config(first, stored)));
@@ -155,16 +158,19 @@ pub(super) fn patch(
             None => webhooks.push(stored.to_json()),
         }
     }
-    let missing =
-        desired.get("webhooks").items().filter(|webhook| entry(stored, webhook.get("name").str()).is_none());
+    let missing = desired
+        .get("webhooks")
+        .items()
+        .filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none());
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(missing.map(|webhook| with_kept_bundle(webhook, sibling)));
+    webhooks.extend(missing.map(|webhook| entry_with_bundle(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.
     if let Some(owner) = owner {
-        let others = references(stored).filter(|reference| !refers_to(*reference, owner)).map(Value::to_json);
-        let all: Vec<String> = others.chain([reference(owner)]).collect();
+        let others =
+            owner_references(stored).filter(|reference| !refers_to(*reference, owner)).map(Value::to_json);
+        let all: Vec<String> = others.chain([owner_reference(owner)]).collect();
         _ = write!(metadata, r#","ownerReferences":[{}]"#, all.join(","));
     }
     let labels = desired.get("metadata").get("labels");
@@ -187,31 +193,35 @@ pub(super) fn stored_bundle(configuration: Value<'_>) -> String {
     decoded.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
 }
 
-fn entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
+/// The entry of that name in a webhook configuration.
+fn find_entry<'d>(configuration: Value<'d>, name: &str) -> Option<Value<'d>> {
     configuration.get("webhooks").items().find(|webhook| webhook.get("name").str() == name)
 }
 
-fn references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+/// The items of `metadata.ownerReferences`.
+fn owner_references(stored: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     stored.get("metadata").get("ownerReferences").items()
 }
 
+/// True if a reference names the owner, whatever its uid.
 fn refers_to(reference: Value<'_>, owner: &Owner) -> bool {
     reference.get("kind").str() == "ClusterRole" && reference.get("name").str() == owner.name
 }
 
-fn reference(owner: &Owner) -> String {
+/// An item of `ownerReferences` for the owner, as JSON.
+fn owner_reference(owner: &Owner) -> String {
     let Owner { name, uid } = owner;
     format!(
         r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","name":"{name}","uid":"{uid}"}}"#
     )
 }
 
-/// A desired entry, with the stored caBundle if another controller injects it.
-fn with_kept_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
+/// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
+fn entry_with_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(desired, "clientConfig", &client_config(desired, stored))
 }
 
-/// The desired clientConfig, with the stored caBundle if none is desired.
+/// The desired clientConfig as JSON, with the stored caBundle if it has none itself.
 fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
     let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
     if client.get("caBundle").exists() || !bundle.exists() {
@@ -220,14 +230,15 @@ fn client_config(desired: Value<'_>, stored: Value<'_>) -> String {
     with_member(client, "caBundle", &bundle.to_json())
 }
 
-fn ours_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
+/// The first stored entry of Tollgate that has a caBundle.
+fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
     stored.get("webhooks").items().find(|webhook| {
         let bundle = webhook.get("clientConfig").get("caBundle");
         webhook.get("name").str().ends_with(SUFFIX) && !bundle.str().is_empty()
     })
 }
 
-/// An object with one member set, as JSON.
+/// The object as JSON, with one member added or replaced; `value` is JSON.
 fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
     let others = object.members().filter(|(member, _)| member.text() != name);
     let mut members: Vec<String> =
@@ -236,7 +247,7 @@ fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Equal, in any order of object members; absent, null and empty are equal.
+/// True if both are equal. The order of members does not matter; absent, null and empty values are equal.
 fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
     let is_nothing = |value: Value<'_>| {
         !value.exists()

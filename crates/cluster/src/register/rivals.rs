@@ -27,7 +27,8 @@ pub(super) struct Reverts {
 }
 
 impl Reverts {
-    /// The delay of a revert that is due now.
+    /// How long to wait before a revert that is due at `now`; zero after a calm time. With `is_rival`, because another
+    /// server of Tollgate wrote, the delay doubles each time.
     pub(super) fn next_delay(&mut self, now: Instant, is_rival: bool) -> Duration {
         let since = self.last.map_or(CALM, |last| now.saturating_duration_since(last));
         self.period = match self.period {
@@ -42,9 +43,10 @@ impl Reverts {
     }
 }
 
-/// The address of another server of Tollgate that wrote this, if one did. Replicas differ in what is missing, because
-/// they reload their policies at different times; they do not differ in the rest.
-pub(super) fn rival(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
+/// The address, in words if it is our own, of another server of Tollgate that wrote the stored configuration; `None` if
+/// none did. Replicas of this server differ only in entries that are missing, because they reload policies at different
+/// times.
+pub(super) fn rival_address(stored: Value<'_>, desired: Value<'_>, wrong: &[String]) -> Option<String> {
     other_address(stored, desired).or_else(|| {
         let is_other = last_manager(stored).is_empty() && wrong.len() > missing_entries(stored, desired);
         is_other.then(|| "the same address, with other settings".to_owned())

@@ -14,7 +14,7 @@ pub(super) const CA_NAME: &str = "tollgate CA";
 /// Most CAs of others that are kept, the newest ones; restarts without a directory must not grow the bundle forever.
 const MAX_OTHER_CAS: usize = 8;
 
-/// Our own CAs, and those CAs of the bundle in use that other replicas created and that are still valid.
+/// Our own CAs followed by those in `held`, the bundle in use, that other replicas created and that are valid at `now`.
 pub(super) fn merge(own: &str, held: &str, now: i64) -> String {
     let read = |text: &str| -> Vec<Certificate> {
         pem_sections(text).into_iter().filter_map(Certificate::read).collect()

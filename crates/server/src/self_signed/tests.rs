@@ -3,7 +3,7 @@
 
 use super::{
     CA_LIFETIME, CA_OVERLAP, DAY, RenewalPlan, SERVER_LIFETIME, SelfSignedCerts, Validity, pem_sections,
-    plan_renewal, signed_by, validity_of,
+    plan_renewal, signer_index, validity_of,
 };
 
 const NOW: i64 = 1_800_000_000;
@@ -91,7 +91,7 @@ fn nobody_is_locked_out_over_three_years() {
         let server = held.server.expect("a server certificate");
         let valid = validity_of(&server.certificate).expect("readable");
         assert!(valid.not_before < now && now + DAY < valid.not_after, "day {day}");
-        let issuer = signed_by(&server, &held.authorities).expect("a CA of the bundle");
+        let issuer = signer_index(&server, &held.authorities).expect("a CA of the bundle");
         let issuer = &held.authorities[issuer].certificate;
         let week_ago = bundles.len().saturating_sub(7);
         assert!(bundles[week_ago].contains(issuer), "day {day}: signed by a CA that is too new");

@@ -6,11 +6,11 @@
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::{Value, ValueKind};
 
-/// Where the containers of a pod are in a workload.
+/// Path to the pod template of a workload, in which the containers are.
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
 const JOB_TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template", "spec", "containers"];
 
-/// True if the document lacks apiVersion or kind, and what it has is of an object that is checked.
+/// True if the document lacks apiVersion or kind, and has the fields of a kind that Tollgate checks.
 pub(super) fn has_shape_of_checked_kind(root: Value<'_>) -> bool {
     let metadata = root.get("metadata");
     let has_name = ["name", "generateName"].iter().any(|name| !metadata.get(name).str().is_empty());
@@ -28,7 +28,7 @@ pub(super) fn has_shape_of_checked_kind(root: Value<'_>) -> bool {
         })
 }
 
-/// True if the object has what each object of the kind has.
+/// True if the object has the fields that every object of the kind has.
 fn has_shape(root: Value<'_>, kind: ApiKind) -> bool {
     let at = |path: &[&str]| path.iter().fold(root, |value, name| value.get(name));
     let has = |path: &[&str]| !at(path).is_null();
@@ -52,7 +52,7 @@ fn has_shape(root: Value<'_>, kind: ApiKind) -> bool {
     }
 }
 
-/// Whole containers, each with its name and image: a patch names only what it changes.
+/// True for a list of whole containers, each with name and image. A patch has only what it changes.
 fn is_containers(list: Value<'_>) -> bool {
     let is_whole =
         |item: Value<'_>| !item.get("name").str().is_empty() && !item.get("image").str().is_empty();

@@ -85,13 +85,13 @@ impl<'a> Reason<'a> {
                 source,
             }),
             tolerated,
-            toleration: toleration.map(record),
+            toleration: toleration.map(toleration_record),
             not_evicted: parts.not_evicted,
         }
     }
 }
 
-fn record(toleration: &Toleration) -> TolerationRecord<'_> {
+fn toleration_record(toleration: &Toleration) -> TolerationRecord<'_> {
     TolerationRecord {
         key: &toleration.key,
         // What the server fills in.

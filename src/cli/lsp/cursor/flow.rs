@@ -17,8 +17,9 @@ struct Bracket<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    /// Reads from a bracket on, which is the value of the last key or dash; where the next line starts.
-    pub(super) fn flow(&mut self, start: usize, next: usize) -> usize {
+    /// Reads a flow collection, from its first bracket, as the value of the last key or dash. Returns where the next
+    /// line starts.
+    pub(super) fn read_flow(&mut self, start: usize, next: usize) -> usize {
         let container = self.top();
         let indent = self.frames.last().map(|frame| frame.column);
         let bytes = self.text.as_bytes();
@@ -44,9 +45,9 @@ impl<'t> Scanner<'t> {
                 b'{' | b'[' => {
                     let inner = match open.last_mut() {
                         None => container,
-                        Some(bracket) => bracket.value().unwrap_or(container),
+                        Some(bracket) => bracket.value_container().unwrap_or(container),
                     };
-                    let inner = self.item_of(open.last_mut(), inner);
+                    let inner = self.flow_container(open.last_mut(), inner);
                     open.push(Bracket {
                         is_map: byte == b'{',
                         container: inner,
@@ -89,7 +90,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'#' if at > 0 && bytes.get(at - 1).is_some_and(u8::is_ascii_whitespace) => {
                     if self.found.is_none() && (at..end).contains(&self.at) {
-                        self.find(Place::Comment, at, at + self.slice(at..end).trim_end().len());
+                        self.found_at(Place::Comment, at, at + self.slice(at..end).trim_end().len());
                     }
                     at = end;
                     continue;
@@ -109,14 +110,14 @@ impl<'t> Scanner<'t> {
         self.end
     }
 
-    /// What follows on the line of the last bracket: nothing, or a comment.
+    /// Handles what follows the last bracket on its line: nothing, or a comment.
     fn after_flow(&mut self, at: usize, end: usize) -> usize {
         let rest = self.slice(at..end);
         if let Some(comment) = rest.find('#').map(|comment| at + comment)
             && self.found.is_none()
             && (comment..end).contains(&self.at)
         {
-            self.find(Place::Comment, comment, at + rest.trim_end().len());
+            self.found_at(Place::Comment, comment, at + rest.trim_end().len());
         }
         if self.found.is_none() && (at..end).contains(&self.at) {
             self.found = Some((Place::Nowhere, self.at..self.at, self.top()));
@@ -128,14 +129,14 @@ impl<'t> Scanner<'t> {
         let Some(bracket) = bracket.filter(|bracket| bracket.is_map && bracket.key.is_none()) else { return };
         let key = unquoted(self.slice(bracket.word.unwrap_or(at)..at));
         bracket.word = None;
-        bracket.key = Some((key, self.child(bracket.container, Step::Key(key))));
+        bracket.key = Some((key, self.add_container(bracket.container, Step::Key(key))));
     }
 
-    /// The container of a bracket inside of another one.
-    fn item_of(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
+    /// The number of the container that a bracket inside of another one opens.
+    fn flow_container(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
         match bracket {
             Some(list) if !list.is_map => {
-                let item = self.child(list.container, Step::Item);
+                let item = self.add_container(list.container, Step::Item);
                 list.item = Some(item);
                 item
             }
@@ -145,11 +146,11 @@ impl<'t> Scanner<'t> {
 
     fn end_value(&mut self, bracket: &Bracket<'t>, at: usize) {
         if let (Some((key, _)), Some(start)) = (bracket.key, bracket.word) {
-            self.note(bracket.container, key, self.slice(start..at).trim());
+            self.note_type(bracket.container, key, self.slice(start..at).trim());
         }
     }
 
-    /// The cursor is here: a key or a value of the innermost bracket, whose word ends at `end`.
+    /// Records that the cursor is on a key or value of the innermost bracket, whose word ends at `end`.
     fn find_in_flow(&mut self, open: &[Bracket<'t>], end: usize) {
         let (None, Some(bracket)) = (&self.found, open.last()) else { return };
         let word = match bracket.word {
@@ -163,27 +164,27 @@ impl<'t> Scanner<'t> {
         let found = match (bracket.key, bracket.is_map) {
             (Some((key, _)), _) => (Place::Value(key), bracket.container),
             (None, true) => (Place::Key, bracket.container),
-            (None, false) => (Place::Key, self.child(bracket.container, Step::Item)),
+            (None, false) => (Place::Key, self.add_container(bracket.container, Step::Item)),
         };
         self.found = Some((found.0, word, found.1));
     }
 }
 
 impl Bracket<'_> {
-    /// What the value that comes is.
-    fn value(&self) -> Option<usize> {
+    /// The number of the container that the next value is.
+    fn value_container(&self) -> Option<usize> {
         self.key.map(|(_, container)| container).or(self.item)
     }
 }
 
-/// A colon that ends a key: white space or another value follows, or a quoted key is before it.
+/// True for a colon that ends a key: followed by white space or another value, or preceded by a quoted key.
 fn is_colon(bytes: &[u8], at: usize) -> bool {
     let after = bytes.get(at + 1).copied().unwrap_or(b' ');
     let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied().unwrap_or_default();
     after.is_ascii_whitespace() || b",{}[]\"'".contains(&after) || before == b'"' || before == b'\''
 }
 
-/// One past the end of a quoted string; a string that is not closed ends with its line.
+/// The position after the closing quote of a string; `line_end` if it is not closed.
 fn string_end(bytes: &[u8], start: usize, line_end: usize) -> usize {
     let quote = bytes.get(start).copied().unwrap_or_default();
     let mut at = start + 1;

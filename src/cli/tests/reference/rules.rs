@@ -4,7 +4,7 @@ use crate::pages::page;
 use std::fmt::Write as _;
 
 use super::generated::{cell, table};
-use crate::report::about;
+use crate::report::first_sentence;
 use tollgate_engine::rules::{self, Origin};
 
 /// A table for each origin.
@@ -18,7 +18,7 @@ pub(super) fn rules() -> String {
                 vec![
                     format!("[`{id}`](../rules/{id}.md)"),
                     rule.level.name().to_owned(),
-                    cell(&about(page(rule))),
+                    cell(&first_sentence(page(rule))),
                 ]
             })
             .collect();
