@@ -50,10 +50,8 @@ pub(crate) struct Slice<'d> {
     /// How many slices the pool has, as this slice says.
     pub(crate) announced: i64,
     pub(crate) nodes: NodeSelection<'d>,
-    /// Each device has its own node selection.
-    pub(crate) per_device: bool,
-    /// The slice has `perDeviceNodeSelection`, whatever its value.
-    pub(crate) names_per_device: bool,
+    /// `perDeviceNodeSelection`, if it is set.
+    pub(crate) per_device: Option<bool>,
     pub(crate) devices: Range<usize>,
     pub(crate) counters: Vec<CounterSet<'d>>,
     /// Some of its devices take shared counters.
@@ -154,8 +152,7 @@ impl<'d> Inventory<'d> {
             generation: spec.pool().generation(),
             announced: spec.pool().resource_slice_count(),
             nodes,
-            per_device: spec.per_device_node_selection() == Some(true),
-            names_per_device: spec.per_device_node_selection().is_some(),
+            per_device: spec.per_device_node_selection(),
             devices: first..self.devices.len(),
             counters,
             takes_counters,
@@ -194,6 +191,13 @@ impl<'d> Inventory<'d> {
         let device = self.devices.get(index)?;
         let pool = self.pools.get(self.slices.get(device.slice)?.pool)?;
         Some(Candidate { driver: pool.driver, pool: pool.name, name: device.name, body: device.body, index })
+    }
+}
+
+impl Slice<'_> {
+    /// Each device has its own node selection.
+    pub(crate) fn selects_per_device(&self) -> bool {
+        self.per_device == Some(true)
     }
 }
 

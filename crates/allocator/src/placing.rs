@@ -72,7 +72,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
             self.allocator.usage.consumed(device.key, name).saturating_add(taking)
         };
         capacity::fit(&asked.ask.capacities, &device.capacities, used, semantics)
-            .map_err(|error| self.capacity_error(asked, self.device_name(place), error))
+            .map_err(|error| self.capacity_error(asked, self.device_name(place), error).into())
     }
 
     pub(crate) fn capacity_error(
@@ -80,9 +80,9 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         asked: Asked<'a, 'd>,
         device: String,
         error: CapacityError,
-    ) -> Stopped {
+    ) -> AllocationError {
         let (claim, request) = (self.claim_name(asked), asked.ask.name().to_owned());
-        AllocationError::Capacity { claim, request, device, error }.into()
+        AllocationError::Capacity { claim, request, device, error }
     }
 
     /// Takes a device that the selectors let through. `must` says that the request cannot do with another.

@@ -91,14 +91,14 @@ impl<'d> Inventory<'d> {
 
     fn is_relevant(&self, slice: &Slice<'_>, node: Node<'_>) -> bool {
         let features = self.semantics.features;
-        if !features.partitionable_devices && (slice.names_per_device || !slice.counters.is_empty()) {
+        if !features.partitionable_devices && (slice.per_device.is_some() || !slice.counters.is_empty()) {
             return false;
         }
         let has_counters_for_all = self.reaches_every_node(&slice.counters);
         !self.is_ignored(slice)
             && (has_counters_for_all
                 || slice.nodes.reaches(node)
-                || slice.per_device && {
+                || slice.selects_per_device() && {
                     let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
                     devices.any(|device| device.nodes.reaches(node))
                 })
@@ -233,7 +233,7 @@ impl<'d> Inventory<'d> {
             for device in devices {
                 let owns_selection = |index: usize| {
                     let device = self.devices.get(index)?;
-                    self.slices.get(device.slice)?.per_device.then_some(device.nodes)
+                    self.slices.get(device.slice)?.selects_per_device().then_some(device.nodes)
                 };
                 let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
                 places.push(Place { device, pool: pools.len(), is_reachable });

@@ -48,7 +48,8 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
         for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.place)) {
             let slice = self.allocator.inventory.slices.get(device.slice);
-            let nodes = slice.filter(|slice| !slice.per_device).map_or(device.nodes, |slice| slice.nodes);
+            let nodes =
+                slice.filter(|slice| !slice.selects_per_device()).map_or(device.nodes, |slice| slice.nodes);
             if device.binds_to_node || matches!(nodes, NodeSelection::Name(_)) {
                 return AvailableOn::Node(self.pools.node.name);
             }

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 use tollgate_allocator::{
-    AllocatedDevice, Allocator, Candidate, Claims, Classes, Inventory, Node, NodePools, Outcome, Semantics,
-    UnallocatedClaim, Usage,
+    AllocatedDevice, Allocator, Candidate, Claims, Classes, Inventory, Node, NodePools, Outcome,
+    SelectorError, Selectors, Semantics, UnallocatedClaim, Usage,
 };
 use tollgate_api::profile::Version;
 use tollgate_api::view::{ClaimSpec, Class, NodeSelector, Slice, TaintRule, View as _};
@@ -24,9 +24,13 @@ fn exactly(rest: &str) -> String {
     format!(r#"{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"c"{rest}}}}}]}}}}"#)
 }
 
-/// Every device is of class `c`.
-fn any(_: &str, _: Candidate<'_>) -> Result<bool, String> {
-    Ok(true)
+/// Every selector selects every device.
+struct AnyDevice;
+
+impl Selectors for AnyDevice {
+    fn matches(&self, _: &str, _: Candidate<'_>) -> Result<bool, SelectorError> {
+        Ok(true)
+    }
 }
 
 /// What the allocator makes of claims with these specs: the devices with what they consume, or the text.
@@ -55,7 +59,8 @@ fn allocate(
         Err(reason) => return reason.to_string(),
     };
     let usage = Usage::default();
-    let allocator = Allocator { inventory: &inventory, usage: &usage, selectors: &any, max_steps: MAX_STEPS };
+    let allocator =
+        Allocator { inventory: &inventory, usage: &usage, selectors: &AnyDevice, max_steps: MAX_STEPS };
     let node = Node { name: "n1", labels: Value::absent() };
     match allocator.allocate(&inventory.pools_for(node), &claims) {
         Outcome::Allocated(allocations) => {
@@ -196,7 +201,7 @@ fn first_device<'d>(
     pools: &NodePools<'d>,
     claims: &Claims<'d>,
 ) -> Option<AllocatedDevice<'d>> {
-    let allocator = Allocator { inventory, usage, selectors: &any, max_steps: MAX_STEPS };
+    let allocator = Allocator { inventory, usage, selectors: &AnyDevice, max_steps: MAX_STEPS };
     match allocator.allocate(pools, claims) {
         Outcome::Allocated(allocations) => allocations.into_iter().next()?.devices.into_iter().next(),
         _ => None,
@@ -222,7 +227,7 @@ fn held_devices_are_given_back() {
         given.push(device);
     }
     assert_eq!(given.iter().map(|device| device.device).collect::<Vec<_>>(), ["d0", "d1"]);
-    usage.release(&given.first().and_then(|device| device.holding()).unwrap());
+    usage.release(&given.first().and_then(AllocatedDevice::holding).unwrap());
     assert_eq!(first_device(&inventory, &usage, &pools, &claims).unwrap().device, "d0");
 }
 

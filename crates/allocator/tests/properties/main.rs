@@ -12,17 +12,21 @@ mod world;
 use model::Choice;
 use tollgate_allocator::{
     AllocatedDevice, Allocation, AllocationError, Allocator, Candidate, Claims, Classes, DEFAULT_MAX_STEPS,
-    DistinctMemory, Inventory, Node, Outcome, Semantics, UnallocatedClaim, Usage,
+    DistinctMemory, Inventory, Node, Outcome, SelectorError, Selectors, Semantics, UnallocatedClaim, Usage,
 };
 use tollgate_api::profile::Version;
-use tollgate_api::view::{AllocationResult, ClaimSpec, Class, Slice};
+use tollgate_api::view::{AllocationResult, Attribute, ClaimSpec, Class, Slice};
 use tollgate_document::doc::{Doc, Value, parse};
 use world::{POOLS, Random, World};
 
 /// The selector `k0` or `k1` is the value of the attribute `kind`.
-fn is_of_kind(expression: &str, device: Candidate<'_>) -> Result<bool, String> {
-    let kind = device.body.attributes().get("kind").and_then(|kind| kind.string());
-    Ok(kind == Some(expression))
+struct KindSelectors;
+
+impl Selectors for KindSelectors {
+    fn matches(&self, expression: &str, device: Candidate<'_>) -> Result<bool, SelectorError> {
+        let kind = device.body.attributes().get("kind").and_then(Attribute::string);
+        Ok(kind == Some(expression))
+    }
 }
 
 fn docs(texts: &[String]) -> Vec<Doc<'_>> {
@@ -50,7 +54,7 @@ fn with_outcome(world: &World, semantics: Semantics, look: impl FnOnce(Outcome<'
     let allocator = Allocator {
         inventory: &inventory,
         usage: &usage,
-        selectors: &is_of_kind,
+        selectors: &KindSelectors,
         max_steps: DEFAULT_MAX_STEPS,
     };
     let node = Node { name: "n1", labels: Value::absent() };

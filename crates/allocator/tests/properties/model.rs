@@ -12,19 +12,21 @@ pub(crate) struct Choice {
     pub(crate) device: usize,
 }
 
-impl World {
-    fn ask(&self, choice: Choice) -> &Ask {
-        &self.claims[choice.claim].requests[choice.request][choice.alternative]
-    }
-
+impl Ask {
     /// Whether the device is one that the request means, free or not.
-    fn is_meant(&self, ask: &Ask, device: &Device) -> bool {
-        let fits = match (ask.memory, device.memory) {
+    fn means(&self, device: &Device) -> bool {
+        let fits = match (self.memory, device.memory) {
             (None, _) => true,
             (Some(wanted), Some(memory)) => wanted <= memory,
             (Some(_), None) => false,
         };
-        fits && ask.kind.is_none_or(|kind| kind == device.kind)
+        fits && self.kind.is_none_or(|kind| kind == device.kind)
+    }
+}
+
+impl World {
+    fn ask(&self, choice: Choice) -> &Ask {
+        &self.claims[choice.claim].requests[choice.request][choice.alternative]
     }
 
     /// What is wrong with a list of choices, in the order in which they were made.
@@ -33,7 +35,7 @@ impl World {
         for (at, choice) in choices.iter().enumerate() {
             let (ask, device, earlier) = (self.ask(*choice), device_of(choice), &choices[..at]);
             let same: Vec<&Choice> = earlier.iter().filter(|other| other.device == choice.device).collect();
-            if !self.is_meant(ask, device) || device.is_tainted && !ask.tolerates {
+            if !ask.means(device) || device.is_tainted && !ask.tolerates {
                 return Some(format!("{choice:?}: not selected, or tainted"));
             }
             let is_taken = match (device.is_shareable, ask.admin) {
@@ -119,7 +121,7 @@ impl World {
 
     /// The devices that a request means.
     fn meant(&self, ask: &Ask) -> Vec<usize> {
-        (0..self.devices.len()).filter(|device| self.is_meant(ask, &self.devices[*device])).collect()
+        (0..self.devices.len()).filter(|device| ask.means(&self.devices[*device])).collect()
     }
 
     /// A solution, if there is one.

@@ -26,7 +26,7 @@ pub(crate) fn matches(expression: &str, device: Candidate<'_>) -> Result<bool, S
         if flat == expression { flat } else { flat.trim_end_matches(')').to_owned() + &closing(&flat) };
     let parts: Vec<Result<bool, String>> =
         flat.split(" && ").map(|part| part_matches(part, device)).collect();
-    if parts.iter().any(|part| *part == Ok(false)) {
+    if parts.contains(&Ok(false)) {
         return Ok(false);
     }
     parts.into_iter().find(Result::is_err).unwrap_or(Ok(true))
