@@ -131,6 +131,24 @@ impl<'a> Quantity<'a> {
         self.scaled(3)
     }
 
+    /// The amount in billionths, for sums of many: no quantity has smaller parts. One that an `i128` does not hold is
+    /// the nearest that it holds.
+    pub fn nano_value(&self) -> i128 {
+        self.with_view(|view| {
+            let (digits, zeros, _) = view.split(-9);
+            let ten = |value: i128| value.saturating_mul(10);
+            let value = digits.iter().fold(0, |value, &digit| ten(value).saturating_add(digit.into()));
+            // Any digit with 39 zeros is beyond the limit.
+            let value = (0..zeros.min(39)).fold(value, |value, _| ten(value));
+            if view.negative { -value } else { value }
+        })
+    }
+
+    /// `value` times `10^scale`, in the format of this quantity.
+    pub fn in_same_format(&self, value: i64, scale: i32) -> Quantity<'static> {
+        Quantity { amount: Amount::Int { value, scale }, format: self.format, text: None }
+    }
+
     /// -1 for a negative amount, 0 for zero, 1 for a positive one.
     pub fn sign(&self) -> i8 {
         match &self.amount {

@@ -168,6 +168,35 @@ fn values() {
 }
 
 #[test]
+fn billionths() {
+    for (text, nano) in [
+        ("0", 0),
+        ("1n", 1),
+        ("-500m", -500_000_000),
+        ("1.5", 1_500_000_000),
+        ("1.5Gi", 1_610_612_736_000_000_000),
+        ("10E", 10_000_000_000_000_000_000_000_000_000),
+        ("1e30", i128::MAX),
+        ("-1e2000000000", -i128::MAX),
+    ] {
+        assert_eq!(quantity(text).nano_value(), nano, "{text}");
+    }
+}
+
+#[test]
+fn same_format() {
+    for (like, value, scale, text) in [
+        ("1Ki", 4_000_000_000, 0, "3906250Ki"),
+        ("1Ki", 1500, -3, "1500m"),
+        ("1G", 4_000_000_000, 0, "4G"),
+        ("500m", 1500, -3, "1500m"),
+        ("1", 0, 0, "0"),
+    ] {
+        assert_eq!(quantity(like).in_same_format(value, scale).text(), text);
+    }
+}
+
+#[test]
 fn order() {
     let ascending = [
         "-1e2000000000",

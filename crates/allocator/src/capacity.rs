@@ -1,0 +1,212 @@
+//! Consumable capacity: how much of a device's capacity a request takes, and whether that much is left.
+//!
+//! Quantities are exact; sums are kept in billionths, of which no quantity has a part. A device that is not shareable is
+//! checked in the same way (a request is then a minimum), but the caller records nothing for it.
+
+use crate::semantics::Semantics;
+use std::sync::LazyLock;
+use tollgate_api::view::{self, PolicyRange, RequestPolicy};
+use tollgate_formats::quantity::Quantity;
+
+/// One capacity of a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Capacity<'d> {
+    pub(crate) name: &'d str,
+    value: Quantity<'d>,
+    policy: Option<Policy<'d>>,
+}
+
+#[derive(Clone, Debug)]
+struct Policy<'d> {
+    default: Option<Quantity<'d>>,
+    range: Option<Range<'d>>,
+    valid_values: Vec<Quantity<'d>>,
+}
+
+#[derive(Clone, Debug)]
+struct Range<'d> {
+    min: Option<Quantity<'d>>,
+    max: Option<Quantity<'d>>,
+    step: Option<Quantity<'d>>,
+}
+
+/// Why the amount that a request takes cannot be computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CapacityError {
+    /// The request, or what it is rounded to, is beyond the arithmetic of the device's range.
+    NotRepresentable { capacity: String, detail: String },
+    /// The amount is below zero.
+    Negative { capacity: String },
+}
+
+impl std::fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |name: &str| tollgate_formats::gofmt::quote(name);
+        match self {
+            CapacityError::NotRepresentable { capacity, detail } => write!(
+                f,
+                "capacity {}: capacity request cannot be represented in the device's range arithmetic: {detail}",
+                quoted(capacity)
+            ),
+            CapacityError::Negative { capacity } => {
+                write!(f, "capacity {}: capacity value is negative", quoted(capacity))
+            }
+        }
+    }
+}
+
+/// The text of what cannot be represented.
+type Unrepresentable = String;
+
+impl<'d> Capacity<'d> {
+    pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
+        let value = capacity.quantity().unwrap_or(Quantity::ZERO);
+        Capacity { name, value, policy: capacity.request_policy().map(Policy::new) }
+    }
+
+    /// What a request takes: the policy's default or all of it if nothing is requested, else what is requested, rounded
+    /// up as the policy says.
+    fn taken(
+        &self,
+        requested: Option<&Quantity<'d>>,
+        semantics: &Semantics,
+    ) -> Result<Quantity<'d>, Unrepresentable> {
+        let Some(requested) = requested else {
+            let default = self.policy.as_ref().and_then(|policy| policy.default.as_ref());
+            return Ok(default.unwrap_or(&self.value).clone());
+        };
+        let Some(policy) = &self.policy else { return Ok(requested.clone()) };
+        if let Some(Range { min: Some(min), step, .. }) = &policy.range {
+            return match step {
+                _ if requested < min => Ok(min.clone()),
+                None => Ok(requested.clone()),
+                Some(step) => policy.rounded_to_step(requested, min, step, semantics),
+            };
+        }
+        let next_valid = policy.valid_values.iter().find(|&value| requested <= value);
+        Ok(next_valid.unwrap_or(requested).clone())
+    }
+}
+
+impl<'d> Policy<'d> {
+    fn new(policy: RequestPolicy<'d>) -> Policy<'d> {
+        let range = policy.valid_range().map(|range: PolicyRange<'d>| Range {
+            min: range.min(),
+            max: range.max(),
+            step: range.step(),
+        });
+        let valid_values = policy.valid_values().items().filter_map(view::quantity).collect();
+        Policy { default: policy.default(), range, valid_values }
+    }
+
+    // upstream v1.36, v1.37 roundUpRange
+    fn rounded_to_step(
+        &self,
+        requested: &Quantity<'d>,
+        min: &Quantity<'d>,
+        step: &Quantity<'d>,
+        semantics: &Semantics,
+    ) -> Result<Quantity<'d>, Unrepresentable> {
+        // The format of the result, where it is not that of the step.
+        static BINARY: LazyLock<Quantity<'static>> =
+            LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
+        let milli = self.counts_in_milli(semantics);
+        let strict = semantics.unrepresentable_request_is_error;
+        let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
+        if milli && !requested.fits_milli() {
+            return Err(format!("request {} is not a representable milli value", requested.text()));
+        }
+        if !milli && strict && requested.exceeds_i64() {
+            return Err(format!("request {} exceeds MaxInt64", requested.text()));
+        }
+        let (wanted, min, by) = (read(requested), read(min), read(step));
+        let added = wanted.wrapping_sub(min);
+        let Some((steps, rest)) = added.checked_div(by).zip(added.checked_rem(by)) else {
+            return Ok(requested.clone());
+        };
+        let steps = steps.wrapping_add(i64::from(rest != 0));
+        let rounded = by.checked_mul(steps).and_then(|rounded| rounded.checked_add(min));
+        if strict && rounded.is_none() {
+            let limit = if milli { "the milli-value range" } else { "MaxInt64" };
+            return Err(format!("rounding request {} up to the next step passes {limit}", requested.text()));
+        }
+        let rounded = by.wrapping_mul(steps).wrapping_add(min);
+        Ok(match milli {
+            true if rounded % 1000 == 0 => step.in_same_format(rounded / 1000, 0),
+            true => step.in_same_format(rounded, -3),
+            false if semantics.rounded_in_unit_of_step => step.in_same_format(rounded, 0),
+            false => BINARY.in_same_format(rounded, 0),
+        })
+    }
+
+    /// Whether the range is computed in thousandths: they must hold all of its numbers exactly.
+    fn counts_in_milli(&self, semantics: &Semantics) -> bool {
+        let Some(Range { min, max, step }) = &self.range else { return false };
+        let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
+        semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
+    }
+
+    fn allows(&self, taken: &Quantity<'_>, semantics: &Semantics) -> bool {
+        if self.default.as_ref() == Some(taken) {
+            return true;
+        }
+        let Some(Range { min, max, step }) = &self.range else {
+            return self.valid_values.is_empty() || self.valid_values.iter().any(|value| value == taken);
+        };
+        if max.as_ref().is_some_and(|max| taken > max) {
+            return false;
+        }
+        let Some(step) = step else { return true };
+        let milli = self.counts_in_milli(semantics);
+        let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
+        let min = min.as_ref().map_or(0, read);
+        let on_step = read(taken).wrapping_sub(min).checked_rem(read(step)) == Some(0);
+        on_step && (!milli || taken.fits_milli())
+    }
+}
+
+/// Amounts by the name of the capacity, in billionths.
+pub(crate) type Amounts<'d> = Vec<(&'d str, i128)>;
+
+/// The amount of one capacity; zero if there is none.
+pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
+    amounts.iter().find(|(known, _)| *known == name).map_or(0, |(_, amount)| *amount)
+}
+
+/// Adds to the amount of one capacity.
+pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i128) {
+    match amounts.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, sum)) => *sum = sum.saturating_add(amount),
+        None => amounts.push((name, amount)),
+    }
+}
+
+/// What a request takes of each capacity of a device, if the policies allow it and `used` leaves enough. `None` if
+/// not, or if the device lacks a requested capacity.
+// upstream v1.36, v1.37 CmpRequestOverCapacity
+pub(crate) fn fit<'d>(
+    requested: &[(&'d str, Quantity<'d>)],
+    capacities: &[Capacity<'d>],
+    used: impl Fn(&str) -> i128,
+    semantics: &Semantics,
+) -> Result<Option<Vec<(&'d str, Quantity<'d>)>>, CapacityError> {
+    if requested.iter().any(|(name, _)| !capacities.iter().any(|capacity| capacity.name == *name)) {
+        return Ok(None);
+    }
+    let mut taken = Vec::with_capacity(capacities.len());
+    for capacity in capacities {
+        let request = requested.iter().find(|(name, _)| *name == capacity.name).map(|(_, amount)| amount);
+        let amount = capacity.taken(request, semantics).map_err(|detail| {
+            CapacityError::NotRepresentable { capacity: capacity.name.to_owned(), detail }
+        })?;
+        if semantics.unrepresentable_request_is_error && amount.sign() < 0 {
+            return Err(CapacityError::Negative { capacity: capacity.name.to_owned() });
+        }
+        taken.push((capacity.name, amount));
+    }
+    let fits = capacities.iter().zip(&taken).all(|(capacity, (name, amount))| {
+        capacity.policy.as_ref().is_none_or(|policy| policy.allows(amount, semantics))
+            && used(name).saturating_add(amount.nano_value()) <= capacity.value.nano_value()
+    });
+    Ok(fits.then_some(taken))
+}

@@ -1,0 +1,221 @@
+//! The claims of a pod, read once for all nodes: requests with their alternatives, classes and constraints.
+//!
+//! Reading finds the classes that do not exist, because the scheduler looks for them before it looks at any node. All
+//! other problems of a request depend on the node, or come up in an order that does, and are left to the allocation.
+
+use crate::constraint::Constraint;
+use crate::outcome::{AvailableOn, Id, Unschedulable};
+use crate::semantics::Semantics;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{self, ClaimSpec, Class, List, RequestBody, Selector, Toleration};
+use tollgate_formats::quantity::Quantity;
+
+/// The DeviceClasses of a cluster by name.
+#[derive(Clone, Default, Debug)]
+pub struct Classes<'d> {
+    by_name: HashMap<&'d str, Class<'d>, RandomState>,
+}
+
+impl<'d> FromIterator<(&'d str, Class<'d>)> for Classes<'d> {
+    fn from_iter<I: IntoIterator<Item = (&'d str, Class<'d>)>>(classes: I) -> Self {
+        Classes { by_name: classes.into_iter().collect() }
+    }
+}
+
+/// A claim that has to be allocated.
+#[derive(Clone, Copy, Debug)]
+pub struct UnallocatedClaim<'d> {
+    pub namespace: &'d str,
+    pub name: &'d str,
+    /// The version that the spec is written in.
+    pub version: Version,
+    pub spec: ClaimSpec<'d>,
+}
+
+/// The claims of a pod.
+#[derive(Debug)]
+pub struct Claims<'d> {
+    /// Those that have to be allocated, in the order of the pod.
+    pub(crate) claims: Vec<ClaimPlan<'d>>,
+    /// Where those that are allocated already are available.
+    pub(crate) allocated: Vec<AvailableOn<'d>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ClaimPlan<'d> {
+    pub(crate) id: Id<'d>,
+    pub(crate) requests: Vec<RequestPlan<'d>>,
+    /// `None` for one of a kind that is not known.
+    pub(crate) constraints: Vec<Option<Constraint<'d>>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct RequestPlan<'d> {
+    /// One, or the alternatives of `firstAvailable`.
+    pub(crate) asks: Vec<Ask<'d>>,
+    pub(crate) has_alternatives: bool,
+}
+
+/// What a request or one of its alternatives asks for.
+#[derive(Debug)]
+pub(crate) struct Ask<'d> {
+    /// Its number among all of the pod.
+    pub(crate) number: usize,
+    /// The name of the request.
+    pub(crate) request: &'d str,
+    /// The name of the alternative.
+    pub(crate) alternative: Option<&'d str>,
+    pub(crate) class_name: &'d str,
+    class: Class<'d>,
+    body: RequestBody<'d>,
+    pub(crate) mode: Mode,
+    pub(crate) admin_access: bool,
+    pub(crate) capacities: Vec<(&'d str, Quantity<'d>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    ExactCount(usize),
+    All,
+    Unknown,
+}
+
+impl<'d> Claims<'d> {
+    /// Reads the claims that have to be allocated, and looks up their classes. Of those that are allocated only the nodes
+    /// matter.
+    // upstream v1.37 DynamicResources.PreFilter
+    pub fn new(
+        claims: impl IntoIterator<Item = UnallocatedClaim<'d>>,
+        allocated: impl IntoIterator<Item = AvailableOn<'d>>,
+        classes: &Classes<'d>,
+        semantics: &Semantics,
+    ) -> Result<Claims<'d>, Unschedulable> {
+        let claims = claims.into_iter().map(|claim| ClaimPlan::new(claim, classes, semantics));
+        let mut claims: Vec<ClaimPlan<'_>> = claims.collect::<Result<_, _>>()?;
+        let requests = claims.iter_mut().flat_map(|claim| &mut claim.requests);
+        for (number, ask) in requests.flat_map(|request| &mut request.asks).enumerate() {
+            ask.number = number;
+        }
+        Ok(Claims { claims, allocated: allocated.into_iter().collect() })
+    }
+}
+
+impl<'d> ClaimPlan<'d> {
+    fn new(
+        claim: UnallocatedClaim<'d>,
+        classes: &Classes<'d>,
+        semantics: &Semantics,
+    ) -> Result<ClaimPlan<'d>, Unschedulable> {
+        let id = Id { namespace: claim.namespace, name: claim.name };
+        let devices = claim.spec.devices();
+        let mut requests = Vec::new();
+        for request in devices.requests().iter() {
+            let name = request.name();
+            let alternatives = request.first_available();
+            let exactly = request.exactly(claim.version);
+            let asks = match exactly {
+                Some(body) => vec![Ask::new(name, None, body, classes, semantics)?],
+                None if alternatives.is_empty() => {
+                    return Err(Unschedulable::UnknownRequest {
+                        claim: id.to_string(),
+                        request: name.to_owned(),
+                    });
+                }
+                None if !semantics.features.prioritized_list => {
+                    return Err(Unschedulable::NoPrioritizedList {
+                        claim: id.to_string(),
+                        request: name.to_owned(),
+                    });
+                }
+                None => {
+                    let ask = |sub: view::SubRequest<'d>| {
+                        Ask::new(name, Some(sub.name()), sub.body(), classes, semantics)
+                    };
+                    alternatives.iter().map(ask).collect::<Result<_, _>>()?
+                }
+            };
+            requests.push(RequestPlan { asks, has_alternatives: exactly.is_none() });
+        }
+        let constraints =
+            devices.constraints().iter().map(|constraint| Constraint::new(constraint, semantics));
+        Ok(ClaimPlan { id, requests, constraints: constraints.collect() })
+    }
+}
+
+impl<'d> Ask<'d> {
+    fn new(
+        request: &'d str,
+        alternative: Option<&'d str>,
+        body: RequestBody<'d>,
+        classes: &Classes<'d>,
+        semantics: &Semantics,
+    ) -> Result<Ask<'d>, Unschedulable> {
+        let class_name = body.device_class_name();
+        let class = classes.by_name.get(class_name).ok_or_else(|| Unschedulable::NoClass {
+            request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
+            class: class_name.to_owned(),
+        })?;
+        let mode = match body.allocation_mode() {
+            "" | "ExactCount" => Mode::ExactCount(match body.count() {
+                0 => 1,
+                count => usize::try_from(count).unwrap_or(0),
+            }),
+            "All" => Mode::All,
+            _ => Mode::Unknown,
+        };
+        let requests = body.capacity().get("requests").members();
+        let requests = requests.filter(|_| semantics.features.consumable_capacity);
+        let amount = |value| view::quantity(value).unwrap_or(Quantity::ZERO);
+        Ok(Ask {
+            number: 0,
+            request,
+            alternative,
+            class_name,
+            class: *class,
+            body,
+            mode,
+            admin_access: alternative.is_none() && body.admin_access() == Some(true),
+            capacities: requests.map(|(name, value)| (name.text(), amount(value))).collect(),
+        })
+    }
+
+    /// Its own name: that of the alternative, if it is one.
+    pub(crate) fn name(&self) -> &'d str {
+        self.alternative.unwrap_or(self.request)
+    }
+
+    /// The selectors of the class.
+    pub(crate) fn class_selectors(&self) -> List<'d, Selector<'d>> {
+        self.class.spec().selectors()
+    }
+
+    /// The selectors of the request.
+    pub(crate) fn selectors(&self) -> List<'d, Selector<'d>> {
+        self.body.selectors()
+    }
+
+    pub(crate) fn tolerations(&self) -> List<'d, Toleration<'d>> {
+        self.body.tolerations()
+    }
+
+    /// Why no node can be looked at for this request, if so.
+    // upstream v1.37 validateDeviceRequest
+    pub(crate) fn refusal(&self, semantics: &Semantics) -> Option<String> {
+        if semantics.refuses_derived_attributes && !self.body.derived_attributes().is_empty() {
+            return Some(
+                ": cannot handle request with derived attributes, the feature is disabled".to_owned(),
+            );
+        }
+        if let Some(index) = self.selectors().iter().position(|selector| selector.cel().is_none()) {
+            return Some(format!(", selector #{index}: CEL expression empty (unsupported selector type?)"));
+        }
+        let has_admin_access = self.alternative.is_none() && self.body.admin_access().is_some();
+        if has_admin_access && !semantics.features.admin_access {
+            return Some(": admin access is requested, but the feature is disabled".to_owned());
+        }
+        let mode = self.body.allocation_mode();
+        (self.mode == Mode::Unknown).then(|| format!(": unsupported count mode {mode}"))
+    }
+}

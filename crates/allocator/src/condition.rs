@@ -1,0 +1,60 @@
+//! The message of a pod's PodScheduled condition, as far as this plugin makes it.
+//!
+//! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is not
+//! here: preemption does not help with devices.
+
+use crate::outcome::{AllocationError, Unschedulable};
+use crate::semantics::Semantics;
+use std::collections::BTreeMap;
+
+/// What the plugin did after no node was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PostFilter {
+    /// It had looked at nodes, and there is nothing to deallocate.
+    NothingChanged,
+    /// No node was looked at.
+    NoClaims,
+    /// It deallocated a claim that is not available on the nodes; the pod is tried again.
+    Deallocated,
+}
+
+impl PostFilter {
+    fn text(self) -> &'static str {
+        match self {
+            PostFilter::NothingChanged => "still not schedulable",
+            PostFilter::NoClaims => "no new claims to deallocate",
+            PostFilter::Deallocated => "deallocation of ResourceClaim completed",
+        }
+    }
+}
+
+/// The message with reason Unschedulable, up to " preemption:". `reasons` has the number of nodes that each filter's text
+/// was given for.
+// upstream v1.37 FitError.Error
+pub fn unschedulable_message(
+    semantics: &Semantics,
+    nodes: usize,
+    reasons: &BTreeMap<String, usize>,
+    post_filter: PostFilter,
+) -> String {
+    let mut reasons: Vec<String> =
+        reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    reasons.sort();
+    message(semantics, nodes, &reasons.join(", "), post_filter)
+}
+
+/// The message of a pod for which no node was looked at, up to " preemption:".
+pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &Unschedulable) -> String {
+    message(semantics, nodes, &reason.to_string(), PostFilter::NoClaims)
+}
+
+fn message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: PostFilter) -> String {
+    let post_filter = if semantics.message_has_post_filter { post_filter.text() } else { "" };
+    let separated = if post_filter.is_empty() { String::new() } else { format!(" {post_filter},") };
+    format!("0/{nodes} nodes are available: {reasons}.{separated}")
+}
+
+/// The message with reason SchedulerError.
+pub fn error_message(error: &AllocationError) -> String {
+    format!("running \"DynamicResources\" filter plugin: {error}")
+}

@@ -1,0 +1,234 @@
+//! The devices of a cluster: ResourceSlices with the taints of DeviceTaintRules, read once and indexed.
+//!
+//! Nothing here depends on a node or on who holds a device, so one inventory serves all allocations between two changes
+//! of slices or rules. Slices are kept in the order given; upstream's is random, and only matters for pools whose slices
+//! disagree on their number.
+
+use crate::capacity::Capacity;
+use crate::node::NodeSelection;
+use crate::selector::Candidate;
+use crate::semantics::Semantics;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::ops::Range;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{self, DeviceBody, SliceSpec, Taint, TaintRule};
+use tollgate_formats::quantity::Quantity;
+
+/// A device by its name, as allocations know it. Two slices for different nodes can publish the same name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DeviceKey(u32);
+
+/// Everything that slices publish.
+#[derive(Debug)]
+pub struct Inventory<'d> {
+    pub(crate) semantics: Semantics,
+    pub(crate) slices: Vec<Slice<'d>>,
+    pub(crate) devices: Vec<Device<'d>>,
+    /// The slices of each pool.
+    pub(crate) pools: Vec<Pool<'d>>,
+    /// The slices that name a node.
+    pub(crate) by_node: HashMap<&'d str, Vec<usize>, RandomState>,
+    /// All other slices.
+    pub(crate) shared: Vec<usize>,
+    keys: HashMap<(&'d str, &'d str, &'d str), DeviceKey, RandomState>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pool<'d> {
+    pub(crate) driver: &'d str,
+    pub(crate) name: &'d str,
+    pub(crate) slices: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Slice<'d> {
+    pub(crate) name: &'d str,
+    /// Its place in [`Inventory::pools`].
+    pub(crate) pool: usize,
+    pub(crate) generation: i64,
+    /// How many slices the pool has, as this slice says.
+    pub(crate) announced: i64,
+    pub(crate) nodes: NodeSelection<'d>,
+    /// `perDeviceNodeSelection`, if it is set.
+    pub(crate) per_device: Option<bool>,
+    pub(crate) devices: Range<usize>,
+    pub(crate) counters: Vec<CounterSet<'d>>,
+    /// Some of its devices take shared counters.
+    pub(crate) takes_counters: bool,
+    pub(crate) has_compatibility_groups: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct CounterSet<'d> {
+    pub(crate) name: &'d str,
+    pub(crate) counters: Vec<(&'d str, i128)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Device<'d> {
+    pub(crate) key: DeviceKey,
+    pub(crate) slice: usize,
+    pub(crate) name: &'d str,
+    pub(crate) body: DeviceBody<'d>,
+    pub(crate) nodes: NodeSelection<'d>,
+    pub(crate) capacities: Vec<Capacity<'d>>,
+    /// The counters that the device takes from shared counter sets.
+    pub(crate) consumes: Vec<CounterSet<'d>>,
+    pub(crate) taints: Vec<Taint<'d>>,
+    pub(crate) is_shareable: bool,
+    pub(crate) has_binding_conditions: bool,
+    pub(crate) binds_to_node: bool,
+}
+
+impl<'d> Inventory<'d> {
+    /// Reads slices, each in the version it is written in, and the rules that taint their devices.
+    pub fn new(
+        semantics: Semantics,
+        slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
+        rules: impl IntoIterator<Item = TaintRule<'d>>,
+    ) -> Inventory<'d> {
+        let mut inventory = Inventory {
+            semantics,
+            slices: Vec::new(),
+            devices: Vec::new(),
+            pools: Vec::new(),
+            by_node: HashMap::default(),
+            shared: Vec::new(),
+            keys: HashMap::default(),
+        };
+        let mut pools = HashMap::with_hasher(RandomState::default());
+        for (version, slice) in slices {
+            let id = (slice.spec().driver(), slice.spec().pool().name());
+            let pool = *pools.entry(id).or_insert_with(|| {
+                inventory.pools.push(Pool { driver: id.0, name: id.1, slices: Vec::new() });
+                inventory.pools.len() - 1
+            });
+            inventory.add_slice(version, slice, pool);
+        }
+        if semantics.features.device_taint_rules {
+            rules.into_iter().for_each(|rule| inventory.add_rule(rule));
+        }
+        inventory
+    }
+
+    /// The device of that name, if a slice publishes it.
+    pub fn device(&self, driver: &str, pool: &str, device: &str) -> Option<DeviceKey> {
+        self.keys.get(&(driver, pool, device)).copied()
+    }
+
+    fn add_slice(&mut self, version: Version, slice: view::Slice<'d>, pool: usize) {
+        let spec = slice.spec();
+        let index = self.slices.len();
+        let first = self.devices.len();
+        for device in spec.devices().iter() {
+            let id = (spec.driver(), spec.pool().name(), device.name());
+            let next = DeviceKey(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
+            let key = *self.keys.entry(id).or_insert(next);
+            self.devices.push(Device::new(key, index, device.name(), device.body(version)));
+        }
+        let groups = |device: &Device<'_>| {
+            device.body.consumes_counters().iter().any(|taken| !taken.compatibility_groups().is_empty())
+        };
+        let has_compatibility_groups = self.devices.iter().skip(first).any(groups);
+        let takes_counters = self.devices.iter().skip(first).any(|device| !device.consumes.is_empty());
+        let counters: Vec<CounterSet<'_>> = spec
+            .shared_counters()
+            .iter()
+            .map(|set| CounterSet { name: set.name(), counters: counters(set.counters()) })
+            .collect();
+        let nodes = slice_nodes(spec, version);
+        match nodes {
+            NodeSelection::Name(_) if self.reaches_every_node(&counters) => self.shared.push(index),
+            NodeSelection::Name(name) => self.by_node.entry(name).or_default().push(index),
+            _ => self.shared.push(index),
+        }
+        if let Some(pool) = self.pools.get_mut(pool) {
+            pool.slices.push(index);
+        }
+        self.slices.push(Slice {
+            name: slice.metadata().name(),
+            pool,
+            generation: spec.pool().generation(),
+            announced: spec.pool().resource_slice_count(),
+            nodes,
+            per_device: spec.per_device_node_selection(),
+            devices: first..self.devices.len(),
+            counters,
+            takes_counters,
+            has_compatibility_groups,
+        });
+    }
+
+    /// Whether a slice with these counter sets counts as reaching every node.
+    pub(crate) fn reaches_every_node(&self, counters: &[CounterSet<'_>]) -> bool {
+        self.semantics.counter_slices_reach_every_node && !counters.is_empty()
+    }
+
+    /// Adds the taint of a rule to every device that it selects.
+    // upstream v1.37 Tracker.applyPatches
+    fn add_rule(&mut self, rule: TaintRule<'d>) {
+        let spec = rule.spec();
+        let selector = spec.device_selector();
+        if selector.is_none() && !self.semantics.rule_without_selector_taints_all {
+            return;
+        }
+        let names = selector.map_or((None, None, None), |by| (by.driver(), by.pool(), by.device()));
+        let fits = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
+        for slice in &self.slices {
+            let in_pool = self
+                .pools
+                .get(slice.pool)
+                .is_some_and(|pool| fits(names.0, pool.driver) && fits(names.1, pool.name));
+            let devices = self.devices.get_mut(slice.devices.clone()).filter(|_| in_pool);
+            for device in devices.into_iter().flatten().filter(|device| fits(names.2, device.name)) {
+                device.taints.push(spec.taint());
+            }
+        }
+    }
+
+    pub(crate) fn candidate(&self, index: usize) -> Option<Candidate<'d>> {
+        let device = self.devices.get(index)?;
+        let pool = self.pools.get(self.slices.get(device.slice)?.pool)?;
+        Some(Candidate { driver: pool.driver, pool: pool.name, name: device.name, body: device.body, index })
+    }
+}
+
+impl Slice<'_> {
+    /// Each device has its own node selection.
+    pub(crate) fn selects_per_device(&self) -> bool {
+        self.per_device == Some(true)
+    }
+}
+
+impl<'d> Device<'d> {
+    fn new(key: DeviceKey, slice: usize, name: &'d str, body: DeviceBody<'d>) -> Device<'d> {
+        let consumed = body.consumes_counters().iter();
+        Device {
+            key,
+            slice,
+            name,
+            body,
+            nodes: NodeSelection::new(body.node_name(), body.all_nodes(), body.node_selector()),
+            capacities: body.capacity().iter().map(|(name, value)| Capacity::new(name, value)).collect(),
+            consumes: consumed
+                .map(|taken| CounterSet { name: taken.counter_set(), counters: counters(taken.counters()) })
+                .collect(),
+            taints: body.taints().iter().collect(),
+            is_shareable: body.allow_multiple_allocations() == Some(true),
+            has_binding_conditions: !body.binding_conditions().is_empty(),
+            binds_to_node: body.0.get("bindsToNode").bool() == Some(true),
+        }
+    }
+}
+
+fn slice_nodes(spec: SliceSpec<'_>, version: Version) -> NodeSelection<'_> {
+    NodeSelection::new(spec.node_name_in(version), spec.all_nodes_in(version), spec.node_selector())
+}
+
+fn counters<'d>(counters: view::Map<'d, view::Counter<'d>>) -> Vec<(&'d str, i128)> {
+    let amount = |counter: view::Counter<'d>| {
+        view::quantity(counter.0.get("value")).map_or(0, |amount: Quantity<'_>| amount.nano_value())
+    };
+    counters.iter().map(|(name, counter)| (name, amount(counter))).collect()
+}

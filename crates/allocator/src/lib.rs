@@ -1,0 +1,73 @@
+//! Which devices the Kubernetes scheduler allocates to the claims of a pod on a node, or why none.
+//!
+//! A copy of upstream's decisions and not of its code: for the same objects, the devices are the ones that the scheduler
+//! of the release picks, in its order, and the texts are its own. [`Inventory`] has what ResourceSlices and
+//! DeviceTaintRules say, [`Usage`] what allocated claims hold, [`Claims`] what a pod asks for; [`Allocator`] searches. The
+//! differences between releases are data in [`Semantics`].
+//!
+//! Everything is a function of its input: no files, no clock, no threads, no randomness. A search that would not end in
+//! reasonable time gives up after a number of steps, and says so. CEL is not evaluated here: the caller brings
+//! [`Selectors`].
+//!
+//! ```
+//! use tollgate_allocator::{
+//!     Allocator, Candidate, Claims, Classes, DEFAULT_MAX_STEPS, Inventory, Node, Outcome, Semantics, UnallocatedClaim,
+//!     Usage,
+//! };
+//! use tollgate_api::{profile::Version, view::{ClaimSpec, Class, Slice}};
+//! use tollgate_document::doc::parse;
+//!
+//! let slice = parse(r#"{"metadata": {"name": "n1-gpus"}, "spec": {"driver": "gpu.example.com", "nodeName": "n1",
+//!     "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+//!     "devices": [{"name": "gpu-0", "taints": [{"key": "broken", "effect": "NoSchedule"}]}, {"name": "gpu-1"}]}}"#)?;
+//! let class = parse(r#"{"spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}}"#)?;
+//! let spec = parse(r#"{"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}"#)?;
+//! let node = parse(r#"{"metadata": {"name": "n1"}}"#)?;
+//!
+//! let semantics = Semantics::V1_37;
+//! let inventory = Inventory::new(semantics, [(Version::V1, Slice(slice.root()))], []);
+//! let classes: Classes = [("gpu", Class(class.root()))].into_iter().collect();
+//! let (version, spec) = (Version::V1, ClaimSpec(spec.root()));
+//! let claim = UnallocatedClaim { namespace: "app", name: "claim", version, spec };
+//! let claims = Claims::new([claim], [], &classes, &semantics).expect("the class exists");
+//!
+//! let is_gpu = |_: &str, device: Candidate| Ok(device.driver == "gpu.example.com");
+//! let usage = Usage::default();
+//! let allocator =
+//!     Allocator { inventory: &inventory, usage: &usage, selectors: &is_gpu, max_steps: DEFAULT_MAX_STEPS };
+//! let pools = inventory.pools_for(Node::from_object(node.root()));
+//! let Outcome::Allocated(allocations) = allocator.allocate(&pools, &claims) else { panic!("no device") };
+//! assert_eq!(allocations[0].devices[0].device, "gpu-1");
+//! # Ok::<(), tollgate_document::doc::SyntaxError>(())
+//! ```
+
+mod capacity;
+mod claim;
+pub mod condition;
+mod constraint;
+mod inventory;
+mod needs;
+mod node;
+mod outcome;
+mod placing;
+mod pools;
+mod result;
+mod search;
+mod selector;
+mod semantics;
+mod tolerance;
+mod usage;
+
+pub use capacity::CapacityError;
+pub use claim::{Claims, Classes, UnallocatedClaim};
+pub use inventory::{DeviceKey, Inventory};
+pub use node::Node;
+pub use outcome::{
+    AllocatedDevice, Allocation, AllocationError, AvailableOn, MAX_DEVICES, Outcome, SelectorSource,
+    Unschedulable,
+};
+pub use pools::NodePools;
+pub use search::{Allocator, DEFAULT_MAX_STEPS};
+pub use selector::{Candidate, SelectorError, Selectors};
+pub use semantics::{DistinctMemory, Features, Semantics};
+pub use usage::{Holding, Usage};

@@ -1,0 +1,276 @@
+//! The pools that a node can use: which slices count, whether the pool is complete and valid, and in which order their
+//! devices are tried.
+//!
+//! Nothing here depends on who holds a device. A pool that is incomplete or invalid gives no devices, but it is
+//! remembered: a request for all devices fails because of it.
+
+use crate::inventory::{CounterSet, Inventory, Slice};
+use crate::node::Node;
+use foldhash::fast::RandomState;
+use std::collections::{BTreeMap, HashMap};
+
+/// The pools that reach a node, in the order in which they are tried.
+#[derive(Debug)]
+pub struct NodePools<'d> {
+    pub(crate) node: Node<'d>,
+    pub(crate) pools: Vec<NodePool<'d>>,
+    /// The devices of all usable pools, in the order in which they are tried.
+    pub(crate) places: Vec<Place>,
+}
+
+#[derive(Debug)]
+pub(crate) struct NodePool<'d> {
+    pub(crate) driver: &'d str,
+    pub(crate) name: &'d str,
+    pub(crate) state: PoolState,
+    /// Its devices in [`NodePools::places`].
+    pub(crate) places: std::ops::Range<usize>,
+    pub(crate) counters: Counters,
+}
+
+/// Whether a pool can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PoolState {
+    Usable,
+    /// Slices are missing, or there are too many.
+    Incomplete,
+    /// Names are not unique, or devices take counters that do not exist.
+    Invalid,
+}
+
+/// A device that the search can reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its place in the inventory.
+    pub(crate) device: usize,
+    /// Its place in [`NodePools::pools`].
+    pub(crate) pool: usize,
+    /// The node selection of the device, where it has its own, reaches the node.
+    pub(crate) is_reachable: bool,
+}
+
+/// The shared counters of a pool, and what each of its devices takes of them.
+#[derive(Default, Debug)]
+pub(crate) struct Counters {
+    /// The values of all counters of all sets.
+    pub(crate) totals: Vec<i128>,
+    /// For each device that takes any: which counters, and how much.
+    pub(crate) taken: BTreeMap<usize, Vec<(usize, i128)>>,
+}
+
+impl Counters {
+    /// What a device takes.
+    pub(crate) fn taken_by(&self, device: usize) -> &[(usize, i128)] {
+        self.taken.get(&device).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl<'d> Inventory<'d> {
+    /// The pools that reach a node.
+    // upstream v1.36, v1.37 GatherPools
+    pub fn pools_for(&self, node: Node<'d>) -> NodePools<'d> {
+        let mut found = Vec::new();
+        let mut current: HashMap<usize, usize, RandomState> = HashMap::default();
+        let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
+        for &index in named.iter().chain(&self.shared) {
+            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, node)) else {
+                continue;
+            };
+            let at = *current.entry(slice.pool).or_insert_with(|| {
+                found.push(Vec::new());
+                found.len() - 1
+            });
+            if let Some(slices) = found.get_mut(at) {
+                self.keep_newest(slices, index, slice.generation);
+            }
+        }
+        let mut pools: Vec<Gathered> = found.iter().filter_map(|slices| self.build_pool(slices)).collect();
+        pools.sort_by(|one, other| one.order(self).cmp(&other.order(self)));
+        self.flatten(node, pools)
+    }
+
+    fn is_relevant(&self, slice: &Slice<'_>, node: Node<'_>) -> bool {
+        let features = self.semantics.features;
+        if !features.partitionable_devices && (slice.per_device.is_some() || !slice.counters.is_empty()) {
+            return false;
+        }
+        let has_counters_for_all = self.reaches_every_node(&slice.counters);
+        !self.is_ignored(slice)
+            && (has_counters_for_all
+                || slice.nodes.reaches(node)
+                || slice.selects_per_device() && {
+                    let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
+                    devices.any(|device| device.nodes.reaches(node))
+                })
+    }
+
+    fn is_ignored(&self, slice: &Slice<'_>) -> bool {
+        self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
+    }
+
+    /// Adds a slice to those of its pool, of which only the highest generation counts.
+    fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
+        let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
+        match current {
+            Some(current) if generation < current => {}
+            Some(current) if generation > current => *slices = vec![index],
+            _ => slices.push(index),
+        }
+    }
+
+    /// The slices of a pool besides those that reach the node, as far as their counters matter.
+    // upstream v1.37 checkSlicesInPool
+    fn rest_of_pool(&self, first: &Slice<'_>, reaching: &[usize]) -> Rest {
+        let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced);
+        if is_complete(reaching.len()) {
+            return Rest::Slices(Vec::new());
+        }
+        let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
+        let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
+        if slices().any(|(_, slice)| slice.generation > first.generation) {
+            return Rest::Replaced;
+        }
+        let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.is_ignored(slice);
+        if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
+            return Rest::Missing;
+        }
+        let mut known = reaching.to_vec();
+        known.sort_unstable();
+        let matters = |slice: &Slice<'_>| slice.takes_counters || !slice.counters.is_empty();
+        let others = slices()
+            .filter(|(index, slice)| counted(slice) && matters(slice) && known.binary_search(index).is_err());
+        Rest::Slices(others.map(|(index, _)| index).collect())
+    }
+
+    /// The pool of these slices, which reach the node; `None` if a newer generation of it does not.
+    fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
+        let first = reaching.first().and_then(|&first| self.slices.get(first))?;
+        let others = match self.rest_of_pool(first, reaching) {
+            Rest::Slices(others) => others,
+            Rest::Missing => return Some(Gathered::unusable(first.pool, PoolState::Incomplete)),
+            Rest::Replaced => return None,
+        };
+        let mut reaching = reaching.to_vec();
+        reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
+        let has_counters =
+            |index: &usize| self.slices.get(*index).is_some_and(|slice| !slice.counters.is_empty());
+        let (sets, reaching): (Vec<usize>, Vec<usize>) = reaching.into_iter().partition(has_counters);
+        let (more_sets, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(has_counters);
+        let sets = sets.into_iter().chain(more_sets).filter_map(|index| self.slices.get(index));
+        let devices = self.devices_of(&reaching);
+        let counters = self.counters(sets, &devices, &self.devices_of(&others));
+        match counters.filter(|_| self.names_are_unique(&devices)) {
+            None => Some(Gathered::unusable(first.pool, PoolState::Invalid)),
+            Some(counters) => {
+                let late = |&index: &usize| {
+                    self.devices.get(index).is_some_and(|device| device.has_binding_conditions)
+                };
+                let is_late = devices.iter().any(late);
+                Some(Gathered { pool: first.pool, state: PoolState::Usable, devices, counters, is_late })
+            }
+        }
+    }
+
+    fn devices_of(&self, slices: &[usize]) -> Vec<usize> {
+        let slices = slices.iter().filter_map(|&index| self.slices.get(index));
+        slices.flat_map(|slice| slice.devices.clone()).collect()
+    }
+
+    fn names_are_unique(&self, devices: &[usize]) -> bool {
+        let names = devices.iter().filter_map(|&index| self.devices.get(index)).map(|device| device.key);
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names.is_sorted_by(|one, other| one < other)
+    }
+
+    /// The counters of a pool; `None` if a set is there twice, or a device takes what does not exist.
+    fn counters<'a>(
+        &'a self,
+        slices: impl Iterator<Item = &'a Slice<'d>>,
+        devices: &[usize],
+        others: &[usize],
+    ) -> Option<Counters>
+    where
+        'd: 'a,
+    {
+        let mut known: HashMap<&str, HashMap<&str, usize, RandomState>, RandomState> = HashMap::default();
+        let mut counters = Counters::default();
+        if !self.semantics.features.partitionable_devices {
+            return Some(counters);
+        }
+        for set in slices.flat_map(|slice| &slice.counters) {
+            let mut numbers = HashMap::default();
+            for &(name, value) in &set.counters {
+                numbers.insert(name, counters.totals.len());
+                counters.totals.push(value);
+            }
+            if known.insert(set.name, numbers).is_some() {
+                return None;
+            }
+        }
+        for &index in devices.iter().chain(others) {
+            let Some(device) = self.devices.get(index).filter(|device| !device.consumes.is_empty()) else {
+                continue;
+            };
+            let mut taken = Vec::new();
+            for CounterSet { name, counters } in &device.consumes {
+                let numbers = known.get(name)?;
+                for (name, amount) in counters {
+                    taken.push((*numbers.get(name)?, *amount));
+                }
+            }
+            counters.taken.insert(index, taken);
+        }
+        Some(counters)
+    }
+
+    fn flatten(&self, node: Node<'d>, gathered: Vec<Gathered>) -> NodePools<'d> {
+        let mut places = Vec::new();
+        let mut pools = Vec::with_capacity(gathered.len());
+        for Gathered { pool, state, devices, counters, .. } in gathered {
+            let Some(known) = self.pools.get(pool) else { continue };
+            let first = places.len();
+            for device in devices {
+                let owns_selection = |index: usize| {
+                    let device = self.devices.get(index)?;
+                    self.slices.get(device.slice)?.selects_per_device().then_some(device.nodes)
+                };
+                let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
+                places.push(Place { device, pool: pools.len(), is_reachable });
+            }
+            let places = first..places.len();
+            pools.push(NodePool { driver: known.driver, name: known.name, state, places, counters });
+        }
+        NodePools { node, pools, places }
+    }
+}
+
+/// The slices of a pool that do not reach the node.
+enum Rest {
+    Slices(Vec<usize>),
+    /// There are fewer slices than announced, or more.
+    Missing,
+    /// There is a newer generation.
+    Replaced,
+}
+
+/// A pool before its devices have their place in the order of all pools.
+struct Gathered {
+    pool: usize,
+    state: PoolState,
+    devices: Vec<usize>,
+    counters: Counters,
+    /// A device has binding conditions: the pool is tried after all others.
+    is_late: bool,
+}
+
+impl Gathered {
+    fn unusable(pool: usize, state: PoolState) -> Gathered {
+        Gathered { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
+    }
+
+    fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
+        let pool = inventory.pools.get(self.pool);
+        (self.is_late, pool.map_or("", |pool| pool.driver), pool.map_or("", |pool| pool.name))
+    }
+}

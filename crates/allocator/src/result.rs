@@ -1,0 +1,82 @@
+//! A solution as allocations: one for each claim, with the nodes that can use all of its devices.
+
+use crate::node::NodeSelection;
+use crate::outcome::{AllocatedDevice, Allocation, AvailableOn};
+use crate::placing::Taken;
+use crate::search::Search;
+use crate::selector::Selectors;
+use tollgate_api::view::{List, NodeRequirement};
+
+impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+    /// The allocations of all claims, once the search has found devices for them.
+    pub(crate) fn allocations(&self) -> Vec<Allocation<'d>> {
+        let mut claims: Vec<Vec<&Taken<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();
+        for taken in self.taken() {
+            if let Some(claim) = claims.get_mut(taken.asked.claim) {
+                claim.push(taken);
+            }
+        }
+        let allocation = |taken: Vec<&Taken<'a, 'd>>| Allocation {
+            devices: taken.iter().filter_map(|taken| self.allocated(taken)).collect(),
+            nodes: self.nodes_of(&taken),
+        };
+        claims.into_iter().map(allocation).collect()
+    }
+
+    fn allocated(&self, taken: &Taken<'a, 'd>) -> Option<AllocatedDevice<'d>> {
+        let (place, device) = self.device_at(taken.place)?;
+        let pool = self.pools.pools.get(place.pool)?;
+        let ask = taken.asked.ask;
+        Some(AllocatedDevice {
+            request: ask.request,
+            alternative: ask.alternative,
+            driver: pool.driver,
+            pool: pool.name,
+            device: device.name,
+            key: device.key,
+            admin_access: ask.admin_access,
+            is_share: taken.is_share,
+            consumed_capacity: taken.consumed.clone(),
+            tolerations: ask.tolerations(),
+            binding_conditions: device.body.binding_conditions(),
+            binding_failure_conditions: device.body.binding_failure_conditions(),
+        })
+    }
+
+    // upstream v1.37 createNodeSelector
+    fn nodes_of(&self, taken: &[&Taken<'a, 'd>]) -> AvailableOn<'d> {
+        let (mut fields, mut labels) = (Vec::new(), Vec::new());
+        for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.place)) {
+            let slice = self.allocator.inventory.slices.get(device.slice);
+            let nodes =
+                slice.filter(|slice| !slice.selects_per_device()).map_or(device.nodes, |slice| slice.nodes);
+            if device.binds_to_node || matches!(nodes, NodeSelection::Name(_)) {
+                return AvailableOn::Node(self.pools.node.name);
+            }
+            if let NodeSelection::Selector(selector) = nodes {
+                // The API server accepts one term only.
+                for term in selector.terms().iter().take(1) {
+                    add_new(&mut fields, term.match_fields());
+                    add_new(&mut labels, term.match_expressions());
+                }
+            }
+        }
+        if fields.is_empty() && labels.is_empty() {
+            return AvailableOn::AllNodes;
+        }
+        AvailableOn::Matching { fields, labels }
+    }
+}
+
+fn add_new<'d>(known: &mut Vec<NodeRequirement<'d>>, new: List<'d, NodeRequirement<'d>>) {
+    let equal = |one: &NodeRequirement<'d>, other: NodeRequirement<'d>| {
+        one.key() == other.key()
+            && one.operator() == other.operator()
+            && one.values().iter().eq(other.values().iter())
+    };
+    for requirement in new.iter() {
+        if !known.iter().any(|known| equal(known, requirement)) {
+            known.push(requirement);
+        }
+    }
+}

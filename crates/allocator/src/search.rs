@@ -1,0 +1,287 @@
+//! The search: depth first, the first full solution wins.
+//!
+//! Claims are served in the pod's order, requests in the claim's, devices in the order of the pools. Within a request
+//! devices are only taken in ascending order; each request starts again at the first device. The stack is a list and not
+//! the program's, so no claim is too long for it, and every candidate is a step of which there is a limit.
+
+use crate::claim::{Ask, ClaimPlan, Claims, Mode};
+use crate::constraint::Constraint;
+use crate::inventory::{DeviceKey, Inventory};
+use crate::needs::Need;
+use crate::outcome::{AllocationError, MAX_DEVICES, Outcome, Unschedulable};
+use crate::placing::{PoolCounters, Share, Taken};
+use crate::pools::{NodePools, PoolState};
+use crate::selector::Selectors;
+use crate::usage::Usage;
+use foldhash::fast::RandomState;
+use std::collections::{BTreeSet, HashMap};
+
+/// Allocates devices that slices publish and nobody holds.
+#[derive(Debug)]
+pub struct Allocator<'a, 'd, S: ?Sized> {
+    pub inventory: &'a Inventory<'d>,
+    pub usage: &'a Usage<'d>,
+    pub selectors: &'a S,
+    /// The steps after which a search gives up.
+    pub max_steps: u64,
+}
+
+/// Steps for one pod on one node: far more than any pod needs that is not made to need more, and less than a second.
+pub const DEFAULT_MAX_STEPS: u64 = 1_000_000;
+
+/// Why the search ends without an answer of its own.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failed(AllocationError),
+    GaveUp,
+}
+
+/// Boxed, so that the rare end does not enlarge every `Result`.
+pub(crate) type Stopped = Box<Stop>;
+
+impl From<AllocationError> for Stopped {
+    fn from(error: AllocationError) -> Stopped {
+        Box::new(Stop::Failed(error))
+    }
+}
+
+impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
+    /// Allocates the claims of a pod on a node, all of them or none.
+    // upstream v1.37 DynamicResources.Filter
+    pub fn allocate(&self, pools: &NodePools<'d>, claims: &Claims<'d>) -> Outcome<'d> {
+        let mut search = Search::new(self, pools, &claims.claims);
+        let found = search.prepare().and_then(|()| search.run());
+        match found.map_err(|stop| *stop) {
+            Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
+                Outcome::Unschedulable(Unschedulable::ClaimElsewhere)
+            }
+            Ok(true) => Outcome::Allocated(search.allocations()),
+            Ok(false) if pools.pools.iter().any(|pool| pool.state == PoolState::Invalid) => {
+                Outcome::Unschedulable(Unschedulable::InvalidPools)
+            }
+            Ok(false) => Outcome::Unschedulable(Unschedulable::CannotAllocate),
+            Err(Stop::Failed(error)) => Outcome::Failed(error),
+            Err(Stop::GaveUp) => Outcome::GaveUp { steps: self.max_steps },
+        }
+    }
+}
+
+/// One allocation while it is being made.
+pub(crate) struct Search<'a, 'd, S: ?Sized> {
+    pub(crate) allocator: &'a Allocator<'a, 'd, S>,
+    pub(crate) pools: &'a NodePools<'d>,
+    pub(crate) claims: &'a [ClaimPlan<'d>],
+    /// What each request or alternative needs on this node, by [`Ask::number`].
+    pub(crate) needs: Vec<Need>,
+    pub(crate) constraints: Vec<Vec<Constraint<'d>>>,
+    /// The devices that are being taken alone, with the claims that take them.
+    pub(crate) taking: BTreeSet<(DeviceKey, usize)>,
+    /// The devices of which shares are being taken.
+    pub(crate) shares: HashMap<DeviceKey, Share<'d>, RandomState>,
+    /// The counters of each pool, computed when they are first needed.
+    pub(crate) counters: Vec<Option<PoolCounters>>,
+    /// How many devices each claim has.
+    devices: Vec<usize>,
+    stack: Vec<Frame<'a, 'd>>,
+    steps: u64,
+}
+
+/// What a claim, by its number, asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a, 'd> {
+    pub(crate) claim: usize,
+    pub(crate) ask: &'a Ask<'d>,
+}
+
+/// Which device of which request is looked for.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    claim: usize,
+    request: usize,
+    /// The alternative that is being tried; `None` before one is.
+    alternative: Option<usize>,
+    /// How many devices the request has already.
+    device: usize,
+    /// The first place to look at.
+    start: usize,
+}
+
+impl Position {
+    fn at_request(claim: usize, request: usize) -> Position {
+        Position { claim, request, alternative: None, device: 0, start: 0 }
+    }
+}
+
+/// A choice to which the search can come back.
+#[derive(Debug)]
+enum Frame<'a, 'd> {
+    /// The end of a claim.
+    Claim,
+    /// An alternative is being tried.
+    Alternatives {
+        at: Position,
+        index: usize,
+        /// All alternatives before it had too many devices.
+        all_over: bool,
+    },
+    /// A device was taken; `next` is the place to look at after it, unless the request is for all devices.
+    Device { at: Position, next: Option<usize>, taken: Taken<'a, 'd> },
+}
+
+enum Step {
+    Enter(Position),
+    Back(Failure),
+    Done,
+}
+
+/// Why a branch has no solution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Failure {
+    NoDevice,
+    /// The claim would have too many devices. Other devices do not help, only fewer.
+    OverLimit,
+}
+
+impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
+    fn new(
+        allocator: &'a Allocator<'a, 'd, S>,
+        pools: &'a NodePools<'d>,
+        claims: &'a [ClaimPlan<'d>],
+    ) -> Search<'a, 'd, S> {
+        Search {
+            allocator,
+            pools,
+            claims,
+            needs: Vec::with_capacity(claims.len()),
+            constraints: Vec::with_capacity(claims.len()),
+            taking: BTreeSet::new(),
+            shares: HashMap::default(),
+            counters: Vec::new(),
+            devices: vec![0; claims.len()],
+            stack: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Counts a step.
+    pub(crate) fn step(&mut self) -> Result<(), Stopped> {
+        self.steps += 1;
+        if self.steps > self.allocator.max_steps { Err(Box::new(Stop::GaveUp)) } else { Ok(()) }
+    }
+
+    /// The devices that are being taken, in order.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = &Taken<'a, 'd>> {
+        self.stack.iter().filter_map(|frame| match frame {
+            Frame::Device { taken, .. } => Some(taken),
+            Frame::Claim | Frame::Alternatives { .. } => None,
+        })
+    }
+
+    fn asked(&self, at: Position) -> Option<Asked<'a, 'd>> {
+        let request = self.claims.get(at.claim)?.requests.get(at.request)?;
+        Some(Asked { claim: at.claim, ask: request.asks.get(at.alternative.unwrap_or(0))? })
+    }
+
+    /// Whether there is a solution; its devices are then on the stack.
+    fn run(&mut self) -> Result<bool, Stopped> {
+        let mut step = Step::Enter(Position::at_request(0, 0));
+        loop {
+            step = match step {
+                Step::Done => return Ok(true),
+                Step::Enter(at) => self.enter(at)?,
+                Step::Back(failure) => match self.stack.pop() {
+                    None => return Ok(false),
+                    Some(frame) => self.resume(frame, failure)?,
+                },
+            }
+        }
+    }
+
+    // upstream v1.37 allocateOne
+    fn enter(&mut self, at: Position) -> Result<Step, Stopped> {
+        self.step()?;
+        let Some(claim) = self.claims.get(at.claim) else { return Ok(Step::Done) };
+        let Some(request) = claim.requests.get(at.request) else {
+            self.stack.push(Frame::Claim);
+            return Ok(Step::Enter(Position::at_request(at.claim + 1, 0)));
+        };
+        if request.has_alternatives && at.alternative.is_none() {
+            return Ok(self.try_alternative(at, 0, true));
+        }
+        let Some(asked) = self.asked(at) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let Some(need) = self.needs.get(asked.ask.number) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let is_all = asked.ask.mode == Mode::All;
+        if is_all && need.devices == 0 {
+            return Ok(Step::Back(Failure::NoDevice));
+        }
+        if at.device >= need.devices {
+            return Ok(Step::Enter(Position::at_request(at.claim, at.request + 1)));
+        }
+        let devices = self.devices.get(at.claim).copied().unwrap_or(0);
+        if devices + need.devices - at.device > MAX_DEVICES {
+            return Ok(Step::Back(Failure::OverLimit));
+        }
+        if !is_all {
+            return self.try_places(at, asked, at.start);
+        }
+        let Some(&place) = need.all.get(at.device) else { return Ok(Step::Back(Failure::NoDevice)) };
+        let Some(taken) = self.take(asked, place, true)? else { return Ok(Step::Back(Failure::NoDevice)) };
+        Ok(self.go_on(at, None, taken))
+    }
+
+    fn try_alternative(&mut self, at: Position, index: usize, all_over: bool) -> Step {
+        self.stack.push(Frame::Alternatives { at, index, all_over });
+        Step::Enter(Position { alternative: Some(index), ..at })
+    }
+
+    /// Takes the first device from a place on that can be taken.
+    fn try_places(&mut self, at: Position, asked: Asked<'a, 'd>, from: usize) -> Result<Step, Stopped> {
+        for place in from..self.pools.places.len() {
+            self.step()?;
+            let is_free = self.device_at(place).is_some_and(|(_, device)| self.is_free(asked, device.key));
+            if !is_free || !self.is_selectable(asked, place)? || self.capacity_taken(asked, place)?.is_none()
+            {
+                continue;
+            }
+            if let Some(taken) = self.take(asked, place, false)? {
+                return Ok(self.go_on(at, Some(place + 1), taken));
+            }
+        }
+        Ok(Step::Back(Failure::NoDevice))
+    }
+
+    /// Goes on with the next device of the request.
+    fn go_on(&mut self, at: Position, next: Option<usize>, taken: Taken<'a, 'd>) -> Step {
+        if let Some(devices) = self.devices.get_mut(at.claim) {
+            *devices += 1;
+        }
+        self.stack.push(Frame::Device { at, next, taken });
+        Step::Enter(Position { device: at.device + 1, start: next.unwrap_or(0), ..at })
+    }
+
+    /// Goes on at a choice after what followed it failed.
+    fn resume(&mut self, frame: Frame<'a, 'd>, failure: Failure) -> Result<Step, Stopped> {
+        match frame {
+            // Another device of an earlier claim can make a smaller alternative of the later one possible.
+            Frame::Claim => Ok(Step::Back(Failure::NoDevice)),
+            Frame::Alternatives { at, index, all_over } => {
+                let all_over = all_over && failure == Failure::OverLimit;
+                let request = self.claims.get(at.claim).and_then(|claim| claim.requests.get(at.request));
+                if request.is_some_and(|request| index + 1 < request.asks.len()) {
+                    return Ok(self.try_alternative(at, index + 1, all_over));
+                }
+                Ok(Step::Back(if all_over { Failure::OverLimit } else { Failure::NoDevice }))
+            }
+            Frame::Device { at, next, taken } => {
+                self.take_back(&taken);
+                if let Some(devices) = self.devices.get_mut(at.claim) {
+                    *devices -= 1;
+                }
+                match next {
+                    Some(next) if failure == Failure::NoDevice => self.try_places(at, taken.asked, next),
+                    _ => Ok(Step::Back(failure)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What differs between releases and feature gates, as data.
+//!
+//! Each release is one constant. No code of this crate compares releases: it asks for the named behaviour. The texts and
+//! the order of the search that all releases share are not here but where they are used.
+
+/// The behaviours of one release's allocator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a behaviour that a release has or has not")]
+pub struct Semantics {
+    /// A slice with shared counters counts as reaching every node, whatever its node selection says.
+    pub counter_slices_reach_every_node: bool,
+    /// What a `distinctAttribute` constraint compares a device with.
+    pub distinct_memory: DistinctMemory,
+    /// `All` leaves out shareable devices with too little left. Otherwise they belong to "all", and the request fails.
+    pub all_skips_used_up_shares: bool,
+    /// A stored share without consumed capacity has taken the device's counters. Otherwise the next share takes them
+    /// again.
+    pub bare_share_holds_counters: bool,
+    /// Ranges of request policies are computed in thousandths. Otherwise all numbers are rounded up to whole ones first.
+    pub fractional_ranges: bool,
+    /// A request that the arithmetic of a range cannot represent ends the search with an error. Otherwise the numbers
+    /// wrap around.
+    pub unrepresentable_request_is_error: bool,
+    /// An amount rounded to a step is written in the unit of the step. Otherwise it is written in binary units.
+    pub rounded_in_unit_of_step: bool,
+    /// A slice whose devices have compatibility groups is ignored, and its pool is incomplete.
+    pub ignores_compatibility_groups: bool,
+    /// A request with derived attributes is an error.
+    pub refuses_derived_attributes: bool,
+    /// The error of a selector names the device, and has a hint where a key is missing.
+    pub selector_errors_name_device: bool,
+    /// A DeviceTaintRule without `deviceSelector` taints every device. Otherwise it taints none.
+    pub rule_without_selector_taints_all: bool,
+    /// The message of a pod without a node says what the plugin did about it after filtering.
+    pub message_has_post_filter: bool,
+    /// The feature gates.
+    pub features: Features,
+}
+
+/// What a `distinctAttribute` constraint remembers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DistinctMemory {
+    /// The last value of each request, and none after a device of that request was taken back.
+    LastOfEachRequest,
+    /// The values of all devices.
+    All,
+}
+
+/// The feature gates of the scheduler that change allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a gate")]
+pub struct Features {
+    /// DRAAdminAccess
+    pub admin_access: bool,
+    /// DRAPrioritizedList: `firstAvailable`
+    pub prioritized_list: bool,
+    /// DRAPartitionableDevices: shared counters and node selection per device
+    pub partitionable_devices: bool,
+    /// DRADeviceTaints: without it, taints do not matter
+    pub device_taints: bool,
+    /// DRADeviceTaintRules: without it, only taints in slices count
+    pub device_taint_rules: bool,
+    /// DRADeviceBindingConditions and DRAResourceClaimDeviceStatus
+    pub binding_conditions: bool,
+    /// DRAConsumableCapacity
+    pub consumable_capacity: bool,
+}
+
+impl Features {
+    /// All of them on.
+    pub const ALL: Features = Features {
+        admin_access: true,
+        prioritized_list: true,
+        partitionable_devices: true,
+        device_taints: true,
+        device_taint_rules: true,
+        binding_conditions: true,
+        consumable_capacity: true,
+    };
+}
+
+impl Semantics {
+    /// Kubernetes 1.36 (seen in 1.36.4).
+    pub const V1_36: Semantics = Semantics {
+        counter_slices_reach_every_node: true,
+        distinct_memory: DistinctMemory::LastOfEachRequest,
+        all_skips_used_up_shares: true,
+        bare_share_holds_counters: false,
+        fractional_ranges: false,
+        unrepresentable_request_is_error: false,
+        rounded_in_unit_of_step: false,
+        ignores_compatibility_groups: false,
+        refuses_derived_attributes: false,
+        selector_errors_name_device: false,
+        rule_without_selector_taints_all: true,
+        message_has_post_filter: true,
+        features: Features::ALL,
+    };
+
+    /// Kubernetes 1.37.0 (seen in 1.37.0-rc.1).
+    pub const V1_37: Semantics = Semantics {
+        counter_slices_reach_every_node: false,
+        distinct_memory: DistinctMemory::All,
+        all_skips_used_up_shares: false,
+        bare_share_holds_counters: true,
+        fractional_ranges: true,
+        unrepresentable_request_is_error: true,
+        rounded_in_unit_of_step: true,
+        ignores_compatibility_groups: true,
+        refuses_derived_attributes: true,
+        selector_errors_name_device: true,
+        rule_without_selector_taints_all: true,
+        message_has_post_filter: false,
+        features: Features::ALL,
+    };
+}

@@ -1,0 +1,117 @@
+//! Which devices are held, and how much of their capacity: what allocated claims leave to others.
+//!
+//! A result with adminAccess holds nothing. A device that no slice publishes cannot be allocated, so it is not
+//! remembered: after a change of slices, the usage is made anew from the claims.
+
+use crate::capacity::{Amounts, add_amount, amount_of};
+use crate::inventory::{DeviceKey, Inventory};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_api::view::{self, AllocationResult, View as _};
+
+/// The devices that allocated claims hold.
+#[derive(Clone, Default, Debug)]
+pub struct Usage<'d> {
+    held: HashMap<DeviceKey, Held<'d>, RandomState>,
+}
+
+#[derive(Clone, Default, Debug)]
+struct Held<'d> {
+    /// Claims that have the device alone; more than one only if the same name is published twice.
+    alone: u32,
+    shares: u32,
+    shares_with_capacity: u32,
+    consumed: Amounts<'d>,
+}
+
+/// What one result of an allocation holds.
+#[derive(Clone, Debug)]
+pub struct Holding<'d> {
+    pub device: DeviceKey,
+    /// A share of a device that allows multiple allocations: the result has a `shareID`.
+    pub is_share: bool,
+    /// What a share consumes of the device's capacities, in billionths.
+    pub consumed: Vec<(&'d str, i128)>,
+}
+
+impl<'d> Holding<'d> {
+    /// What a result in the status of a claim holds; `None` if nothing.
+    // upstream v1.37 foreachAllocatedDevice
+    pub fn from_result(inventory: &Inventory<'d>, result: AllocationResult<'d>) -> Option<Holding<'d>> {
+        if result.admin_access() == Some(true) {
+            return None;
+        }
+        let device = inventory.device(result.driver(), result.pool(), result.device())?;
+        let is_share = inventory.semantics.features.consumable_capacity && result.share_id().is_some();
+        let consumed = result.json().get("consumedCapacity").members().filter(|_| is_share);
+        let amount = |value| view::quantity(value).map_or(0, |amount| amount.nano_value());
+        let consumed = consumed.map(|(name, value)| (name.text(), amount(value))).collect();
+        Some(Holding { device, is_share, consumed })
+    }
+}
+
+impl<'d> Usage<'d> {
+    /// The usage of all claims with these allocations.
+    pub fn of_results(
+        inventory: &Inventory<'d>,
+        results: impl IntoIterator<Item = AllocationResult<'d>>,
+    ) -> Usage<'d> {
+        let mut usage = Usage::default();
+        let holdings = results.into_iter().filter_map(|result| Holding::from_result(inventory, result));
+        holdings.for_each(|holding| usage.hold(&holding));
+        usage
+    }
+
+    /// A claim was allocated.
+    pub fn hold(&mut self, holding: &Holding<'d>) {
+        let held = self.held.entry(holding.device).or_default();
+        if !holding.is_share {
+            held.alone += 1;
+            return;
+        }
+        held.shares += 1;
+        held.shares_with_capacity += u32::from(!holding.consumed.is_empty());
+        for &(name, amount) in &holding.consumed {
+            add_amount(&mut held.consumed, name, amount);
+        }
+    }
+
+    /// A claim was deallocated or deleted.
+    pub fn release(&mut self, holding: &Holding<'d>) {
+        let Some(held) = self.held.get_mut(&holding.device) else { return };
+        if holding.is_share {
+            held.shares = held.shares.saturating_sub(1);
+            let with_capacity = u32::from(!holding.consumed.is_empty());
+            held.shares_with_capacity = held.shares_with_capacity.saturating_sub(with_capacity);
+            for &(name, amount) in &holding.consumed {
+                add_amount(&mut held.consumed, name, -amount);
+            }
+        } else {
+            held.alone = held.alone.saturating_sub(1);
+        }
+        if held.alone == 0 && held.shares == 0 {
+            self.held.remove(&holding.device);
+        }
+    }
+
+    /// Whether a claim has the device alone.
+    pub fn is_taken(&self, device: DeviceKey) -> bool {
+        self.held.get(&device).is_some_and(|held| held.alone > 0)
+    }
+
+    /// Whether a claim has the device, alone or a share of it: its counters are taken.
+    pub fn is_held(&self, device: DeviceKey) -> bool {
+        self.held.contains_key(&device)
+    }
+
+    /// Whether there are shares of the device; without `bare`, only those with consumed capacity count.
+    pub(crate) fn is_shared(&self, device: DeviceKey, bare: bool) -> bool {
+        let shares = |held: &Held<'_>| if bare { held.shares } else { held.shares_with_capacity };
+        self.held.get(&device).is_some_and(|held| shares(held) > 0)
+    }
+
+    /// What shares consume of a capacity, in billionths.
+    pub fn consumed(&self, device: DeviceKey, capacity: &str) -> i128 {
+        self.held.get(&device).map_or(0, |held| amount_of(&held.consumed, capacity))
+    }
+}
