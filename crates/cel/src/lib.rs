@@ -1,8 +1,8 @@
 //! Says whether an API server would accept a CEL expression that selects devices or derives an
 //! attribute: does it parse, does it type-check, has it the right type, is its worst case cheap.
 //!
-//! It never evaluates anything and knows nothing of objects, paths or findings. What differs
-//! between releases is data in [`CelEnv`].
+//! It knows nothing of objects, paths or findings. What differs between releases is data in
+//! [`CelEnv`]. What a selector says about a device is found in [`evaluate`].
 //!
 //! Invariant: the answer is the server's, to the word and to the unit of cost. What is over our own limits comes back
 //! unchecked, and nothing crashes: the text is scanned before anything recursive reads it.
@@ -10,6 +10,7 @@
 mod check;
 mod cost;
 mod draft;
+pub mod evaluate;
 mod fold;
 mod functions;
 mod issue;
