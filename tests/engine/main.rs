@@ -12,6 +12,7 @@
 
 mod allocations;
 mod cel_corpus;
+mod cel_evaluation;
 mod claims;
 mod conformance;
 mod coverage;

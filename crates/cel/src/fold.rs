@@ -16,6 +16,10 @@ use super::tree::{ExprKind, Literal, NodeId, Tree};
 use super::types::Type;
 use value::Value;
 
+pub(crate) use number::{
+    int_of_double, parse_bool, parse_double, parse_uint, text_of_double, text_of_duration, uint_of_double,
+};
+
 /// The detail text if the server cannot make a program of the expression; `None` if it can.
 pub(super) fn failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
     let mut planner = Planner { tree, checked, env, evaluated: vec![false; tree.len()] };

@@ -1,9 +1,9 @@
 //! Says whether an API server would accept a CEL expression that selects devices, derives an attribute or belongs to a
 //! policy: does it parse, does it type-check, has it the right type, is its worst case cheap.
 //!
-//! It never evaluates anything and knows nothing of objects, paths or findings. The variables, and what differs between
-//! releases, are data in [`CelEnv`]. [`check`] is for the expressions that API servers store; [`Expression::compile`] for
-//! those that are evaluated here.
+//! It knows nothing of objects, paths or findings. The variables, and what differs between releases, are data in
+//! [`CelEnv`]. [`check`] is for the expressions that API servers store, [`Expression::compile`] for those of policies. What
+//! a selector says about a device is found in [`evaluate`].
 //!
 //! Invariant: the answer is the server's, to the word and to the unit of cost. What is over our own limits comes back
 //! unchecked, and nothing crashes: the text is scanned before anything recursive reads it.
@@ -11,6 +11,7 @@
 mod check;
 mod cost;
 mod draft;
+pub mod evaluate;
 mod fields;
 mod fold;
 mod functions;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
+mod arithmetic;
 mod canonical;
 mod decimal;
 mod parse;

@@ -1,0 +1,206 @@
+//! Evaluates device selectors: what an expression says about a device, as the scheduler of a release finds it.
+//!
+//! The same checker that admits an expression makes the program that is run here. Nothing is known of objects: a device
+//! is given by its driver, attributes and capacity. What differs between releases is data in [`Behaviour`].
+//!
+//! Invariant: the answer is upstream's, with its texts and its count of cost. An evaluation ends: what is not paid for
+//! by that count is bounded here.
+
+mod attribute;
+mod calls;
+mod collections;
+mod compare;
+mod device;
+mod library;
+mod loops;
+mod meter;
+mod plan;
+mod planner;
+mod run;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use device::{AttributeValue, Device};
+
+use plan::Plan;
+use run::Run;
+use value::{Failure, Value};
+
+use super::issue::Issues;
+use super::outcome::{self, CelEnv, Target};
+use super::scan::{self, Shape};
+use super::{DEEP_STACK, MAX_COST, check, fold, literals, syntax};
+
+/// What differs between releases when an expression runs.
+#[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Behaviour {
+    /// What an expression is checked against. A scheduler sees stored expressions: it has every library of its release.
+    pub env: CelEnv,
+    /// A device with attributes that are lists fails every selector.
+    pub refuses_list_attributes: bool,
+    /// `lists.range` refuses negative sizes, and those above a million.
+    pub range_is_checked: bool,
+    /// The longest list that `includes` looks into.
+    pub includes_limit: Option<usize>,
+    /// `indexOf("", n)` and `lastIndexOf("", n)` look whether the text has so many characters.
+    pub empty_part_checks_range: bool,
+    /// `x.or(y)` and `x.orValue(y)` refuse an `x` that is no optional value; before that, they return it.
+    pub optional_or_needs_optional: bool,
+    /// `q.add(…)` and `q.sub(…)` change `q` where that is a decimal.
+    pub sums_change_quantities: bool,
+    /// `startsWith` and `endsWith` cost as much as the affix is long; before that, as the text.
+    pub affix_costs_its_own_size: bool,
+}
+
+/// Kubernetes 1.36, without the feature DRAListTypeAttributes.
+pub const BEHAVIOUR_V1_36: Behaviour = Behaviour {
+    env: CelEnv { list_attributes: false, ..super::V1_36 },
+    refuses_list_attributes: true,
+    range_is_checked: false,
+    includes_limit: Some(48),
+    empty_part_checks_range: false,
+    optional_or_needs_optional: false,
+    sums_change_quantities: true,
+    affix_costs_its_own_size: false,
+};
+/// Kubernetes 1.36 with the feature DRAListTypeAttributes.
+pub const BEHAVIOUR_V1_36_LISTS: Behaviour =
+    Behaviour { env: super::V1_36, refuses_list_attributes: false, ..BEHAVIOUR_V1_36 };
+/// Kubernetes 1.37.
+pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
+    env: super::V1_37,
+    refuses_list_attributes: false,
+    range_is_checked: true,
+    includes_limit: None,
+    empty_part_checks_range: true,
+    optional_or_needs_optional: true,
+    sums_change_quantities: false,
+    affix_costs_its_own_size: true,
+};
+
+/// An expression that can be evaluated.
+#[derive(Debug)]
+pub struct Program {
+    plan: Plan,
+    behaviour: Behaviour,
+    /// Whether it may look at the device's capacity.
+    needs_capacity: bool,
+    is_deep: bool,
+}
+
+/// Why an expression is no program; the text is the scheduler's, after `CEL compile error: `.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError(pub String);
+
+/// Why a device has no answer; the text is the scheduler's, after `CEL runtime error: `.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvaluationError(pub String);
+
+impl Program {
+    /// Compiles a device selector.
+    pub fn compile(expression: &str, behaviour: &Behaviour) -> Result<Program, CompileError> {
+        let shape = scan::scan(expression);
+        match shape {
+            Shape::TooLong => {
+                Err(CompileError("longer than any expression that the API server reads".to_owned()))
+            }
+            Shape::Flat => compile_here(expression, behaviour, false),
+            Shape::Refused(reason) => {
+                let mut issues =
+                    syntax::parse(expression, behaviour.env).err().unwrap_or_else(|| Issues::new(expression));
+                if issues.is_empty() {
+                    issues.internal(reason);
+                }
+                Err(CompileError(issues.detail(usize::MAX)))
+            }
+            Shape::Deep => stacker::grow(DEEP_STACK, || compile_here(expression, behaviour, true)),
+        }
+    }
+
+    /// What the selector says about a device.
+    pub fn evaluate(&self, device: &Device) -> Result<bool, EvaluationError> {
+        if self.is_deep {
+            stacker::grow(DEEP_STACK, || self.evaluate_here(device))
+        } else {
+            self.evaluate_here(device)
+        }
+    }
+
+    fn evaluate_here(&self, device: &Device) -> Result<bool, EvaluationError> {
+        let failed = |text: String| Err(EvaluationError(text));
+        if self.behaviour.refuses_list_attributes
+            && let Some(name) = device.list_attribute()
+        {
+            return failed(format!("attribute {name}: unsupported attribute value"));
+        }
+        let mut run = Run::new(&self.plan, &self.behaviour, device.value(self.needs_capacity), MAX_COST);
+        match run.evaluate() {
+            Ok(Value::Bool(answer)) => Ok(answer),
+            Ok(other) => failed(no_boolean(&other)),
+            Err(Failure::Error(text) | Failure::Cancelled(text)) => failed(text.to_string()),
+        }
+    }
+}
+
+fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Result<Program, CompileError> {
+    let env = behaviour.env;
+    let refused = |issues: Issues<'_>| Err(CompileError(issues.detail(usize::MAX)));
+    let tree = match syntax::parse(expression, env) {
+        Ok(tree) => tree,
+        Err(issues) => return refused(issues),
+    };
+    let mut issues = Issues::new(expression);
+    let Some(checked) = check::check(&tree, env, &mut issues) else {
+        return Err(CompileError("the types are too large to compare".to_owned()));
+    };
+    if issues.is_empty() {
+        literals::validate(&tree, &checked, env, &mut issues);
+    }
+    if !issues.is_empty() {
+        return refused(issues);
+    }
+    if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), Target::Selector, env) {
+        return Err(CompileError(detail));
+    }
+    if let Some(detail) = fold::failure(&tree, &checked, env) {
+        return Err(CompileError(detail));
+    }
+    let plan = planner::plan(&tree, &checked, behaviour);
+    Ok(Program { needs_capacity: plan.needs_capacity(), plan, behaviour: *behaviour, is_deep })
+}
+
+/// What is said of a result that is no boolean: each type words it in its own way.
+fn no_boolean(value: &Value) -> String {
+    let reason = match value {
+        Value::String(_) => "unsupported native conversion from string to 'bool'".to_owned(),
+        Value::Int(_) => "unsupported type conversion from 'int' to bool".to_owned(),
+        Value::Uint(_) => "unsupported type conversion from 'uint' to bool".to_owned(),
+        Value::Double(_) => "type conversion error from Double to 'bool'".to_owned(),
+        Value::Bytes(_) => "type conversion error from Bytes to 'bool'".to_owned(),
+        Value::Duration(_) => "type conversion error from 'Duration' to 'bool'".to_owned(),
+        Value::Timestamp(_) => "type conversion error from 'Timestamp' to 'bool'".to_owned(),
+        Value::List(_) => "type conversion error from list to 'bool'".to_owned(),
+        Value::Map(_) => "type conversion error from map to 'bool'".to_owned(),
+        Value::Null => "type conversion error from 'null_type' to 'bool'".to_owned(),
+        Value::Type(_) => "type conversion not supported for 'type'".to_owned(),
+        Value::Optional(None) => "optional.none() dereference".to_owned(),
+        Value::Optional(Some(inner)) => return no_boolean_named(value.type_name(), &no_boolean(inner)),
+        Value::Bool(_)
+        | Value::Quantity(_)
+        | Value::Semver(_)
+        | Value::Ip(_)
+        | Value::Cidr(_)
+        | Value::Url(_)
+        | Value::Format(_) => {
+            let name = value.go_type().trim_start_matches('*').trim_start_matches("cel.");
+            format!("type conversion error from '{name}' to 'bool'")
+        }
+    };
+    no_boolean_named(value.type_name(), &reason)
+}
+
+fn no_boolean_named(type_name: &str, reason: &str) -> String {
+    format!("CEL result of type {type_name} could not be converted to bool: {reason}")
+}

@@ -1,0 +1,126 @@
+//! Resolves attributes: a variable or a value, and the selections and indexes behind it.
+//!
+//! cel-go `interpreter/attributes.go`
+
+use super::plan::{AttributeId, Base, Qualifier, QualifierKey};
+use super::run::Run;
+use super::value::{Evaluated, Failure, Value, error, no_such_overload};
+use super::{compare, library};
+
+/// What a qualifier found, or that there is nothing.
+type Found = Result<Option<Value>, Failure>;
+
+impl Run<'_> {
+    pub(super) fn resolve(&mut self, id: AttributeId) -> Evaluated {
+        let plan = self.plan;
+        let Some(attribute) = plan.attribute(id) else { return no_such_overload() };
+        let value = match &attribute.base {
+            Base::Variable { name, is_global } => self.variable(name, *is_global)?,
+            Base::Step(step) => self.eval(*step)?,
+            Base::Conditional { condition, truthy, falsy } => {
+                return match self.eval(*condition)? {
+                    Value::Bool(true) => self.resolve(*truthy),
+                    Value::Bool(false) => self.resolve(*falsy),
+                    _ => no_such_overload(),
+                };
+            }
+        };
+        self.qualify(value, &attribute.qualifiers)
+    }
+
+    fn qualify(&mut self, value: Value, qualifiers: &[Qualifier]) -> Evaluated {
+        let (mut value, mut is_optional) = match value {
+            Value::Optional(None) => return Ok(Value::NONE),
+            Value::Optional(Some(inner)) => ((*inner).clone(), true),
+            other => (other, false),
+        };
+        for qualifier in qualifiers {
+            is_optional |= qualifier.is_optional;
+            value = if is_optional {
+                match self.qualify_if_present(&value, qualifier)? {
+                    Some(found) => found,
+                    None => return Ok(Value::NONE),
+                }
+            } else {
+                self.qualify_once(&value, qualifier)?
+            };
+        }
+        Ok(if is_optional { Value::some(value) } else { value })
+    }
+
+    fn qualify_once(&mut self, value: &Value, qualifier: &Qualifier) -> Evaluated {
+        let found = match self.key(qualifier) {
+            Ok(key) if qualifier.only_tests => look_up(value, &key).map(|found| Value::Bool(found.is_some())),
+            Ok(key) => look_up(value, &key).and_then(|found| match found {
+                Some(found) => Ok(found),
+                None => missing(value, &key),
+            }),
+            Err(failure) => Err(failure),
+        };
+        if let Err(Failure::Cancelled(_)) = found {
+            return found;
+        }
+        self.observe_qualifier(qualifier, found.as_ref().ok())?;
+        found
+    }
+
+    /// What is there is reported, what is not is not.
+    fn qualify_if_present(&mut self, value: &Value, qualifier: &Qualifier) -> Found {
+        let key = self.key(qualifier)?;
+        let found = look_up(value, &key)?;
+        if found.is_some() {
+            self.observe_qualifier(qualifier, found.as_ref())?;
+        }
+        Ok(found)
+    }
+
+    fn observe_qualifier(&mut self, qualifier: &Qualifier, value: Option<&Value>) -> Result<(), Failure> {
+        if let QualifierKey::Computed(attribute) = qualifier.key {
+            self.meter.drop_values(self.plan.attribute_node(attribute));
+        }
+        self.meter.add(1);
+        self.meter.push(qualifier.id, value)
+    }
+
+    fn key(&mut self, qualifier: &Qualifier) -> Evaluated {
+        let key = match &qualifier.key {
+            QualifierKey::Constant(key) => return Ok(key.clone()),
+            QualifierKey::Attribute(attribute) | QualifierKey::Computed(attribute) => {
+                self.resolve(*attribute)?
+            }
+        };
+        match key {
+            Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(key),
+            other => error(format!("invalid qualifier type: {}", other.go_type())),
+        }
+    }
+}
+
+fn look_up(value: &Value, key: &Value) -> Found {
+    match value {
+        Value::Map(map) => map.find(key),
+        Value::List(list) => Ok(usize::try_from(index(key)?).ok().and_then(|index| list.get(index))),
+        _ => Ok(None),
+    }
+}
+
+fn missing(value: &Value, key: &Value) -> Evaluated {
+    let text = library::printed(key);
+    match value {
+        Value::List(_) => error(format!("index out of bounds: {text}")),
+        _ => error(format!("no such key: {text}")),
+    }
+}
+
+fn index(key: &Value) -> Result<i64, Failure> {
+    let index = match key {
+        Value::Int(index) => Some(*index),
+        Value::Uint(index) => i64::try_from(*index).ok(),
+        Value::Double(index) => compare::lossless_int(*index),
+        other => return error(format!("unsupported index type '{}' in list", other.type_name())),
+    };
+    match index {
+        Some(index) => Ok(index),
+        None => error(format!("unsupported index value {} in list", library::printed(key))),
+    }
+}

@@ -1,0 +1,275 @@
+//! Lists and maps of values.
+//!
+//! A sum of lists is not copied, as in cel-go: an expression of some kilobytes can name a list that no memory holds, and
+//! only what is read costs anything. A loop fills its list or map in place.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::value::{Failure, Value, cost_limit_exceeded, panicked};
+
+/// The most elements that are read at once. An evaluation that needs more costs more than it may.
+pub(super) const MAX_READ: usize = 4_000_000;
+
+#[derive(Clone, Debug)]
+pub(super) enum List {
+    Items(Arc<Vec<Value>>),
+    Sum(Arc<Sum>),
+    /// What a loop has collected so far.
+    Growing(Arc<Mutex<Vec<Value>>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Sum {
+    left: List,
+    right: List,
+    size: usize,
+}
+
+impl List {
+    pub(super) fn of(items: Vec<Value>) -> List {
+        List::Items(Arc::new(items))
+    }
+
+    pub(super) fn growing() -> List {
+        List::Growing(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            List::Items(items) => items.len(),
+            List::Sum(sum) => sum.size,
+            List::Growing(items) => items.lock().unwrap_or_else(PoisonError::into_inner).len(),
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Value> {
+        let (mut list, mut index) = (self, index);
+        loop {
+            match list {
+                List::Items(items) => return items.get(index).cloned(),
+                List::Growing(items) => {
+                    return items.lock().unwrap_or_else(PoisonError::into_inner).get(index).cloned();
+                }
+                List::Sum(sum) => match index.checked_sub(sum.left.len()) {
+                    Some(rest) => (list, index) = (&sum.right, rest),
+                    None => list = &sum.left,
+                },
+            }
+        }
+    }
+
+    /// The elements, if they are not too many to be read.
+    pub(super) fn items(&self) -> Result<Arc<Vec<Value>>, Failure> {
+        match self {
+            List::Items(items) => Ok(Arc::clone(items)),
+            List::Growing(items) => {
+                Ok(Arc::new(items.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+            }
+            List::Sum(sum) if sum.size > MAX_READ => Err(cost_limit_exceeded()),
+            List::Sum(_) => Ok(Arc::new((0..self.len()).filter_map(|index| self.get(index)).collect())),
+        }
+    }
+
+    pub(super) fn plus(&self, other: &List) -> Result<List, Failure> {
+        if let List::Growing(items) = self {
+            let more = other.items()?;
+            items.lock().unwrap_or_else(PoisonError::into_inner).extend(more.iter().cloned());
+            return Ok(self.clone());
+        }
+        Ok(match (self.len(), other.len()) {
+            (0, _) => other.clone(),
+            (_, 0) => self.clone(),
+            (left, right) => List::Sum(Arc::new(Sum {
+                left: self.clone(),
+                right: other.clone(),
+                size: left.saturating_add(right),
+            })),
+        })
+    }
+
+    /// What a loop has collected, when it has ended.
+    pub(super) fn collected(self) -> List {
+        match self {
+            List::Growing(items) => List::of(items.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            other => other,
+        }
+    }
+
+    pub(super) fn is_sum(&self) -> bool {
+        matches!(self, List::Sum(_))
+    }
+
+    pub(super) fn go_type(&self) -> &'static str {
+        match self {
+            List::Items(_) => "*types.baseList",
+            List::Sum(_) => "*types.concatList",
+            List::Growing(_) => "*types.mutableList",
+        }
+    }
+}
+
+/// What a map can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    /// The bits of a number that is no integer of the others' kinds.
+    Double(u64),
+    String(Arc<str>),
+    Type(&'static str),
+    Duration(i64),
+    Null,
+    /// A value that equals only itself, by its address.
+    Identity(usize),
+}
+
+impl Key {
+    /// Go cannot hash a value with a slice in it, and panics.
+    pub(super) fn of(value: &Value) -> Result<Key, Failure> {
+        Ok(match value {
+            Value::Null => Key::Null,
+            Value::Bool(value) => Key::Bool(*value),
+            Value::Int(value) => Key::Int(*value),
+            Value::Uint(value) => Key::Uint(*value),
+            Value::Double(value) => Key::Double(if *value == 0.0 { 0 } else { value.to_bits() }),
+            Value::String(text) => Key::String(Arc::clone(text)),
+            Value::Type(name) => Key::Type(name),
+            Value::Duration(nanos) => Key::Duration(*nanos),
+            Value::Bytes(_) | Value::Semver(_) | Value::Format(_) => {
+                let what = format!("runtime error: hash of unhashable type {}", value.go_type());
+                return Err(panicked(&what));
+            }
+            Value::Map(map) => Key::Identity(Arc::as_ptr(map).addr()),
+            Value::List(List::Items(items)) => Key::Identity(Arc::as_ptr(items).addr()),
+            Value::List(List::Sum(sum)) => Key::Identity(Arc::as_ptr(sum).addr()),
+            Value::List(List::Growing(items)) => Key::Identity(Arc::as_ptr(items).addr()),
+            Value::Url(url) => Key::Identity(Arc::as_ptr(url).addr()),
+            Value::Optional(Some(inner)) => Key::Identity(Arc::as_ptr(inner).addr()),
+            Value::Optional(None) => Key::Identity(0),
+            Value::Quantity(quantity) => Key::Identity(quantity.address()),
+            Value::Timestamp(moment) => {
+                Key::String(format!("{} {}", moment.time.seconds, moment.time.nanos).into())
+            }
+            Value::Ip(address) => Key::String(address.to_string().into()),
+            Value::Cidr(prefix) => Key::String(prefix.to_string().into()),
+        })
+    }
+}
+
+/// How a map answers for keys that it has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Numbers of different types are the same key where they are equal.
+    Values,
+    /// A map of the device, from names.
+    Names,
+    /// `device.attributes`, `device.capacity`: every key is found, and most have an empty map.
+    Domains,
+}
+
+#[derive(Debug)]
+pub(super) struct Map {
+    entries: Entries,
+    kind: Kind,
+}
+
+type Pairs = BTreeMap<Key, (Value, Value)>;
+
+#[derive(Debug)]
+enum Entries {
+    Fixed(Pairs),
+    /// What a loop has collected so far.
+    Growing(Mutex<Pairs>),
+}
+
+impl Map {
+    pub(super) fn of(pairs: Pairs, kind: Kind) -> Map {
+        Map { entries: Entries::Fixed(pairs), kind }
+    }
+
+    /// A map from names.
+    pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: Kind) -> Map {
+        let pair =
+            |(name, value): (Arc<str>, Value)| (Key::String(Arc::clone(&name)), (Value::String(name), value));
+        Map::of(entries.into_iter().map(pair).collect(), kind)
+    }
+
+    pub(super) fn growing() -> Map {
+        Map { entries: Entries::Growing(Mutex::new(Pairs::new())), kind: Kind::Values }
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&Pairs) -> T) -> T {
+        match &self.entries {
+            Entries::Fixed(pairs) => look(pairs),
+            Entries::Growing(pairs) => look(&pairs.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.read(BTreeMap::len)
+    }
+
+    /// The value of a key that the map has.
+    pub(super) fn own(&self, key: &Value) -> Result<Option<Value>, Failure> {
+        if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
+            return Ok(None);
+        }
+        let found = |key: &Key| self.read(|pairs| pairs.get(key).map(|(_, value)| value.clone()));
+        Ok(found(&Key::of(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
+    }
+
+    /// The value that indexing gives.
+    pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
+        let own = self.own(key)?;
+        let is_found = own.is_some() || self.kind != Kind::Domains;
+        Ok(if is_found { own } else { Some(Value::Map(Arc::new(Map::of(Pairs::new(), Kind::Names)))) })
+    }
+
+    pub(super) fn entries(&self) -> Vec<(Value, Value)> {
+        self.read(|pairs| pairs.values().cloned().collect())
+    }
+
+    pub(super) fn first(&self) -> Option<(Value, Value)> {
+        self.read(|pairs| pairs.values().next().cloned())
+    }
+
+    /// Adds an entry in place; `false` if this is not a map that a loop fills.
+    pub(super) fn insert(&self, key: &Value, value: &Value) -> Result<bool, Failure> {
+        let Entries::Growing(pairs) = &self.entries else { return Ok(false) };
+        let entry = (key.clone(), value.clone());
+        pairs.lock().unwrap_or_else(PoisonError::into_inner).insert(Key::of(key)?, entry);
+        Ok(true)
+    }
+
+    /// A copy that nothing changes any more.
+    pub(super) fn collected(&self) -> Map {
+        Map::of(self.read(Clone::clone), self.kind)
+    }
+
+    pub(super) fn is_growing(&self) -> bool {
+        matches!(self.entries, Entries::Growing(_))
+    }
+
+    pub(super) fn go_type(&self) -> &'static str {
+        match (&self.entries, self.kind) {
+            (_, Kind::Domains) => "cel.mapper",
+            (Entries::Growing(_), _) => "*types.mutableMap",
+            _ => "*types.baseMap",
+        }
+    }
+}
+
+/// The keys of other number types that a number is looked up by as well.
+fn equal_numbers(key: &Value) -> Vec<Key> {
+    match key {
+        Value::Double(value) => {
+            let int = super::compare::lossless_int(*value).map(Key::Int);
+            int.into_iter().chain(super::compare::lossless_uint(*value).map(Key::Uint)).collect()
+        }
+        Value::Int(value) => u64::try_from(*value).map(Key::Uint).into_iter().collect(),
+        Value::Uint(value) => i64::try_from(*value).map(Key::Int).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,184 @@
+//! Equality and order of values, across number types as cel-go has them.
+//!
+//! Equality can fail: the types of the Kubernetes libraries do not compare with others. What fails inside a list or a
+//! map is passed over there, as upstream does.
+//!
+//! Invariant: work is bounded. A value can be exponentially larger than its expression, because it shares its parts.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+
+use super::collections::{List, Map};
+use super::value::{Failure, Value, cost_limit_exceeded, error, no_such_overload};
+
+/// Steps that one evaluation may take inside of comparisons.
+#[derive(Debug)]
+pub(super) struct Work(Cell<u32>);
+
+impl Work {
+    pub(super) fn new() -> Work {
+        Work(Cell::new(10_000_000))
+    }
+
+    pub(super) fn spend(&self) -> Result<(), Failure> {
+        let left = self.0.get().checked_sub(1).ok_or_else(cost_limit_exceeded)?;
+        self.0.set(left);
+        Ok(())
+    }
+}
+
+/// What `==` says; an error is an error of the language.
+pub(super) fn equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
+    match (left, right) {
+        (Value::Null, Value::Null) => Ok(true),
+        (Value::Null, _) | (_, Value::Null) => Ok(false),
+        _ => equal_non_null(left, right, work),
+    }
+}
+
+/// Whether they are equal; that they cannot be compared is a no.
+pub(super) fn is_equal(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
+    match equal_non_null(left, right, work) {
+        Err(Failure::Error(_)) => Ok(false),
+        answer => answer,
+    }
+}
+
+fn equal_non_null(left: &Value, right: &Value, work: &Work) -> Result<bool, Failure> {
+    work.spend()?;
+    Ok(match (left, right) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Int(_) | Value::Uint(_) | Value::Double(_), _) => {
+            order_of_numbers(left, right).is_some_and(Ordering::is_eq)
+        }
+        (Value::String(a), Value::String(b)) => a == b,
+        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::Duration(a), Value::Duration(b)) => a == b,
+        (Value::Timestamp(a), Value::Timestamp(b)) => a.time == b.time,
+        (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::List(a), Value::List(b)) => return equal_lists(a, b, work),
+        (Value::Map(a), Value::Map(b)) => return equal_maps(a, b, work),
+        (Value::Optional(Some(a)), Value::Optional(Some(b))) => return equal_non_null(a, b, work),
+        (Value::Optional(a), Value::Optional(b)) => a.is_none() && b.is_none(),
+        // A computed quantity is a pointer, which the other side does not know.
+        (Value::Quantity(a), Value::Quantity(b)) if !b.is_computed => a.is_equal(b),
+        (Value::Semver(a), Value::Semver(b)) => a.order(b).is_eq(),
+        (Value::Ip(a), Value::Ip(b)) => a == b,
+        (Value::Cidr(a), Value::Cidr(b)) => a == b,
+        (Value::Url(a), Value::Url(b)) => a.to_string() == b.to_string(),
+        (Value::Format(a), Value::Format(b)) => a.title == b.title,
+        (
+            Value::Quantity(_)
+            | Value::Semver(_)
+            | Value::Ip(_)
+            | Value::Cidr(_)
+            | Value::Url(_)
+            | Value::Format(_),
+            _,
+        ) => return no_such_overload(),
+        _ => false,
+    })
+}
+
+fn equal_lists(left: &List, right: &List, work: &Work) -> Result<bool, Failure> {
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    let mut problem = None;
+    for index in 0..left.len() {
+        let (Some(a), Some(b)) = (left.get(index), right.get(index)) else { break };
+        match equal(&a, &b, work) {
+            Ok(true) => {}
+            Err(Failure::Error(text)) => problem = problem.or(Some(text)),
+            other => return other,
+        }
+    }
+    // Only a sum of lists remembers what could not be compared.
+    match problem {
+        Some(text) if left.is_sum() => error(text),
+        _ => Ok(true),
+    }
+}
+
+fn equal_maps(left: &Map, right: &Map, work: &Work) -> Result<bool, Failure> {
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    for (key, value) in left.entries() {
+        let Some(other) = right.find(&key)? else { return Ok(false) };
+        match equal(&value, &other, work) {
+            Ok(true) | Err(Failure::Error(_)) => {}
+            other => return other,
+        }
+    }
+    Ok(true)
+}
+
+/// What `<` and its like compare by; fails where there is no order.
+pub(super) fn order(left: &Value, right: &Value) -> Result<Ordering, Failure> {
+    let is_nan = |value: &Value| matches!(value, Value::Double(number) if number.is_nan());
+    if is_nan(left) || (is_number(left) && is_nan(right)) {
+        return error("NaN values cannot be ordered");
+    }
+    if let Some(found) = order_of_numbers(left, right) {
+        return Ok(found);
+    }
+    Ok(match (left, right) {
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
+        (Value::Timestamp(a), Value::Timestamp(b)) => a.time.cmp(&b.time),
+        _ => return no_such_overload(),
+    })
+}
+
+/// Whether values of this type can be ordered at all.
+pub(super) fn has_order(value: &Value) -> bool {
+    is_number(value)
+        || matches!(
+            value,
+            Value::Bool(_) | Value::String(_) | Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_)
+        )
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
+}
+
+/// An integer and a double are compared as doubles, within the integers' range. `None` if one is no number.
+fn order_of_numbers(left: &Value, right: &Value) -> Option<Ordering> {
+    Some(match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Uint(a), Value::Uint(b)) => a.cmp(b),
+        (Value::Int(a), Value::Uint(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (Value::Uint(a), Value::Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b)?,
+        (Value::Double(a), Value::Int(b)) => a.partial_cmp(&double_of_int(*b))?,
+        (Value::Int(a), Value::Double(b)) => double_of_int(*a).partial_cmp(b)?,
+        (Value::Double(a), Value::Uint(b)) => a.partial_cmp(&double_of_uint(*b))?,
+        (Value::Uint(a), Value::Double(b)) => double_of_uint(*a).partial_cmp(b)?,
+        _ => return None,
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what cel-go compares")]
+pub(super) fn double_of_int(value: i64) -> f64 {
+    value as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what cel-go compares")]
+pub(super) fn double_of_uint(value: u64) -> f64 {
+    value as f64
+}
+
+#[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
+pub(super) fn lossless_int(value: f64) -> Option<i64> {
+    crate::fold::int_of_double(value).filter(|int| double_of_int(*int) == value)
+}
+
+#[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
+pub(super) fn lossless_uint(value: f64) -> Option<u64> {
+    crate::fold::uint_of_double(value).filter(|int| double_of_uint(*int) == value)
+}

@@ -1,0 +1,148 @@
+//! A device as expressions see it.
+//!
+//! Made once from what a slice says, and asked by many selectors. Names without a domain are in the driver's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tollgate_formats::quantity::Quantity;
+
+use super::collections::{Kind, Map};
+use super::library::quantity::SharedQuantity;
+use super::library::semver::Semver;
+use super::value::Value;
+
+/// The value of an attribute.
+#[derive(Clone, Copy, Debug)]
+pub enum AttributeValue<'a> {
+    /// `int`
+    Int(i64),
+    /// `bool`
+    Bool(bool),
+    /// `string`
+    String(&'a str),
+    /// `version`
+    Version(&'a str),
+    /// `ints`
+    Ints(&'a [i64]),
+    /// `bools`
+    Bools(&'a [bool]),
+    /// `strings`
+    Strings(&'a [&'a str]),
+    /// `versions`
+    Versions(&'a [&'a str]),
+}
+
+/// A device, by domains.
+#[derive(Clone, Debug)]
+pub struct Device {
+    driver: Arc<str>,
+    allows_multiple_allocations: bool,
+    attributes: Arc<Map>,
+    capacity: BTreeMap<Arc<str>, Vec<(Arc<str>, Quantity<'static>)>>,
+    /// The variable for expressions that do not look at the capacity.
+    without_capacity: Value,
+    /// The name of an attribute that is a list.
+    list_attribute: Option<String>,
+}
+
+impl Device {
+    /// `None` if a version is none or a quantity is none; no API server accepts such a device.
+    pub fn new<'a>(
+        driver: &str,
+        allows_multiple_allocations: bool,
+        attributes: impl IntoIterator<Item = (&'a str, AttributeValue<'a>)>,
+        capacity: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Option<Device> {
+        let driver: Arc<str> = driver.into();
+        let mut list_attribute = None;
+        let mut domains: BTreeMap<Arc<str>, Vec<(Arc<str>, Value)>> = BTreeMap::new();
+        for (name, value) in attributes {
+            if is_list(&value) && list_attribute.is_none() {
+                list_attribute = Some(name.to_owned());
+            }
+            let (domain, id) = qualified(name, &driver);
+            domains.entry(domain).or_default().push((id, attribute(&value)?));
+        }
+        let mut capacities: BTreeMap<Arc<str>, Vec<_>> = BTreeMap::new();
+        for (name, amount) in capacity {
+            let (domain, id) = qualified(name, &driver);
+            capacities.entry(domain).or_default().push((id, Quantity::parse(amount).ok()?.into_owned()));
+        }
+        let inner = |entries| Value::Map(Arc::new(Map::of_names(entries, Kind::Names)));
+        let domains = domains.into_iter().map(|(domain, entries)| (domain, inner(entries)));
+        let attributes = Arc::new(Map::of_names(domains, Kind::Domains));
+        let mut device = Device {
+            driver,
+            allows_multiple_allocations,
+            attributes,
+            capacity: BTreeMap::new(),
+            without_capacity: Value::Null,
+            list_attribute,
+        };
+        device.without_capacity = device.variable();
+        Some(Device { capacity: capacities, ..device })
+    }
+
+    pub(super) fn list_attribute(&self) -> Option<&str> {
+        self.list_attribute.as_deref()
+    }
+
+    /// The variable `device`.
+    pub(super) fn value(&self, needs_capacity: bool) -> Value {
+        if needs_capacity { self.variable() } else { self.without_capacity.clone() }
+    }
+
+    /// Its quantities are new each time, because expressions can change them.
+    fn variable(&self) -> Value {
+        let quantity = |(id, quantity): &(Arc<str>, Quantity<'static>)| {
+            (Arc::clone(id), Value::Quantity(SharedQuantity::new(quantity.clone())))
+        };
+        let domains = self.capacity.iter().map(|(domain, entries)| {
+            let inner = Map::of_names(entries.iter().map(quantity), Kind::Names);
+            (Arc::clone(domain), Value::Map(Arc::new(inner)))
+        });
+        let capacity = Value::Map(Arc::new(Map::of_names(domains, Kind::Domains)));
+        let fields = [
+            ("driver", Value::String(Arc::clone(&self.driver))),
+            ("allowMultipleAllocations", Value::Bool(self.allows_multiple_allocations)),
+            ("attributes", Value::Map(Arc::clone(&self.attributes))),
+            ("capacity", capacity),
+        ];
+        let fields = fields.into_iter().map(|(name, value)| (name.into(), value));
+        Value::Map(Arc::new(Map::of_names(fields, Kind::Names)))
+    }
+}
+
+fn qualified(name: &str, driver: &Arc<str>) -> (Arc<str>, Arc<str>) {
+    match name.split_once('/') {
+        Some((domain, id)) => (domain.into(), id.into()),
+        None => (Arc::clone(driver), name.into()),
+    }
+}
+
+fn is_list(value: &AttributeValue<'_>) -> bool {
+    matches!(
+        value,
+        AttributeValue::Ints(_)
+            | AttributeValue::Bools(_)
+            | AttributeValue::Strings(_)
+            | AttributeValue::Versions(_)
+    )
+}
+
+fn attribute(value: &AttributeValue<'_>) -> Option<Value> {
+    let version = |text: &str| Some(Value::Semver(Arc::new(Semver::parse(text).ok()?)));
+    Some(match value {
+        AttributeValue::Int(value) => Value::Int(*value),
+        AttributeValue::Bool(value) => Value::Bool(*value),
+        AttributeValue::String(text) => Value::string(*text),
+        AttributeValue::Version(text) => version(text)?,
+        AttributeValue::Ints(values) => Value::list(values.iter().copied().map(Value::Int).collect()),
+        AttributeValue::Bools(values) => Value::list(values.iter().copied().map(Value::Bool).collect()),
+        AttributeValue::Strings(texts) => Value::strings(texts.iter().copied()),
+        AttributeValue::Versions(texts) => {
+            Value::list(texts.iter().map(|text| version(text)).collect::<Option<_>>()?)
+        }
+    })
+}

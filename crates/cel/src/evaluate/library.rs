@@ -1,0 +1,190 @@
+//! The functions that a device expression can call, as cel-go and Kubernetes implement them.
+//!
+//! A function is found by its name alone and looks at the types of its arguments; which types it may be called with is
+//! declared in `crate::functions`, and checked here before it is called.
+
+mod conversions;
+pub(super) mod cost;
+pub(super) mod formats;
+mod formatting;
+mod lists;
+mod maps;
+pub(super) mod messages;
+pub(super) mod net;
+mod netparse;
+mod operators;
+mod optionals;
+pub(super) mod patterns;
+pub(super) mod quantity;
+pub(super) mod semver;
+mod strings;
+mod times;
+mod translate;
+pub(super) mod url;
+mod urlparse;
+
+use super::Behaviour;
+use super::compare::{self, Work};
+use super::plan::Guard;
+use super::value::{Evaluated, Value, error, no_such_overload};
+use crate::overload::Decl;
+
+/// What a function may know besides its arguments.
+pub(super) struct Context<'b> {
+    pub(super) behaviour: &'b Behaviour,
+    pub(super) work: Work,
+}
+
+impl<'b> Context<'b> {
+    pub(super) fn of(behaviour: &'b Behaviour) -> Context<'b> {
+        Context { behaviour, work: Work::new() }
+    }
+}
+
+pub(super) type Function = fn(&[Value], &Context<'_>) -> Evaluated;
+
+/// The most bytes that one function writes. Some results are not paid for by their size.
+const MAX_TEXT: usize = 64 << 20;
+
+pub(super) fn find(name: &str) -> Option<Function> {
+    operators::find(name)
+        .or_else(|| conversions::find(name))
+        .or_else(|| strings::find(name))
+        .or_else(|| lists::find(name))
+        .or_else(|| maps::find(name))
+        .or_else(|| optionals::find(name))
+        .or_else(|| times::find(name))
+        .or_else(|| patterns::find(name))
+        .or_else(|| quantity::find(name))
+        .or_else(|| semver::find(name))
+        .or_else(|| net::find(name))
+        .or_else(|| url::find(name))
+        .or_else(|| formats::find(name))
+}
+
+/// cel-go `IsTypeConversionFunction`: computed beforehand where the argument is constant.
+pub(super) fn is_conversion(name: &str) -> bool {
+    matches!(
+        name,
+        "bool" | "bytes" | "double" | "duration" | "dyn" | "int" | "string" | "timestamp" | "type" | "uint"
+    )
+}
+
+/// What an operator's first operand must be able to do, for functions that have one implementation for all overloads.
+pub(super) fn operand_guard(name: &str) -> Option<Guard> {
+    Some(match name {
+        "_+_" => Guard::Operand(Value::has_add),
+        "_-_" => Guard::Operand(operators::can_subtract),
+        "_*_" | "_/_" => Guard::Operand(operators::can_multiply),
+        "_%_" => Guard::Operand(|value| matches!(value, Value::Int(_) | Value::Uint(_))),
+        "-_" => Guard::Operand(operators::can_negate),
+        "_<_" | "_<=_" | "_>_" | "_>=_" => Guard::Operand(compare::has_order),
+        "size" => Guard::Operand(operators::has_size),
+        "matches" => Guard::Operand(|value| matches!(value, Value::String(_))),
+        "sort" | "@sortByAssociatedKeys" => Guard::Operand(|value| matches!(value, Value::List(_))),
+        "@in" | "!_" | "type" | "dyn" | "@not_strictly_false" => Guard::None,
+        _ => return None,
+    })
+}
+
+/// Calls a function if its arguments are what it takes.
+pub(super) fn call(
+    guard: &Guard,
+    name: &str,
+    function: Function,
+    args: &[Value],
+    context: &Context<'_>,
+) -> Evaluated {
+    match guard {
+        Guard::None => {}
+        Guard::Operand(fits) => {
+            if let Some(first) = args.first()
+                && !fits(first)
+            {
+                // Some types are asked for a method of that name first.
+                let is_receiver =
+                    matches!(first, Value::String(_) | Value::Duration(_) | Value::Timestamp(_));
+                return if is_receiver {
+                    no_such_overload()
+                } else {
+                    error(format!("no such overload: {name}"))
+                };
+            }
+        }
+        Guard::Overloads(overloads) => {
+            let fits = |params: &[Decl]| {
+                params.len() == args.len() && params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
+            };
+            if !overloads.iter().any(|overload| fits(overload.params)) {
+                let types: Vec<&str> = args.iter().map(Value::type_name).collect();
+                return error(format!("no such overload: {name}({})", types.join(", ")));
+            }
+        }
+    }
+    function(args, context)
+}
+
+/// Whether a value can be of a declared type. Of a list or a map only the first entry is looked at.
+fn is_of(value: &Value, declared: &Decl) -> bool {
+    match (declared, value) {
+        (Decl::Dyn | Decl::A | Decl::B, _)
+        | (Decl::Bool, Value::Bool(_))
+        | (Decl::Int, Value::Int(_))
+        | (Decl::Uint, Value::Uint(_))
+        | (Decl::Double, Value::Double(_))
+        | (Decl::Str, Value::String(_))
+        | (Decl::Bytes, Value::Bytes(_))
+        | (Decl::Duration, Value::Duration(_))
+        | (Decl::Timestamp, Value::Timestamp(_))
+        | (Decl::Opt(_), Value::Optional(_))
+        | (Decl::Meta(_), Value::Type(_)) => true,
+        (Decl::Named(name), value) => value.type_name() == *name,
+        (Decl::List(element), Value::List(list)) => list.get(0).is_none_or(|first| is_of(&first, element)),
+        (Decl::Map(key, entry), Value::Map(map)) => {
+            map.first().is_none_or(|(first, value)| is_of(&first, key) && is_of(&value, entry))
+        }
+        _ => false,
+    }
+}
+
+/// Go's `%v`.
+pub(super) fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) => crate::fold::text_of_double(*value),
+        Value::String(text) => (**text).to_owned(),
+        Value::Bytes(bytes) => {
+            let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
+            format!("[{}]", bytes.join(" "))
+        }
+        Value::Type(name) => (*name).to_owned(),
+        Value::List(list) => match list.items() {
+            Ok(items) => {
+                let items: Vec<String> = items.iter().map(printed).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Err(_) => String::new(),
+        },
+        Value::Map(map) => {
+            let entries: Vec<String> = map
+                .entries()
+                .iter()
+                .map(|(key, value)| format!("{}: {}", printed(key), printed(value)))
+                .collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Optional(None) => "optional.none()".to_owned(),
+        Value::Optional(Some(inner)) => format!("optional({})", printed(inner)),
+        Value::Quantity(quantity) => quantity.text(),
+        Value::Semver(version) => version.to_string(),
+        Value::Ip(address) => address.to_string(),
+        Value::Cidr(prefix) => prefix.to_string(),
+        Value::Url(url) => url.to_string(),
+        Value::Duration(_) | Value::Timestamp(_) | Value::Format(_) => {
+            conversions::text(value).unwrap_or_default()
+        }
+    }
+}

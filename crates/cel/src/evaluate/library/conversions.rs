@@ -1,0 +1,159 @@
+//! Conversions between types, and the type of a value.
+
+use std::sync::Arc;
+
+use tollgate_formats::gotime::{self, Timestamp};
+
+use super::times;
+use crate::evaluate::compare;
+use crate::evaluate::value::{Evaluated, Moment, Value, error, no_such_overload};
+use crate::fold;
+
+pub(super) fn find(name: &str) -> Option<super::Function> {
+    Some(match name {
+        "type" => |args, _| match args {
+            [value] => Ok(Value::Type(value.type_name())),
+            _ => no_such_overload(),
+        },
+        "dyn" => |args, _| args.first().cloned().map_or_else(no_such_overload, Ok),
+        "bool" => |args, _| one(args, to_bool),
+        "bytes" => |args, _| one(args, to_bytes),
+        "double" => |args, _| one(args, to_double),
+        "int" => |args, _| one(args, to_int),
+        "uint" => |args, _| one(args, to_uint),
+        "string" => |args, _| one(args, to_string),
+        "duration" => |args, _| one(args, to_duration),
+        "timestamp" => |args, _| one(args, to_timestamp),
+        _ => return None,
+    })
+}
+
+fn one(args: &[Value], convert: fn(&Value) -> Evaluated) -> Evaluated {
+    args.first().map_or_else(no_such_overload, convert)
+}
+
+fn unconvertible(value: &Value, to: &str) -> Evaluated {
+    error(format!("type conversion error from '{}' to '{to}'", value.type_name()))
+}
+
+fn to_bool(value: &Value) -> Evaluated {
+    let found = match value {
+        Value::Bool(value) => Some(*value),
+        Value::String(text) => fold::parse_bool(text),
+        _ => None,
+    };
+    found.map_or_else(|| unconvertible(value, "bool"), |found| Ok(Value::Bool(found)))
+}
+
+fn to_bytes(value: &Value) -> Evaluated {
+    match value {
+        Value::Bytes(_) => Ok(value.clone()),
+        Value::String(text) => Ok(Value::Bytes(text.as_bytes().into())),
+        _ => unconvertible(value, "bytes"),
+    }
+}
+
+fn to_double(value: &Value) -> Evaluated {
+    let found = match value {
+        Value::Double(value) => Some(*value),
+        Value::Int(value) => Some(compare::double_of_int(*value)),
+        Value::Uint(value) => Some(compare::double_of_uint(*value)),
+        Value::String(text) => fold::parse_double(text),
+        _ => None,
+    };
+    found.map_or_else(|| unconvertible(value, "double"), |found| Ok(Value::Double(found)))
+}
+
+fn to_int(value: &Value) -> Evaluated {
+    let found = match value {
+        Value::Int(value) => Some(*value),
+        Value::Uint(value) => i64::try_from(*value).ok(),
+        Value::Double(value) => fold::int_of_double(*value),
+        Value::Duration(nanos) => Some(*nanos),
+        Value::Timestamp(moment) => Some(moment.time.seconds),
+        Value::String(text) => {
+            return text.parse().map_or_else(|_| unconvertible(value, "int"), |found| Ok(Value::Int(found)));
+        }
+        _ => return unconvertible(value, "int"),
+    };
+    found.map_or_else(|| error("integer overflow"), |found| Ok(Value::Int(found)))
+}
+
+fn to_uint(value: &Value) -> Evaluated {
+    let found = match value {
+        Value::Uint(value) => Some(*value),
+        Value::Int(value) => u64::try_from(*value).ok(),
+        Value::Double(value) => fold::uint_of_double(*value),
+        Value::String(text) => {
+            let found = fold::parse_uint(text);
+            return found.map_or_else(|| unconvertible(value, "uint"), |found| Ok(Value::Uint(found)));
+        }
+        _ => return unconvertible(value, "uint"),
+    };
+    found.map_or_else(|| error("unsigned integer overflow"), |found| Ok(Value::Uint(found)))
+}
+
+fn to_string(value: &Value) -> Evaluated {
+    match value {
+        Value::String(_) => Ok(value.clone()),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Value::string(text)),
+            Err(_) => error("invalid UTF-8 in bytes, cannot convert to string"),
+        },
+        _ => text(value).map_or_else(|| unconvertible(value, "string"), |text| Ok(Value::string(text))),
+    }
+}
+
+/// The text of a value that has one and is no text itself.
+pub(super) fn text(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) => fold::text_of_double(*value),
+        Value::Duration(nanos) => fold::text_of_duration(*nanos),
+        Value::Timestamp(moment) => times::text(*moment),
+        Value::Type(name) => (*name).to_owned(),
+        Value::Ip(address) => address.to_string(),
+        Value::Cidr(prefix) => prefix.to_string(),
+        _ => return None,
+    })
+}
+
+fn to_duration(value: &Value) -> Evaluated {
+    const TO: &str = "google.protobuf.Duration";
+    match value {
+        Value::Duration(_) => Ok(value.clone()),
+        Value::String(text) => gotime::parse_duration(text)
+            .map_or_else(|_| unconvertible(value, TO), |nanos| Ok(Value::Duration(nanos))),
+        _ => unconvertible(value, TO),
+    }
+}
+
+fn to_timestamp(value: &Value) -> Evaluated {
+    const TO: &str = "google.protobuf.Timestamp";
+    match value {
+        Value::Timestamp(_) => Ok(value.clone()),
+        Value::Int(seconds) => {
+            times::in_range(Moment { time: Timestamp { seconds: *seconds, nanos: 0 }, offset: 0 })
+        }
+        Value::String(text) => match gotime::parse(text) {
+            Ok(time) => times::in_range(Moment { time, offset: written_offset(text) }),
+            Err(_) => unconvertible(value, TO),
+        },
+        _ => unconvertible(value, TO),
+    }
+}
+
+/// The offset at the end of a time that was read, in seconds.
+fn written_offset(text: &Arc<str>) -> i64 {
+    let Some((_, &[sign, h1, h2, b':', m1, m2])) = text.as_bytes().split_last_chunk() else { return 0 };
+    let number =
+        |tens: u8, ones: u8| i64::from(tens.wrapping_sub(b'0')) * 10 + i64::from(ones.wrapping_sub(b'0'));
+    let offset = number(h1, h2) * 3600 + number(m1, m2) * 60;
+    match sign {
+        b'+' => offset,
+        b'-' => -offset,
+        _ => 0,
+    }
+}

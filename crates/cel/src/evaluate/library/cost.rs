@@ -1,0 +1,268 @@
+//! What a call costs when it runs, in the server's units.
+//!
+//! First come the costs that cel-go's extensions have for their overloads, then those of Kubernetes by the function's
+//! name, then the standard ones. An overload counts only where the checker found no other.
+//! cel-go `interpreter/runtimecost.go`, `ext`; Kubernetes `apiserver/pkg/cel/library/cost.go`
+
+use crate::evaluate::Behaviour;
+use crate::evaluate::value::{Failure, Value, panicked};
+use crate::overload::{Decl, Overload};
+
+pub(in crate::evaluate) const CREATE_LIST: u64 = 10;
+pub(in crate::evaluate) const CREATE_MAP: u64 = 30;
+pub(in crate::evaluate) const CREATE_STRUCT: u64 = 40;
+
+/// What reading a character of a text costs.
+const TEXT_FACTOR: f64 = 0.1;
+const PATTERN_FACTOR: f64 = 0.25;
+
+type Arg = Option<Value>;
+
+fn size(arg: Option<&Arg>) -> u64 {
+    arg.and_then(Option::as_ref).map_or(1, Value::cost_size)
+}
+
+/// The size as cel-go itself counts it: that of an optional value is that of what it holds.
+fn inner_size(arg: Option<&Arg>) -> u64 {
+    let mut value = arg.and_then(Option::as_ref);
+    while let Some(Value::Optional(Some(inner))) = value {
+        value = Some(inner);
+    }
+    value.map_or(1, Value::cost_size)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the server counts in floats and rounds up; sizes are positive"
+)]
+fn scaled(size: u64, factor: f64) -> u64 {
+    (size as f64 * factor).ceil() as u64
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the server counts in floats; a negative factor wraps"
+)]
+fn scaled_down(size: u64, factor: f64) -> u64 {
+    let product = size as f64 * factor;
+    if product < 0.0 { (product as i64).cast_unsigned() } else { saturated(product) }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "called with positive numbers")]
+fn saturated(product: f64) -> u64 {
+    product as u64
+}
+
+fn text(arg: Option<&Arg>) -> u64 {
+    scaled(size(arg), TEXT_FACTOR)
+}
+
+/// A text matched with a pattern of some size.
+fn matched(text: u64, pattern: u64) -> u64 {
+    let text = scaled(text.saturating_add(1), TEXT_FACTOR);
+    text.wrapping_mul(scaled(pattern, PATTERN_FACTOR))
+}
+
+pub(in crate::evaluate) fn of_equality(is_negated: bool, args: &[Arg]) -> u64 {
+    let is_opaque = matches!(
+        args.first(),
+        Some(Some(
+            Value::Quantity(_)
+                | Value::Ip(_)
+                | Value::Cidr(_)
+                | Value::Format(_)
+                | Value::Url(_)
+                | Value::Semver(_)
+        ))
+    );
+    if is_opaque && !is_negated {
+        return 1;
+    }
+    scaled(inner_size(args.first()).min(inner_size(args.get(1))), TEXT_FACTOR)
+}
+
+pub(in crate::evaluate) fn of_call(
+    function: &str,
+    overload: Option<&Overload>,
+    args: &[Arg],
+    result: Option<&Value>,
+    behaviour: &Behaviour,
+) -> Result<u64, Failure> {
+    if let Some(overload) = overload
+        && let Some(cost) = of_list_call(overload, args, result, behaviour)?
+    {
+        return Ok(cost);
+    }
+    if let Some(cost) = of_kubernetes(function, overload, args, result, behaviour) {
+        return Ok(cost);
+    }
+    Ok(overload.map_or(1, |overload| of_standard(overload, args, behaviour)))
+}
+
+/// Whether a call that is too dear need not be made: its work is what it costs, and the result does not count.
+pub(in crate::evaluate) fn is_known_before(function: &str) -> bool {
+    matches!(function, "matches" | "find" | "findAll" | "contains")
+}
+
+/// The list and set extensions. Their costs look into arguments that the call may have refused, and Go panics.
+fn of_list_call(
+    overload: &Overload,
+    args: &[Arg],
+    result: Option<&Value>,
+    behaviour: &Behaviour,
+) -> Result<Option<u64>, Failure> {
+    let cost = match overload.name {
+        "slice" | "lists.range" | "reverse" => allocated(result.map_or(1, Value::cost_size)),
+        "flatten" => {
+            let depth = match args.get(1) {
+                None => 1.0,
+                Some(Some(Value::Int(depth))) => crate::evaluate::compare::double_of_int(*depth),
+                Some(other) => {
+                    let found = go_type(other.as_ref());
+                    return Err(panicked(&format!(
+                        "interface conversion: ref.Val is {found}, not types.Int"
+                    )));
+                }
+            };
+            let depth = if depth < 0.0 && behaviour.range_is_checked { 1.0 } else { depth };
+            scaled_down(size(args.first()), depth).wrapping_add(1 + CREATE_LIST)
+        }
+        "distinct" | "sort" => self_compared(args.first())?,
+        "@sortByAssociatedKeys" => self_compared(args.get(1))?,
+        "sets.contains" | "sets.intersects" => sets(args, 1.0),
+        "sets.equivalent" => sets(args, 2.0),
+        _ => return Ok(None),
+    };
+    Ok(Some(cost))
+}
+
+fn allocated(size: u64) -> u64 {
+    size.saturating_add(1 + CREATE_LIST)
+}
+
+fn sets(args: &[Arg], factor: f64) -> u64 {
+    1_u64.saturating_add(scaled_down(size(args.first()).wrapping_mul(size(args.get(1))), factor))
+}
+
+fn go_type(value: Option<&Value>) -> &'static str {
+    value.map_or("*types.Err", Value::go_type)
+}
+
+/// Every element is compared with every other.
+fn self_compared(arg: Option<&Arg>) -> Result<u64, Failure> {
+    let value = arg.and_then(Option::as_ref);
+    let Some(Value::List(list)) = value else {
+        let missing = if value.is_some_and(Value::has_add) { "Contains" } else { "Add" };
+        let found = go_type(value);
+        return Err(panicked(&format!(
+            "interface conversion: {found} is not traits.Lister: missing method {missing}"
+        )));
+    };
+    let is_text = matches!(list.get(0), Some(Value::String(_) | Value::Bytes(_)));
+    let size = list.len() as u64;
+    let factor = if is_text { 2.0 + TEXT_FACTOR } else { 2.0 };
+    Ok(scaled_down(size.saturating_mul(size), factor).saturating_add(1 + CREATE_LIST))
+}
+
+fn of_kubernetes(
+    function: &str,
+    overload: Option<&Overload>,
+    args: &[Arg],
+    result: Option<&Value>,
+    behaviour: &Behaviour,
+) -> Option<u64> {
+    let takes_text = overload.is_some_and(|overload| overload.params.get(1) == Some(&Decl::Str));
+    Some(match function {
+        "includes" if !behaviour.env.includes_is_traversal => return None,
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
+            args.first().map_or(0, |arg| traversal(arg.as_ref()))
+        }
+        "ip" if overload.is_some_and(Overload::is_member) => 1,
+        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
+        | "quantity" | "isQuantity" | "semver" | "isSemver" | "ip" => text(args.first()),
+        "replace" | "split" | "ip.isCanonical" => scaled(size(args.first()).saturating_mul(2), TEXT_FACTOR),
+        "join" => scaled(result.map_or(1, Value::cost_size).saturating_mul(2), TEXT_FACTOR),
+        "find" | "findAll" => matched(size(args.first()), size(args.get(1))),
+        "containsIP" | "containsCIDR" => {
+            let network = size(args.first());
+            let compared = scaled(network + network, TEXT_FACTOR);
+            let masked = if function == "containsCIDR" { scaled(network, TEXT_FACTOR) + 1 } else { 0 };
+            let parsed = if takes_text { text(args.get(1)) } else { 0 };
+            compared + masked + parsed
+        }
+        "validate" => match args.first() {
+            Some(Some(Value::Format(format))) => matched(size(args.get(1)), format.pattern_size),
+            _ => return None,
+        },
+        "format.named"
+        | "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "sign"
+        | "asInteger"
+        | "isInteger"
+        | "asApproximateFloat"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "compareTo"
+        | "add"
+        | "sub"
+        | "major"
+        | "minor"
+        | "patch"
+        | "getScheme"
+        | "getHostname"
+        | "getHost"
+        | "getPort"
+        | "getEscapedPath"
+        | "getQuery" => 1,
+        _ => return None,
+    })
+}
+
+/// Reading all of a value.
+fn traversal(value: Option<&Value>) -> u64 {
+    match value {
+        Some(Value::String(text)) => scaled_down(text.len() as u64, TEXT_FACTOR),
+        Some(Value::Bytes(bytes)) => scaled_down(bytes.len() as u64, TEXT_FACTOR),
+        Some(Value::List(list)) => match list.items() {
+            Ok(items) => items.iter().fold(0, |sum, item| u64::saturating_add(sum, traversal(Some(item)))),
+            Err(_) => u64::MAX / 2,
+        },
+        Some(Value::Map(map)) => map.entries().iter().fold(0, |sum, (key, value)| {
+            u64::saturating_add(sum, traversal(Some(key)).saturating_add(traversal(Some(value))))
+        }),
+        _ => 1,
+    }
+}
+
+fn of_standard(overload: &Overload, args: &[Arg], behaviour: &Behaviour) -> u64 {
+    let (first, second) = (inner_size(args.first()), inner_size(args.get(1)));
+    match (overload.name, overload.params) {
+        ("startsWith" | "endsWith", _) => {
+            let read = if behaviour.affix_costs_its_own_size { second } else { first };
+            scaled(read, TEXT_FACTOR)
+        }
+        ("bytes", [Decl::Str]) | ("string", [Decl::Bytes]) | ("strings.quote" | "format", _) => {
+            scaled(first, TEXT_FACTOR)
+        }
+        ("@in", [_, Decl::List(_)]) => second,
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [Decl::Str | Decl::Bytes, _]) => {
+            scaled(first.min(second), TEXT_FACTOR)
+        }
+        ("_+_", [Decl::Str | Decl::Bytes, _]) => scaled(first.saturating_add(second), TEXT_FACTOR),
+        ("matches", _) if overload.is_member() || behaviour.env.matches_function_has_cost => {
+            matched(first, second)
+        }
+        ("contains", _) => scaled(first, TEXT_FACTOR).wrapping_mul(scaled(second, TEXT_FACTOR)),
+        _ => 1,
+    }
+}

@@ -1,0 +1,200 @@
+//! Named formats of Kubernetes: what a text must look like, and what is wrong with it.
+
+use std::borrow::Cow;
+
+use tollgate_formats::gotime;
+use tollgate_formats::names::{self, KeyWord, Unit};
+
+use super::urlparse;
+use crate::evaluate::value::{Evaluated, Value, no_such_overload};
+
+#[derive(Debug)]
+pub(in crate::evaluate) struct NamedFormat {
+    /// What it is called in an expression.
+    name: &'static str,
+    /// By which two are compared.
+    pub(in crate::evaluate) title: &'static str,
+    problems: fn(&str, &mut Vec<String>),
+    /// What validating costs as much as: a pattern of so many characters.
+    pub(in crate::evaluate) pattern_size: u64,
+}
+
+const fn format(
+    name: &'static str,
+    title: &'static str,
+    pattern_size: u64,
+    problems: fn(&str, &mut Vec<String>),
+) -> NamedFormat {
+    NamedFormat { name, title, problems, pattern_size }
+}
+
+/// upstream v1.36 `ConstantFormats`
+static FORMATS: [NamedFormat; 13] = [
+    format("dns1123Label", "DNS1123Label", 30, dns_label),
+    format("dns1123Subdomain", "DNS1123Subdomain", 60, dns_subdomain),
+    format("dns1035Label", "DNS1035Label", 30, dns_1035_label),
+    format("qualifiedName", "QualifiedName", 60, qualified_name),
+    format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, out| dns_label(&unfinished(text), out)),
+    format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |text, out| {
+        dns_subdomain(&unfinished(text), out)
+    }),
+    format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text, out| {
+        dns_1035_label(&unfinished(text), out)
+    }),
+    format("labelValue", "LabelValue", 40, |text, out| {
+        names::label_value(text, Unit::Bytes, &mut |problem| out.push(problem.into_owned()))
+    }),
+    format("uri", "URI", 1103, |text, out| out.extend(urlparse::parse_request(text).err())),
+    format("uuid", "uuid", 70, |text, out| test(is_uuid(text), "does not match the UUID format", out)),
+    format("byte", "byte", 84, |text, out| test(is_base64(text), "invalid base64", out)),
+    format("date", "date", 71, |text, out| test(is_date(text), "invalid date", out)),
+    format("datetime", "datetime", 71, |text, out| test(is_datetime(text), "invalid datetime", out)),
+];
+
+pub(super) fn find(name: &str) -> Option<super::Function> {
+    Some(match name {
+        "format.named" => |args, _| match args {
+            [Value::String(name)] => {
+                Ok(named(name).map_or(Value::NONE, |format| Value::some(Value::Format(format))))
+            }
+            _ => no_such_overload(),
+        },
+        "validate" => |args, _| validate(args),
+        "format.dns1123Label" => |_, _| constant("dns1123Label"),
+        "format.dns1123Subdomain" => |_, _| constant("dns1123Subdomain"),
+        "format.dns1035Label" => |_, _| constant("dns1035Label"),
+        "format.qualifiedName" => |_, _| constant("qualifiedName"),
+        "format.dns1123LabelPrefix" => |_, _| constant("dns1123LabelPrefix"),
+        "format.dns1123SubdomainPrefix" => |_, _| constant("dns1123SubdomainPrefix"),
+        "format.dns1035LabelPrefix" => |_, _| constant("dns1035LabelPrefix"),
+        "format.labelValue" => |_, _| constant("labelValue"),
+        "format.uri" => |_, _| constant("uri"),
+        "format.uuid" => |_, _| constant("uuid"),
+        "format.byte" => |_, _| constant("byte"),
+        "format.date" => |_, _| constant("date"),
+        "format.datetime" => |_, _| constant("datetime"),
+        _ => return None,
+    })
+}
+
+fn named(name: &str) -> Option<&'static NamedFormat> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+fn constant(name: &str) -> Evaluated {
+    named(name).map_or_else(no_such_overload, |format| Ok(Value::Format(format)))
+}
+
+fn validate(args: &[Value]) -> Evaluated {
+    let [Value::Format(format), Value::String(text)] = args else { return no_such_overload() };
+    let mut problems = Vec::new();
+    (format.problems)(text, &mut problems);
+    Ok(if problems.is_empty() {
+        Value::NONE
+    } else {
+        Value::some(Value::strings(problems.iter().map(String::as_str)))
+    })
+}
+
+fn test(is_valid: bool, problem: &str, out: &mut Vec<String>) {
+    out.extend((!is_valid).then(|| problem.to_owned()));
+}
+
+/// A name that something will be appended to may end with a dash.
+fn unfinished(text: &str) -> Cow<'_, str> {
+    match text.strip_suffix('-') {
+        // Upstream drops the character before the dash as well.
+        Some(front) if !front.is_empty() => {
+            let kept = front.len() - 1;
+            let kept = (0..=kept).rev().find(|at| front.is_char_boundary(*at)).unwrap_or(0);
+            Cow::Owned(format!("{}a", front.get(..kept).unwrap_or_default()))
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+fn dns_label(text: &str, out: &mut Vec<String>) {
+    names::dns_label(text, Unit::Characters, &mut |problem| out.push(problem.into_owned()));
+}
+
+fn dns_subdomain(text: &str, out: &mut Vec<String>) {
+    names::dns_subdomain(text, Unit::Characters, &mut |problem| out.push(problem.into_owned()));
+}
+
+fn dns_1035_label(text: &str, out: &mut Vec<String>) {
+    if text.len() > 63 {
+        out.push("must be no more than 63 characters".to_owned());
+    }
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && !text.ends_with('-')
+        && text.bytes().all(is_inner);
+    let problem = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+         character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+         '[a-z]([-a-z0-9]*[a-z0-9])?')";
+    test(is_label, problem, out);
+}
+
+fn qualified_name(text: &str, out: &mut Vec<String>) {
+    names::label_key(text, Unit::Bytes, KeyWord::LabelKey, &mut |problem| out.push(problem.into_owned()));
+}
+
+/// Hexadecimal digits of either case, with or without each of the four dashes.
+fn is_uuid(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if index > 0 {
+            rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        }
+        let Some((group, after)) = rest.split_at_checked(length) else { return false };
+        if !group.iter().all(u8::is_ascii_hexdigit) {
+            return false;
+        }
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    !digits.is_empty()
+        && text.len().is_multiple_of(4)
+        && padding <= 2
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
+}
+
+/// `2006-01-02`
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && gotime::parse(&format!("{text}T00:00:00Z")).is_ok()
+}
+
+/// A date, and a time whose parts are only compared as texts.
+fn is_datetime(text: &str) -> bool {
+    let text = names::lower(text);
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    if text.len() < 4 || !is_date(date) {
+        return false;
+    }
+    let Some((clock, rest)) = time.split_at_checked(8) else { return false };
+    let [h1, h2, b':', m1, m2, b':', s1, s2] = clock.as_bytes() else { return false };
+    if ![h1, h2, m1, m2, s1, s2].into_iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    is_zone_after_fraction(rest) && [*h1, *h2] <= *b"23" && [*m1, *m2] <= *b"59" && [*s1, *s2] <= *b"59"
+}
+
+/// `(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))`; the dot is any character.
+fn is_zone_after_fraction(rest: &str) -> bool {
+    let is_zone = |zone: &str| match zone.as_bytes() {
+        [b'z'] => true,
+        [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].into_iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    let mut behind = rest.chars();
+    let has_dot = behind.next().is_some_and(|dot| dot != '\n');
+    let fraction = behind.as_str();
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    is_zone(rest) || (has_dot && (1..=digits).any(|length| fraction.get(length..).is_some_and(is_zone)))
+}

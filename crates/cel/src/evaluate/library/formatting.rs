@@ -1,0 +1,280 @@
+//! `"%s has %d".format([name, count])`, when it runs. Numbers with a fraction are written for people, with thousands
+//! separated. What can be said of literals before is in `crate::literals`. cel-go `ext/formatting.go`
+
+use super::{MAX_TEXT, conversions};
+use crate::evaluate::collections::List;
+use crate::evaluate::value::{Failure, Value, cost_limit_exceeded, error};
+use tollgate_formats::gofmt;
+
+/// Beyond this, places are not written out.
+const MAX_PRECISION: usize = 100_000;
+/// Places of `%f` and `%e` that are not told how many.
+const DEFAULT_PRECISION: usize = 6;
+
+pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
+    let mut text = String::new();
+    let mut rest = format;
+    let mut used = 0;
+    while let Some((before, after)) = rest.split_once('%') {
+        text.push_str(before);
+        if let Some(behind) = after.strip_prefix('%') {
+            text.push('%');
+            rest = behind;
+            continue;
+        }
+        let Some(arg) = args.get(used) else { return error(format!("index {used} out of range")) };
+        if after.is_empty() {
+            return error("unexpected end of string");
+        }
+        let (clause, precision) = precision(after)?;
+        let mut behind = clause.chars();
+        behind.next();
+        text.push_str(&formatted(clause, precision, &arg)?);
+        if text.len() > MAX_TEXT {
+            return Err(cost_limit_exceeded());
+        }
+        rest = behind.as_str();
+        used += 1;
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+/// What follows a precision, and the precision.
+fn precision(clause: &str) -> Result<(&str, Option<usize>), Failure> {
+    const PROBLEM: &str = "could not parse formatting clause: error while parsing precision: ";
+    let Some(digits) = clause.strip_prefix('.') else { return Ok((clause, None)) };
+    let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.is_empty() {
+        return error(format!("{PROBLEM}could not find end of precision specifier"));
+    }
+    let digits = digits.get(..digits.len() - rest.len()).unwrap_or_default();
+    if let Some(precision) = digits.parse::<u64>().ok().filter(|precision| i64::try_from(*precision).is_ok())
+    {
+        return Ok((rest, usize::try_from(precision).ok()));
+    }
+    let problem = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
+    error(format!(
+        "{PROBLEM}error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {problem}"
+    ))
+}
+
+fn formatted(clause: &str, precision: Option<usize>, arg: &Value) -> Result<String, Failure> {
+    // The server reads a byte for a character.
+    let verb = clause.bytes().next().map_or('\0', char::from);
+    let misfit =
+        |rule: &str| error(format!("error during formatting: {rule}, was given {}", arg.type_name()));
+    match (verb, arg) {
+        ('s', _) => match text(arg) {
+            Err(Failure::Error(problem)) => error(format!("error during formatting: {problem}")),
+            other => other,
+        },
+        ('d', Value::Int(_) | Value::Uint(_)) => Ok(conversions::text(arg).unwrap_or_default()),
+        ('d', _) => misfit("decimal clause can only be used on integers"),
+        ('b', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:b}"))),
+        ('b', Value::Uint(value)) => Ok(format!("{value:b}")),
+        ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
+        ('b', _) => misfit("only integers and bools can be formatted as binary"),
+        ('o', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:o}"))),
+        ('o', Value::Uint(value)) => Ok(format!("{value:o}")),
+        ('o', _) => misfit("octal clause can only be used on integers"),
+        ('x', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:x}"))),
+        ('X', Value::Int(value)) => Ok(signed(*value, |value| format!("{value:X}"))),
+        ('x', Value::Uint(value)) => Ok(format!("{value:x}")),
+        ('X', Value::Uint(value)) => Ok(format!("{value:X}")),
+        ('x' | 'X', Value::String(text)) => Ok(hexadecimal(text.as_bytes(), verb)),
+        ('x' | 'X', Value::Bytes(bytes)) => Ok(hexadecimal(bytes, verb)),
+        ('x' | 'X', _) => misfit("only integers, byte buffers, and strings can be formatted as hex"),
+        ('f' | 'e', _) => match double(arg) {
+            Some(value) => float(value, precision, verb),
+            None if verb == 'f' => misfit("fixed-point clause can only be used on doubles"),
+            None => misfit("scientific clause can only be used on doubles"),
+        },
+        (other, _) => {
+            error(format!("could not parse formatting clause: unrecognized formatting clause \"{other}\""))
+        }
+    }
+}
+
+fn signed(value: i64, write: fn(u64) -> String) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", write(value.unsigned_abs()))
+}
+
+fn hexadecimal(bytes: &[u8], verb: char) -> String {
+    let byte = |byte: &u8| if verb == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") };
+    bytes.iter().map(byte).collect()
+}
+
+fn double(arg: &Value) -> Option<f64> {
+    match arg {
+        Value::Double(value) => Some(*value),
+        Value::String(text) => match &**text {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `%s`
+fn text(arg: &Value) -> Result<String, Failure> {
+    match arg {
+        Value::String(text) => Ok((**text).to_owned()),
+        Value::Bytes(bytes) => {
+            let problem = || gofmt::quote("invalid UTF-8 in bytes, cannot convert to string");
+            let failed = |_| error(format!("could not convert argument {} to string", problem()));
+            std::str::from_utf8(bytes).map_or_else(failed, |text| Ok(text.to_owned()))
+        }
+        Value::Null => Ok("null".to_owned()),
+        Value::List(list) => {
+            let items: Result<Vec<String>, Failure> = list.items()?.iter().map(inner_text).collect();
+            Ok(format!("[{}]", items?.join(", ")))
+        }
+        Value::Map(map) => {
+            let mut entries = Vec::new();
+            for (key, value) in map.entries() {
+                if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
+                    return error(format!("no formatting function for map key of type {}", key.type_name()));
+                }
+                entries.push((inner_text(&key)?, inner_text(&value)?));
+            }
+            entries.sort();
+            let entries: Vec<String> =
+                entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
+            Ok(format!("{{{}}}", entries.join(", ")))
+        }
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::Duration(_)
+        | Value::Timestamp(_)
+        | Value::Type(_) => Ok(conversions::text(arg).unwrap_or_default()),
+        other => error(format!(
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
+             and timestamps, was given {}",
+            other.type_name()
+        )),
+    }
+}
+
+/// A value inside of a list or a map.
+fn inner_text(value: &Value) -> Result<String, Failure> {
+    Ok(match value {
+        Value::String(text) => gofmt::quote(text),
+        Value::Bytes(_) => format!("b{}", gofmt::quote(&text(value)?)),
+        Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
+        Value::Double(number) => gofmt::quote(&crate::fold::text_of_double(*number)),
+        Value::Timestamp(_) => format!("timestamp({})", gofmt::quote(&text(value)?)),
+        Value::Duration(_) => format!("duration({})", gofmt::quote(&text(value)?)),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Type(_)
+        | Value::List(_)
+        | Value::Map(_) => text(value)?,
+        other => return error(format!("no formatting function for {}", other.type_name())),
+    })
+}
+
+/// The shortest digits that give the number back, and the power of ten before the first of them.
+fn digits(value: f64) -> (Vec<u8>, i32) {
+    let scientific = format!("{:e}", value.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    let exponent = exponent.parse().unwrap_or(0);
+    if digits.iter().all(|digit| *digit == 0) { (Vec::new(), 0) } else { (digits, exponent + 1) }
+}
+
+/// Rounds to so many digits, half to even.
+fn rounded(mut digits: Vec<u8>, mut point: i32, keep: i64) -> (Vec<u8>, i32) {
+    let Ok(keep) = usize::try_from(keep) else { return (Vec::new(), point) };
+    let Some(&next) = digits.get(keep) else { return (digits, point) };
+    let is_tie = next == 5 && digits.iter().skip(keep + 1).all(|digit| *digit == 0);
+    let is_odd = keep.checked_sub(1).and_then(|last| digits.get(last)).is_some_and(|last| last % 2 == 1);
+    digits.truncate(keep);
+    if next > 5 || (next == 5 && (!is_tie || is_odd)) {
+        while digits.last() == Some(&9) {
+            digits.pop();
+        }
+        if let Some(last) = digits.last_mut() {
+            *last += 1;
+        } else {
+            (digits, point) = (vec![1], point + 1);
+        }
+    }
+    (digits, point)
+}
+
+/// As `golang.org/x/text` writes numbers in English.
+fn float(value: f64, precision: Option<usize>, verb: char) -> Result<String, Failure> {
+    let sign = if value < 0.0 { "-" } else { "" };
+    if value.is_nan() {
+        return Ok("NaN".to_owned());
+    }
+    if value.is_infinite() {
+        return Ok(format!("{sign}∞"));
+    }
+    let asked = precision.unwrap_or(DEFAULT_PRECISION);
+    if asked > MAX_PRECISION {
+        return Err(cost_limit_exceeded());
+    }
+    if verb == 'e' {
+        let text = format!("{sign}{}", scientific(value));
+        // The precision is taken for a width.
+        return Ok(format!("{text:>asked$}"));
+    }
+    Ok(format!("{sign}{}", fixed(value, asked)))
+}
+
+fn fixed(value: f64, places: usize) -> String {
+    let (digits, point) = digits(value);
+    let keep = i64::from(point) + i64::try_from(places).unwrap_or(i64::MAX);
+    let (digits, point) = rounded(digits, point, keep);
+    let digit = |place: i32| {
+        let index = usize::try_from(place).ok();
+        index.and_then(|index| digits.get(index)).map_or('0', |digit| char::from(b'0' + digit))
+    };
+    let whole = if digits.is_empty() { 0 } else { point.max(0) };
+    let mut text = String::new();
+    for place in 0..whole.max(1) {
+        text.push(if whole == 0 { '0' } else { digit(place) });
+        let left = whole.max(1) - 1 - place;
+        if left > 0 && left % 3 == 0 {
+            text.push(',');
+        }
+    }
+    // The number of places that are filled up with zeros is a byte.
+    let filled = places % 256;
+    let written = i32::try_from(digits.len()).unwrap_or(i32::MAX) - point;
+    let places = if digits.is_empty() { filled } else { filled.max(usize::try_from(written).unwrap_or(0)) };
+    if places > 0 {
+        text.push('.');
+    }
+    let from = if digits.is_empty() { 0 } else { point };
+    text.extend((0..i32::try_from(places).unwrap_or(0)).map(|place| digit(from + place)));
+    text
+}
+
+fn scientific(value: f64) -> String {
+    let (digits, point) = digits(value);
+    let (digits, point) = if digits.is_empty() { (vec![0], 1) } else { (digits, point) };
+    let (digits, point) = rounded(digits, point, 7);
+    let digit = |index: usize| digits.get(index).map_or('0', |digit| char::from(b'0' + digit));
+    let mut text = String::from(digit(0));
+    text.push('.');
+    text.extend((1..7).map(digit));
+    text.push_str("\u{202f}×\u{202f}10");
+    let exponent = point - 1;
+    if exponent < 0 {
+        text.push('⁻');
+    }
+    let raised = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let exponent = format!("{:02}", exponent.unsigned_abs());
+    text.extend(exponent.chars().filter_map(|c| raised.get(usize::try_from(c.to_digit(10)?).ok()?)));
+    text
+}

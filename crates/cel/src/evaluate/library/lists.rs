@@ -1,0 +1,291 @@
+//! Functions on lists: cel-go's list and set extensions, and those of Kubernetes.
+
+use std::cmp::Ordering;
+
+use super::{Context, strings};
+use crate::evaluate::collections::List;
+use crate::evaluate::compare;
+use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
+
+/// The longest list that `lists.range` makes. A longer one costs more than any evaluation may.
+const MAX_RANGE: i64 = 1_000_000;
+/// The longest list whose elements are all compared with each other; more costs too much.
+const MAX_SQUARED: usize = 20_000;
+
+pub(super) fn find(name: &str) -> Option<super::Function> {
+    Some(match name {
+        "slice" => |args, _| slice(args),
+        "flatten" => |args, _| match args {
+            [Value::List(list)] => flattened(list, 1),
+            [Value::List(list), Value::Int(depth)] => flattened(list, *depth),
+            [other] => error(format!("no such overload: {}.flatten()", other.type_name())),
+            [list, depth] => {
+                error(format!("no such overload: {}.flatten({})", list.type_name(), depth.type_name()))
+            }
+            _ => no_such_overload(),
+        },
+        "distinct" => distinct,
+        "reverse" => |args, _| match args {
+            [Value::List(list)] => Ok(Value::list(list.items()?.iter().rev().cloned().collect())),
+            _ => no_such_overload(),
+        },
+        "lists.range" => range,
+        "sort" => |args, _| match args {
+            [Value::List(list)] => sort_by(list, list),
+            _ => no_such_overload(),
+        },
+        "@sortByAssociatedKeys" => |args, _| match args {
+            [Value::List(list), Value::List(keys)] => sort_by(list, keys),
+            _ => no_such_overload(),
+        },
+        "isSorted" => |args, _| is_sorted(args),
+        "sum" => |args, _| sum(args),
+        "min" => |args, _| extreme(args, "min", Ordering::Greater),
+        "max" => |args, _| extreme(args, "max", Ordering::Less),
+        "indexOf" => |args, context| match args {
+            [Value::String(text), Value::String(part)] => strings::index_of(text, part, None, context),
+            [Value::String(text), Value::String(part), Value::Int(offset)] => {
+                strings::index_of(text, part, Some(*offset), context)
+            }
+            [Value::List(list), item] => position(list, item, false, context),
+            _ => no_such_overload(),
+        },
+        "lastIndexOf" => |args, context| match args {
+            [Value::String(text), Value::String(part)] => strings::last_index_of(text, part, None, context),
+            [Value::String(text), Value::String(part), Value::Int(offset)] => {
+                strings::last_index_of(text, part, Some(*offset), context)
+            }
+            [Value::List(list), item] => position(list, item, true, context),
+            _ => no_such_overload(),
+        },
+        "includes" => includes,
+        "sets.contains" => |args, context| sets(args, context, contains_all),
+        "sets.equivalent" => |args, context| {
+            sets(args, context, |a, b, context| {
+                Ok(contains_all(a, b, context)? && contains_all(b, a, context)?)
+            })
+        },
+        "sets.intersects" => |args, context| {
+            sets(args, context, |a, b, context| {
+                for item in a {
+                    if contains(b, item, context)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+        },
+        _ => return None,
+    })
+}
+
+fn slice(args: &[Value]) -> Evaluated {
+    let [Value::List(list), Value::Int(start), Value::Int(end)] = args else { return no_such_overload() };
+    let (Ok(from), Ok(to)) = (usize::try_from(*start), usize::try_from(*end)) else {
+        return error(format!("cannot slice({start}, {end}), negative indexes not supported"));
+    };
+    if from > to {
+        return error(format!(
+            "cannot slice({start}, {end}), start index must be less than or equal to end index"
+        ));
+    }
+    if list.len() < to {
+        return error(format!("cannot slice({start}, {end}), list is length {}", list.len()));
+    }
+    Ok(Value::list(list.items()?.get(from..to).unwrap_or_default().to_vec()))
+}
+
+fn flattened(list: &List, depth: i64) -> Evaluated {
+    if depth < 0 {
+        return error("level must be non-negative");
+    }
+    let mut flat = Vec::new();
+    flatten_into(list, depth, &mut flat)?;
+    Ok(Value::list(flat))
+}
+
+fn flatten_into(list: &List, depth: i64, flat: &mut Vec<Value>) -> Result<(), Failure> {
+    for item in list.items()?.iter() {
+        match item {
+            Value::List(inner) if depth > 0 => flatten_into(inner, depth - 1, flat)?,
+            other => flat.push(other.clone()),
+        }
+        if flat.len() > crate::evaluate::collections::MAX_READ {
+            return Err(cost_limit_exceeded());
+        }
+    }
+    Ok(())
+}
+
+fn distinct(args: &[Value], context: &Context<'_>) -> Evaluated {
+    let [Value::List(list)] = args else { return no_such_overload() };
+    if list.len() > MAX_SQUARED {
+        return Err(cost_limit_exceeded());
+    }
+    let mut unique: Vec<Value> = Vec::new();
+    for item in list.items()?.iter() {
+        let mut is_seen = false;
+        for other in &unique {
+            if compare::is_equal(item, other, &context.work)? {
+                is_seen = true;
+                break;
+            }
+        }
+        if !is_seen {
+            unique.push(item.clone());
+        }
+    }
+    Ok(Value::list(unique))
+}
+
+fn range(args: &[Value], context: &Context<'_>) -> Evaluated {
+    let [Value::Int(size)] = args else { return no_such_overload() };
+    if context.behaviour.range_is_checked {
+        if *size < 0 {
+            return error(format!("lists.range: size must be non-negative, got {size}"));
+        }
+        if *size > MAX_RANGE {
+            return error(format!("lists.range: size {size} exceeds maximum allowed ({MAX_RANGE})"));
+        }
+    }
+    if *size > MAX_RANGE {
+        Err(cost_limit_exceeded())
+    } else {
+        Ok(Value::list((0..*size).map(Value::Int).collect()))
+    }
+}
+
+fn sort_by(list: &List, keys: &List) -> Evaluated {
+    if list.len() != keys.len() {
+        return error(format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} \
+             elements respectively",
+            list.len(),
+            keys.len()
+        ));
+    }
+    let (items, keys) = (list.items()?, keys.items()?);
+    let Some(first) = keys.first() else { return Ok(Value::List(list.clone())) };
+    if !compare::has_order(first) {
+        return error("list elements must be comparable");
+    }
+    if keys.iter().any(|key| key.type_name() != first.type_name()) {
+        return error("list elements must have the same type");
+    }
+    let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
+    pairs.sort_by(|(a, _), (b, _)| compare::order(a, b).unwrap_or(Ordering::Equal));
+    Ok(Value::list(pairs.into_iter().map(|(_, item)| item.clone()).collect()))
+}
+
+fn is_sorted(args: &[Value]) -> Evaluated {
+    let [Value::List(list)] = args else { return no_such_overload() };
+    let items = list.items()?;
+    let mut previous: Option<&Value> = None;
+    for item in items.iter() {
+        if !compare::has_order(item) {
+            return no_such_overload();
+        }
+        if previous.is_some_and(|previous| compare::order(previous, item).is_ok_and(Ordering::is_gt)) {
+            return Ok(Value::Bool(false));
+        }
+        previous = Some(item);
+    }
+    Ok(Value::Bool(true))
+}
+
+fn sum(args: &[Value]) -> Evaluated {
+    let [Value::List(list)] = args else { return no_such_overload() };
+    let items = list.items()?;
+    // Of a list whose type is not known, an empty one is a sum of integers.
+    let mut total = match items.first() {
+        Some(Value::Uint(_)) => Value::Uint(0),
+        Some(Value::Double(_)) => Value::Double(0.0),
+        Some(Value::Duration(_)) => Value::Duration(0),
+        _ => Value::Int(0),
+    };
+    for item in items.iter() {
+        total = super::operators::add(&total, item)?;
+    }
+    Ok(total)
+}
+
+fn extreme(args: &[Value], name: &str, worse: Ordering) -> Evaluated {
+    let [Value::List(list)] = args else { return no_such_overload() };
+    let mut best: Option<Value> = None;
+    for item in list.items()?.iter() {
+        if !compare::has_order(item) {
+            return no_such_overload();
+        }
+        let is_better =
+            best.as_ref().is_none_or(|best| compare::order(best, item).is_ok_and(|order| order == worse));
+        if is_better {
+            best = Some(item.clone());
+        }
+    }
+    best.map_or_else(|| error(format!("{name} called on empty list")), Ok)
+}
+
+fn position(list: &List, item: &Value, is_last: bool, context: &Context<'_>) -> Evaluated {
+    let items = list.items()?;
+    let indexes: Box<dyn Iterator<Item = usize>> =
+        if is_last { Box::new((0..items.len()).rev()) } else { Box::new(0..items.len()) };
+    for index in indexes {
+        if let Some(found) = items.get(index)
+            && compare::is_equal(found, item, &context.work)?
+        {
+            return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
+        }
+    }
+    Ok(Value::Int(-1))
+}
+
+fn includes(args: &[Value], context: &Context<'_>) -> Evaluated {
+    match args {
+        [Value::List(list), item] => {
+            for index in 0..list.len() {
+                if let Some(limit) = context.behaviour.includes_limit
+                    && index >= limit
+                {
+                    return error(format!(
+                        "'includes' function cannot be applied to lists longer than {limit} values"
+                    ));
+                }
+                if let Some(found) = list.get(index)
+                    && compare::is_equal(&found, item, &context.work)?
+                {
+                    return Ok(Value::Bool(true));
+                }
+            }
+            Ok(Value::Bool(false))
+        }
+        [target, item] => compare::is_equal(target, item, &context.work).map(Value::Bool),
+        _ => no_such_overload(),
+    }
+}
+
+type SetTest = fn(&[Value], &[Value], &Context<'_>) -> Result<bool, Failure>;
+
+fn sets(args: &[Value], context: &Context<'_>, test: SetTest) -> Evaluated {
+    match args {
+        [Value::List(a), Value::List(b)] => test(&a.items()?, &b.items()?, context).map(Value::Bool),
+        _ => no_such_overload(),
+    }
+}
+
+fn contains(list: &[Value], item: &Value, context: &Context<'_>) -> Result<bool, Failure> {
+    for other in list {
+        if compare::is_equal(item, other, &context.work)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn contains_all(list: &[Value], part: &[Value], context: &Context<'_>) -> Result<bool, Failure> {
+    for item in part {
+        if !contains(list, item, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,40 @@
+//! Messages written out, as far as they become plain values: `google.protobuf.Duration{seconds: 1}`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tollgate_formats::gotime::Timestamp;
+
+use super::times;
+use crate::evaluate::collections::{List, Map};
+use crate::evaluate::value::{Evaluated, Moment, Value, error};
+
+pub(in crate::evaluate) fn build(name: &str, fields: &BTreeMap<&str, Value>) -> Evaluated {
+    let int = |field: &str| match fields.get(field) {
+        Some(Value::Int(value)) => *value,
+        _ => 0,
+    };
+    let value = fields.get("value").cloned();
+    Ok(match name.strip_prefix("google.protobuf.").unwrap_or(name) {
+        "Duration" => {
+            let seconds = int("seconds").checked_mul(1_000_000_000);
+            return times::duration(seconds.and_then(|nanos| nanos.checked_add(int("nanos"))));
+        }
+        "Timestamp" => {
+            let moment = Moment { time: Timestamp { seconds: int("seconds"), nanos: 0 }, offset: 0 };
+            return times::shifted(moment, i128::from(int("nanos")));
+        }
+        "BoolValue" => value.unwrap_or(Value::Bool(false)),
+        "Int64Value" | "Int32Value" => value.unwrap_or(Value::Int(0)),
+        "UInt64Value" | "UInt32Value" => value.unwrap_or(Value::Uint(0)),
+        "DoubleValue" | "FloatValue" => value.unwrap_or(Value::Double(0.0)),
+        "StringValue" => value.unwrap_or_else(|| Value::string("")),
+        "BytesValue" => value.unwrap_or_else(|| Value::Bytes([].into())),
+        "ListValue" => fields.get("values").cloned().unwrap_or_else(|| Value::List(List::of(Vec::new()))),
+        "Struct" => {
+            fields.get("fields").cloned().unwrap_or_else(|| Value::Map(Arc::new(Map::growing().collected())))
+        }
+        "Value" => fields.values().next().cloned().unwrap_or(Value::Null),
+        other => return error(format!("unknown type: {other}")),
+    })
+}

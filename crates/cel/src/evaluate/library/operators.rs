@@ -1,0 +1,165 @@
+//! Operators on numbers, texts, lists and times. Nothing wraps: what does not fit is an error.
+
+use super::Context;
+use super::times;
+use crate::evaluate::compare;
+use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use std::cmp::Ordering;
+
+pub(super) fn find(name: &str) -> Option<super::Function> {
+    Some(match name {
+        "_+_" => |args, _| binary(args, add),
+        "_-_" => |args, _| binary(args, subtract),
+        "_*_" => |args, _| binary(args, multiply),
+        "_/_" => |args, _| binary(args, divide),
+        "_%_" => |args, _| binary(args, modulo),
+        "-_" => |args, _| negate(args),
+        "!_" => |args, _| match args {
+            [Value::Bool(value)] => Ok(Value::Bool(!value)),
+            _ => no_such_overload(),
+        },
+        "@not_strictly_false" => |args, _| Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
+        "_<_" => |args, _| order(args, Ordering::is_lt),
+        "_<=_" => |args, _| order(args, Ordering::is_le),
+        "_>_" => |args, _| order(args, Ordering::is_gt),
+        "_>=_" => |args, _| order(args, Ordering::is_ge),
+        "@in" => is_in,
+        "size" => |args, _| size(args),
+        _ => return None,
+    })
+}
+
+pub(super) fn can_subtract(value: &Value) -> bool {
+    can_multiply(value) || matches!(value, Value::Duration(_) | Value::Timestamp(_))
+}
+
+pub(super) fn can_multiply(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
+}
+
+pub(super) fn can_negate(value: &Value) -> bool {
+    matches!(value, Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Duration(_))
+}
+
+pub(super) fn has_size(value: &Value) -> bool {
+    matches!(value, Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))
+}
+
+fn binary(args: &[Value], operate: fn(&Value, &Value) -> Evaluated) -> Evaluated {
+    match args {
+        [left, right] => operate(left, right),
+        _ => no_such_overload(),
+    }
+}
+
+fn int(found: Option<i64>) -> Evaluated {
+    found.map_or_else(|| error("integer overflow"), |value| Ok(Value::Int(value)))
+}
+
+fn uint(found: Option<u64>) -> Evaluated {
+    found.map_or_else(|| error("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
+}
+
+pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => int(a.checked_add(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_add(*b)),
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a + b)),
+        (Value::String(a), Value::String(b)) => {
+            let mut sum = String::with_capacity(a.len() + b.len());
+            sum.push_str(a);
+            sum.push_str(b);
+            Ok(Value::string(sum))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
+        (Value::List(a), Value::List(b)) => a.plus(b).map(Value::List),
+        (Value::Duration(a), Value::Duration(b)) => times::duration(a.checked_add(*b)),
+        (Value::Duration(duration), Value::Timestamp(moment))
+        | (Value::Timestamp(moment), Value::Duration(duration)) => {
+            times::shifted(*moment, i128::from(*duration))
+        }
+        _ => no_such_overload(),
+    }
+}
+
+fn subtract(left: &Value, right: &Value) -> Evaluated {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => int(a.checked_sub(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_sub(*b)),
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a - b)),
+        (Value::Duration(a), Value::Duration(b)) => times::duration(a.checked_sub(*b)),
+        (Value::Timestamp(moment), Value::Duration(duration)) => {
+            times::shifted(*moment, -i128::from(*duration))
+        }
+        (Value::Timestamp(a), Value::Timestamp(b)) => times::between(*a, *b),
+        _ => no_such_overload(),
+    }
+}
+
+fn multiply(left: &Value, right: &Value) -> Evaluated {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => int(a.checked_mul(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_mul(*b)),
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a * b)),
+        _ => no_such_overload(),
+    }
+}
+
+fn divide(left: &Value, right: &Value) -> Evaluated {
+    match (left, right) {
+        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => error("division by zero"),
+        (Value::Int(a), Value::Int(b)) => int(a.checked_div(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_div(*b)),
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
+        _ => no_such_overload(),
+    }
+}
+
+fn modulo(left: &Value, right: &Value) -> Evaluated {
+    match (left, right) {
+        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => error("modulus by zero"),
+        (Value::Int(a), Value::Int(b)) => int(a.checked_rem(*b)),
+        (Value::Uint(a), Value::Uint(b)) => uint(a.checked_rem(*b)),
+        _ => no_such_overload(),
+    }
+}
+
+fn negate(args: &[Value]) -> Evaluated {
+    match args {
+        [Value::Int(value)] => int(value.checked_neg()),
+        [Value::Double(value)] => Ok(Value::Double(-value)),
+        [Value::Duration(value)] => times::duration(value.checked_neg()),
+        _ => no_such_overload(),
+    }
+}
+
+fn order(args: &[Value], is_wanted: fn(Ordering) -> bool) -> Evaluated {
+    match args {
+        [left, right] => compare::order(left, right).map(|found| Value::Bool(is_wanted(found))),
+        _ => no_such_overload(),
+    }
+}
+
+fn is_in(args: &[Value], context: &Context<'_>) -> Evaluated {
+    match args {
+        [element, Value::List(list)] => {
+            for index in 0..list.len() {
+                if let Some(item) = list.get(index)
+                    && compare::is_equal(element, &item, &context.work)?
+                {
+                    return Ok(Value::Bool(true));
+                }
+            }
+            Ok(Value::Bool(false))
+        }
+        [key, Value::Map(map)] => Ok(Value::Bool(map.own(key)?.is_some())),
+        _ => no_such_overload(),
+    }
+}
+
+fn size(args: &[Value]) -> Evaluated {
+    match args {
+        [value] => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
+        _ => no_such_overload(),
+    }
+}

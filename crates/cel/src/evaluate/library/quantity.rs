@@ -1,0 +1,161 @@
+//! Quantities in expressions.
+//!
+//! Upstream's are pointers, and some of its operations change what they point at: comparing with a decimal makes a
+//! decimal of the left side, and until 1.36 adding to a decimal changes it. So values share a cell here.
+
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tollgate_formats::quantity::Quantity;
+
+use super::{Context, semver};
+use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, error, no_such_overload};
+
+type Cell = Arc<Mutex<Quantity<'static>>>;
+
+#[derive(Clone, Debug)]
+pub(in crate::evaluate) struct SharedQuantity {
+    /// An integer belongs to this value alone; a decimal may be shared with others, `decimal`.
+    cell: Arc<Mutex<Amount>>,
+    /// The result of `add` or `sub`. Nothing but itself can be compared with it by `==` on the right.
+    pub(in crate::evaluate) is_computed: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Amount {
+    Int(Quantity<'static>),
+    Decimal(Cell),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SharedQuantity {
+    pub(in crate::evaluate) fn new(quantity: Quantity<'static>) -> SharedQuantity {
+        SharedQuantity { cell: Arc::new(Mutex::new(Amount::of(quantity))), is_computed: false }
+    }
+
+    pub(in crate::evaluate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.cell).addr()
+    }
+
+    fn get(&self) -> Quantity<'static> {
+        match &*lock(&self.cell) {
+            Amount::Int(quantity) => quantity.clone(),
+            Amount::Decimal(shared) => lock(shared).clone(),
+        }
+    }
+
+    pub(in crate::evaluate) fn is_equal(&self, other: &SharedQuantity) -> bool {
+        self.get() == other.get()
+    }
+
+    pub(in crate::evaluate) fn text(&self) -> String {
+        self.get().text().into_owned()
+    }
+
+    fn order(&self, other: &SharedQuantity) -> Ordering {
+        let (left, right) = (self.get(), other.get());
+        if right.is_decimal() && !left.is_decimal() {
+            *lock(&self.cell) = Amount::of(left.to_decimal());
+        }
+        left.cmp(&right)
+    }
+
+    /// The sum or difference; `shares` if a decimal is changed in place.
+    fn combined(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
+        let quantity = self.get();
+        let sum = if subtracts { quantity.minus(other) } else { quantity.plus(other) };
+        // Nobody can mean so many places; upstream takes minutes for them.
+        let Some(sum) = sum else { return Err(cost_limit_exceeded()) };
+        let amount = match &*lock(&self.cell) {
+            Amount::Decimal(shared) if shares => {
+                *lock(shared) = sum;
+                Amount::Decimal(Arc::clone(shared))
+            }
+            _ => Amount::of(sum),
+        };
+        Ok(Value::Quantity(SharedQuantity { cell: Arc::new(Mutex::new(amount)), is_computed: true }))
+    }
+}
+
+impl Amount {
+    fn of(quantity: Quantity<'static>) -> Amount {
+        if quantity.is_decimal() {
+            Amount::Decimal(Arc::new(Mutex::new(quantity)))
+        } else {
+            Amount::Int(quantity)
+        }
+    }
+}
+
+pub(super) fn find(name: &str) -> Option<super::Function> {
+    Some(match name {
+        "quantity" => |args, _| match args {
+            [Value::String(text)] => match Quantity::parse(text) {
+                Ok(quantity) if !has_blanks(text) => {
+                    Ok(Value::Quantity(SharedQuantity::new(quantity.into_owned())))
+                }
+                Ok(_) => error(tollgate_formats::quantity::ParseError::FormatWrong.text()),
+                Err(problem) => error(problem.text()),
+            },
+            _ => no_such_overload(),
+        },
+        "isQuantity" => |args, _| match args {
+            [Value::String(text)] => Ok(Value::Bool(!has_blanks(text) && Quantity::parse(text).is_ok())),
+            _ => no_such_overload(),
+        },
+        "sign" => |args, _| with(args, |quantity| Ok(Value::Int(quantity.get().sign().into()))),
+        "isInteger" => |args, _| with(args, |quantity| Ok(Value::Bool(quantity.get().as_i64().is_some()))),
+        "asInteger" => |args, _| {
+            with(args, |quantity| match quantity.get().as_i64() {
+                Some(value) => Ok(Value::Int(value)),
+                None => error("cannot convert value to integer"),
+            })
+        },
+        "asApproximateFloat" => {
+            |args, _| with(args, |quantity| Ok(Value::Double(quantity.get().approximate_f64())))
+        }
+        "add" => |args, context| combine(args, context, false),
+        "sub" => |args, context| combine(args, context, true),
+        "compareTo" => |args, _| order(args, |order| Value::Int(order as i64)),
+        "isLessThan" => |args, _| order(args, |order| Value::Bool(order.is_lt())),
+        "isGreaterThan" => |args, _| order(args, |order| Value::Bool(order.is_gt())),
+        _ => return None,
+    })
+}
+
+/// JSON allows blanks around a quantity, expressions do not.
+fn has_blanks(text: &str) -> bool {
+    text.trim().len() != text.len()
+}
+
+fn with(args: &[Value], look: fn(&SharedQuantity) -> Evaluated) -> Evaluated {
+    match args {
+        [Value::Quantity(quantity)] => look(quantity),
+        _ => no_such_overload(),
+    }
+}
+
+fn combine(args: &[Value], context: &Context<'_>, subtracts: bool) -> Evaluated {
+    let shares = context.behaviour.sums_change_quantities;
+    match args {
+        [Value::Quantity(quantity), Value::Quantity(other)] => {
+            quantity.combined(&other.get(), subtracts, shares)
+        }
+        [Value::Quantity(quantity), Value::Int(other)] => {
+            quantity.combined(&Quantity::of_int(*other), subtracts, shares)
+        }
+        _ => no_such_overload(),
+    }
+}
+
+/// Quantities and versions compare by the same functions.
+fn order(args: &[Value], answer: fn(Ordering) -> Value) -> Evaluated {
+    match args {
+        [Value::Quantity(left), Value::Quantity(right)] => Ok(answer(left.order(right))),
+        [Value::Semver(left), Value::Semver(right)] => Ok(answer(semver::Semver::order(left, right))),
+        _ => no_such_overload(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Times and durations: arithmetic, parts, texts.
+//!
+//! Zones are offsets such as `+02:00`, or UTC. Names of zones need a table that the server has and this crate has not,
+//! so all but `UTC` are unknown here.
+
+use std::fmt::Write as _;
+
+use tollgate_formats::gotime::{self, Timestamp};
+
+use crate::evaluate::value::{Evaluated, Failure, Moment, Value, error, no_such_overload};
+
+const SECOND: i128 = 1_000_000_000;
+/// Seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
+const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+pub(super) fn find(name: &str) -> Option<super::Function> {
+    Some(match name {
+        "getFullYear" => |args, _| part(args, |clock| clock.year),
+        "getMonth" => |args, _| part(args, |clock| clock.month - 1),
+        "getDayOfYear" => |args, _| part(args, |clock| clock.day_of_year),
+        "getDayOfMonth" => |args, _| part(args, |clock| clock.day - 1),
+        "getDate" => |args, _| part(args, |clock| clock.day),
+        "getDayOfWeek" => |args, _| part(args, |clock| clock.day_of_week),
+        "getHours" => |args, _| amount(args, 3600 * SECOND, |clock| clock.second / 3600),
+        "getMinutes" => |args, _| amount(args, 60 * SECOND, |clock| clock.second / 60 % 60),
+        "getSeconds" => |args, _| amount(args, SECOND, |clock| clock.second % 60),
+        "getMilliseconds" => |args, _| amount(args, SECOND / 1000, |clock| clock.milliseconds),
+        _ => return None,
+    })
+}
+
+/// A time in its zone.
+struct Clock {
+    year: i64,
+    month: i64,
+    day: i64,
+    day_of_year: i64,
+    day_of_week: i64,
+    /// Since midnight.
+    second: i64,
+    milliseconds: i64,
+}
+
+impl Clock {
+    fn of(moment: Moment, offset: i64) -> Clock {
+        let local = moment.time.seconds.saturating_add(offset);
+        let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+        let (year, month, day) = gotime::date(days);
+        Clock {
+            year,
+            month,
+            day,
+            day_of_year: days - gotime::days_before(year, 1, 1),
+            // The first of January 1970 was a Thursday.
+            day_of_week: (days + 4).rem_euclid(7),
+            second,
+            milliseconds: i64::from(moment.time.nanos / 1_000_000),
+        }
+    }
+}
+
+fn part(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
+    let (moment, offset) = match args {
+        [Value::Timestamp(moment)] => (moment, 0),
+        [Value::Timestamp(moment), Value::String(zone)] => (moment, offset_of(zone)?),
+        _ => return no_such_overload(),
+    };
+    Ok(Value::Int(part(&Clock::of(*moment, offset))))
+}
+
+/// The part of a time, or a duration in whole units.
+fn amount(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
+    match args {
+        [Value::Duration(nanos)] => {
+            Ok(Value::Int(i64::try_from(i128::from(*nanos) / unit).unwrap_or(i64::MAX)))
+        }
+        _ => part(args, clock),
+    }
+}
+
+/// Seconds east of UTC.
+fn offset_of(zone: &str) -> Result<i64, Failure> {
+    let Some((hours, minutes)) = zone.split_once(':') else {
+        return match zone {
+            "" | "UTC" | "Local" => Ok(0),
+            _ if zone.contains("..") || zone.starts_with(['/', '\\']) => error("time: invalid location name"),
+            _ => error(format!("unknown time zone {zone}")),
+        };
+    };
+    let (hours, minutes) = (integer(hours)?, integer(minutes)?);
+    let minutes = if zone.starts_with('-') { -minutes } else { minutes };
+    Ok(hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60))
+}
+
+/// Go `strconv.Atoi`.
+fn integer(text: &str) -> Result<i64, Failure> {
+    use std::num::IntErrorKind;
+    text.parse::<i64>().or_else(|problem| {
+        let problem = match problem.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        error(format!("strconv.Atoi: parsing {}: {problem}", tollgate_formats::gofmt::quote(text)))
+    })
+}
+
+pub(super) fn duration(nanos: Option<i64>) -> Evaluated {
+    nanos.map_or_else(|| error("duration overflow"), |nanos| Ok(Value::Duration(nanos)))
+}
+
+pub(super) fn in_range(moment: Moment) -> Evaluated {
+    if YEARS_1_TO_9999.contains(&moment.time.seconds) {
+        Ok(Value::Timestamp(moment))
+    } else {
+        error("timestamp overflow")
+    }
+}
+
+fn nanos_since_1970(moment: Moment) -> i128 {
+    i128::from(moment.time.seconds) * SECOND + i128::from(moment.time.nanos)
+}
+
+pub(super) fn shifted(moment: Moment, nanos: i128) -> Evaluated {
+    let sum = nanos_since_1970(moment) + nanos;
+    let (Ok(seconds), Ok(nanos)) =
+        (i64::try_from(sum.div_euclid(SECOND)), u32::try_from(sum.rem_euclid(SECOND)))
+    else {
+        return error("timestamp overflow");
+    };
+    in_range(Moment { time: Timestamp { seconds, nanos }, ..moment })
+}
+
+pub(super) fn between(left: Moment, right: Moment) -> Evaluated {
+    let nanos = nanos_since_1970(left) - nanos_since_1970(right);
+    i64::try_from(nanos).map_or_else(|_| error("integer overflow"), |nanos| Ok(Value::Duration(nanos)))
+}
+
+/// Go's `RFC3339Nano`, with the offset that the time was written with.
+pub(super) fn text(moment: Moment) -> String {
+    let seconds = moment.time.seconds.saturating_add(moment.offset);
+    let mut text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });
+    text.pop();
+    if moment.time.nanos > 0 {
+        let fraction = format!(".{:09}", moment.time.nanos);
+        text.push_str(fraction.trim_end_matches('0'));
+    }
+    if moment.offset == 0 {
+        text.push('Z');
+    } else {
+        let (sign, minutes) = (if moment.offset < 0 { '-' } else { '+' }, moment.offset.abs() / 60);
+        // Writing to a string does not fail.
+        let _ = write!(text, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+    }
+    text
+}

@@ -1,0 +1,142 @@
+//! Loops, and the variables that are in scope inside of them.
+//!
+//! What a loop starts with is evaluated when it is first asked for, and outside of the loop: `cel.bind(x, 1 / 0, true)`
+//! is true.
+
+use std::sync::Arc;
+
+use super::collections::{List, Map};
+use super::plan::LoopStep;
+use super::run::{Run, cancelled};
+use super::value::{Evaluated, Failure, Value, error, no_such_overload, panicked};
+
+/// What the variables of a loop are.
+pub(super) struct Scope<'p> {
+    body: &'p LoopStep,
+    /// Not known until it is asked for.
+    accumulated: Option<Evaluated>,
+    is_growing: bool,
+    first: Option<Value>,
+    second: Option<Value>,
+    /// The loop's own variables are gone; the accumulator is left.
+    is_result: bool,
+}
+
+/// What a loop over one element found.
+enum Turn {
+    GoOn,
+    Stop,
+}
+
+impl<'p> Run<'p> {
+    pub(super) fn eval_loop(&mut self, body: &'p LoopStep) -> Evaluated {
+        // The scope is there while the range is evaluated, but nothing in it can name it.
+        let range = self.eval(body.range)?;
+        let turns: Vec<(Value, Option<Value>)> = match (&range, &body.second_variable) {
+            (Value::List(list), None) => list.items()?.iter().map(|item| (item.clone(), None)).collect(),
+            (Value::List(list), Some(_)) => {
+                let index = |index| Value::Int(i64::try_from(index).unwrap_or(i64::MAX));
+                let items = list.items()?;
+                items.iter().enumerate().map(|(at, item)| (index(at), Some(item.clone()))).collect()
+            }
+            (Value::Map(map), second) => {
+                let turn = |(key, value)| (key, second.is_some().then_some(value));
+                map.entries().into_iter().map(turn).collect()
+            }
+            (other, None) => {
+                return error(format!("got '{}', expected iterable type", other.go_type()));
+            }
+            (other, Some(_)) => {
+                return error(format!("unsupported comprehension range type: {}", other.go_type()));
+            }
+        };
+        let scope =
+            Scope { body, accumulated: None, is_growing: false, first: None, second: None, is_result: false };
+        self.scopes.push(scope);
+        let value = self.run_turns(body, turns);
+        let scope = self.scopes.pop();
+        Ok(match (value?, scope.is_some_and(|scope| scope.is_growing)) {
+            (Value::List(list), true) => Value::List(list.collected()),
+            (Value::Map(map), true) if map.is_growing() => Value::Map(Arc::new(map.collected())),
+            (value, _) => value,
+        })
+    }
+
+    fn run_turns(&mut self, body: &'p LoopStep, turns: Vec<(Value, Option<Value>)>) -> Evaluated {
+        let depth = self.scopes.len();
+        for (first, second) in turns {
+            if let Some(scope) = self.scopes.last_mut() {
+                (scope.first, scope.second) = (Some(first), second);
+            }
+            if let Turn::Stop = self.turn(body)? {
+                break;
+            }
+        }
+        self.scopes.truncate(depth);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.is_result = true;
+        }
+        self.eval(body.result)
+    }
+
+    fn turn(&mut self, body: &'p LoopStep) -> Result<Turn, Failure> {
+        let condition = self.eval(body.condition);
+        cancelled(&condition)?;
+        if matches!(condition, Ok(Value::Bool(false))) {
+            return Ok(Turn::Stop);
+        }
+        let step = self.eval(body.step);
+        cancelled(&step)?;
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.accumulated = Some(step);
+        }
+        Ok(Turn::GoOn)
+    }
+
+    /// The value of a variable.
+    pub(super) fn variable(&mut self, name: &str, is_global: bool) -> Evaluated {
+        let depth = if is_global { 0 } else { self.scopes.len() };
+        for index in (0..depth).rev() {
+            let Some(scope) = self.scopes.get(index) else { continue };
+            if *name == *scope.body.accumulator {
+                return match &scope.accumulated {
+                    Some(value) => value.clone(),
+                    None => self.accumulator(index),
+                };
+            }
+            if !scope.is_result {
+                if *name == *scope.body.variable {
+                    return scope.first.clone().ok_or_else(|| panicked("a loop without an element"));
+                }
+                if scope.body.second_variable.as_deref() == Some(name) {
+                    return scope.second.clone().ok_or_else(|| panicked("a loop without an element"));
+                }
+            }
+        }
+        if name == "device" {
+            return Ok(self.device.clone());
+        }
+        error(format!("no such attribute(s): {name}"))
+    }
+
+    /// Evaluates what a loop starts with, outside of the loop. An empty list or map is filled in place from then on.
+    fn accumulator(&mut self, index: usize) -> Evaluated {
+        let Some(init) = self.scopes.get(index).map(|scope| scope.body.init) else {
+            return no_such_overload();
+        };
+        let inner = self.scopes.split_off(index);
+        let value = self.eval(init);
+        self.scopes.extend(inner);
+        cancelled(&value)?;
+        let (value, is_growing) = match value {
+            Ok(Value::List(list)) if list.len() == 0 => (Ok(Value::List(List::growing())), true),
+            Ok(Value::Map(map)) if map.len() == 0 => (Ok(Value::Map(Arc::new(Map::growing()))), true),
+            other => (other, false),
+        };
+        if let Some(scope) = self.scopes.get_mut(index) {
+            scope.accumulated = Some(value.clone());
+            scope.is_growing = is_growing;
+        }
+        value
+    }
+}

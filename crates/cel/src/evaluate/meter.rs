@@ -1,0 +1,86 @@
+//! What an evaluation costs, in the server's units, while it runs.
+//!
+//! cel-go remembers the value of every step on a stack, and finds a call's arguments there by the ids of their
+//! expressions. Whatever lies above an argument is forgotten with it, and a call whose arguments are not found costs
+//! nothing. All of this shows in the sum, so it is done here in the same way. cel-go `interpreter/runtimecost.go`
+
+use super::plan::{Plan, StepId};
+use super::value::{Failure, Value, cost_limit_exceeded};
+use crate::tree::NodeId;
+
+pub(super) struct Meter {
+    cost: u64,
+    limit: u64,
+    stack: Vec<Remembered>,
+    /// For each expression, where its values are on the stack.
+    places: Vec<Vec<usize>>,
+}
+
+struct Remembered {
+    id: NodeId,
+    /// `None` for an error.
+    value: Option<Value>,
+}
+
+impl Meter {
+    pub(super) fn new(limit: u64) -> Meter {
+        Meter { cost: 0, limit, stack: Vec::new(), places: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, cost: u64) {
+        self.cost = self.cost.wrapping_add(cost);
+    }
+
+    /// Fails if a call is dearer than what is left.
+    pub(super) fn afford(&self, cost: u64) -> Result<(), Failure> {
+        if self.cost.saturating_add(cost) > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
+    }
+
+    /// A presence test is free.
+    pub(super) fn refund_one(&mut self) {
+        self.cost = self.cost.wrapping_sub(1);
+    }
+
+    /// Remembers a step's value, and ends the evaluation if it became too dear.
+    pub(super) fn push(&mut self, id: NodeId, value: Option<&Value>) -> Result<(), Failure> {
+        if self.places.len() <= id.index() {
+            self.places.resize_with(id.index() + 1, Vec::new);
+        }
+        if let Some(places) = self.places.get_mut(id.index()) {
+            places.push(self.stack.len());
+        }
+        self.stack.push(Remembered { id, value: value.cloned() });
+        if self.cost > self.limit { Err(cost_limit_exceeded()) } else { Ok(()) }
+    }
+
+    /// Forgets the latest value of each expression, and all above it.
+    pub(super) fn drop_values(&mut self, ids: impl IntoIterator<Item = NodeId>) {
+        for id in ids {
+            self.take(id);
+        }
+    }
+
+    /// Forgets a call's arguments and returns them, unless one is not found.
+    pub(super) fn take_args(&mut self, plan: &Plan, args: &[StepId]) -> Option<Vec<Option<Value>>> {
+        let mut found = Vec::with_capacity(args.len());
+        for arg in args.iter().rev() {
+            found.push(self.take(plan.step_node(*arg)?)?.value);
+        }
+        found.reverse();
+        Some(found)
+    }
+
+    fn take(&mut self, id: NodeId) -> Option<Remembered> {
+        let place = *self.places.get(id.index())?.last()?;
+        let mut taken = None;
+        while self.stack.len() > place
+            && let Some(remembered) = self.stack.pop()
+        {
+            if let Some(places) = self.places.get_mut(remembered.id.index()) {
+                places.pop();
+            }
+            taken = Some(remembered);
+        }
+        taken
+    }
+}

@@ -1,0 +1,188 @@
+//! What an expression is run as: the steps that cel-go's planner makes of it.
+//!
+//! The shape matters beyond the result. Cost is counted per step, constants are computed beforehand and cost nothing,
+//! and a chain of selections is one step. cel-go `interpreter/interpretable.go`, `interpreter/attributes.go`
+//!
+//! Invariant: a step's parts have smaller numbers than the step.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::collections::Key;
+use super::library::Function;
+use super::value::Value;
+use crate::overload::Overload;
+use crate::tree::NodeId;
+
+/// A step's number in its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StepId(pub(super) usize);
+
+/// An attribute's number in its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AttributeId(pub(super) usize);
+
+#[derive(Debug)]
+pub(super) struct Step {
+    /// What costs are tracked by. Attributes have their own.
+    pub(super) id: NodeId,
+    pub(super) kind: StepKind,
+}
+
+#[derive(Debug)]
+pub(super) enum StepKind {
+    Constant(Value),
+    Attribute(AttributeId),
+    /// `has(…)`; the attribute's last qualifier only tests.
+    Presence(AttributeId),
+    And(Vec<StepId>),
+    Or(Vec<StepId>),
+    Equal {
+        args: [StepId; 2],
+        is_negated: bool,
+    },
+    Call(Box<Call>),
+    /// `in` a list of constants.
+    Member {
+        arg: StepId,
+        set: BTreeSet<Key>,
+    },
+    /// `x.or(y)`, or `x.orValue(y)`.
+    OptionalOr {
+        left: StepId,
+        right: StepId,
+        is_value: bool,
+    },
+    List(Vec<(StepId, bool)>),
+    Map(Vec<(StepId, StepId, bool)>),
+    Message {
+        name: String,
+        fields: Vec<(String, StepId, bool)>,
+    },
+    Loop(Box<LoopStep>),
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) function: &'static str,
+    /// The only overload that the checker found.
+    pub(super) overload: Option<&'static Overload>,
+    pub(super) args: Vec<StepId>,
+    /// Whether an argument that fails keeps the following ones from being evaluated.
+    pub(super) stops_early: bool,
+    pub(super) guard: Guard,
+    pub(super) implementation: Function,
+    /// A constant pattern, compiled beforehand.
+    pub(super) pattern: Option<regex::Regex>,
+}
+
+/// What arguments must be for a function to be called.
+#[derive(Debug)]
+pub(super) enum Guard {
+    /// The function looks itself.
+    None,
+    /// The first argument has what the operator needs.
+    Operand(fn(&Value) -> bool),
+    /// The types of one of the overloads.
+    Overloads(Vec<&'static Overload>),
+}
+
+#[derive(Debug)]
+pub(super) struct LoopStep {
+    pub(super) range: StepId,
+    pub(super) variable: Arc<str>,
+    pub(super) second_variable: Option<Arc<str>>,
+    pub(super) accumulator: Arc<str>,
+    pub(super) init: StepId,
+    pub(super) condition: StepId,
+    pub(super) step: StepId,
+    pub(super) result: StepId,
+}
+
+/// A variable or a value, and what is selected from it.
+#[derive(Debug)]
+pub(super) struct Attribute {
+    pub(super) id: NodeId,
+    pub(super) base: Base,
+    pub(super) qualifiers: Vec<Qualifier>,
+}
+
+#[derive(Debug)]
+pub(super) enum Base {
+    Variable {
+        name: Arc<str>,
+        /// Past the variables of loops.
+        is_global: bool,
+    },
+    Step(StepId),
+    Conditional {
+        condition: StepId,
+        truthy: AttributeId,
+        falsy: AttributeId,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Qualifier {
+    pub(super) id: NodeId,
+    pub(super) key: QualifierKey,
+    pub(super) is_optional: bool,
+    /// Only whether it is there is asked.
+    pub(super) only_tests: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum QualifierKey {
+    Constant(Value),
+    /// An attribute that is itself not tracked.
+    Attribute(AttributeId),
+    /// Anything else, made an attribute of its own.
+    Computed(AttributeId),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) root: usize,
+}
+
+impl Plan {
+    pub(super) fn step(&self, id: StepId) -> Option<&Step> {
+        self.steps.get(id.0)
+    }
+
+    pub(super) fn attribute(&self, id: AttributeId) -> Option<&Attribute> {
+        self.attributes.get(id.0)
+    }
+
+    /// Whether a device's capacity may be asked for: by its name, or because the device is looked at as a whole.
+    pub(super) fn needs_capacity(&self) -> bool {
+        self.attributes.iter().any(|attribute| match (&attribute.base, attribute.qualifiers.first()) {
+            (Base::Variable { name, .. }, Some(Qualifier { key: QualifierKey::Constant(key), .. })) => {
+                **name == *"device" && key.as_str().is_none_or(|key| key == "capacity")
+            }
+            (Base::Variable { name, .. }, _) => **name == *"device",
+            _ => false,
+        })
+    }
+
+    /// The id that an attribute's value is tracked by: its last qualifier's, if it has any.
+    pub(super) fn attribute_node(&self, id: AttributeId) -> Option<NodeId> {
+        let attribute = self.attribute(id)?;
+        if let Base::Conditional { truthy, falsy, .. } = attribute.base {
+            let (truthy, falsy) = (self.attribute_node(truthy)?, self.attribute_node(falsy)?);
+            return Some(if truthy == falsy { truthy } else { attribute.id });
+        }
+        Some(attribute.qualifiers.last().map_or(attribute.id, |last| last.id))
+    }
+
+    /// The id that a step's value is tracked by.
+    pub(super) fn step_node(&self, id: StepId) -> Option<NodeId> {
+        let step = self.step(id)?;
+        match step.kind {
+            StepKind::Attribute(attribute) => self.attribute_node(attribute),
+            _ => Some(step.id),
+        }
+    }
+}

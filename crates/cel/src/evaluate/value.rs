@@ -1,0 +1,202 @@
+//! The values of a running expression, what types and sizes they have, and what Go calls them in its own errors.
+//!
+//! Not the checker's types: a value knows only the type it has at run time, without parameters. Operations on values are
+//! in `compare` and `library`.
+//!
+//! Invariant: values are immutable, but for quantities, which some functions change in place as upstream's do, and for
+//! the list or map that a loop is still filling.
+
+use std::sync::Arc;
+
+use tollgate_formats::gotime::Timestamp;
+
+use super::collections::{List, Map};
+use super::library::formats::NamedFormat;
+use super::library::net::{Address, Prefix};
+use super::library::quantity::SharedQuantity;
+use super::library::semver::Semver;
+use super::library::url::Url;
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Arc<str>),
+    Bytes(Arc<[u8]>),
+    /// In nanoseconds.
+    Duration(i64),
+    Timestamp(Moment),
+    /// A type, by its name at run time.
+    Type(&'static str),
+    List(List),
+    Map(Arc<Map>),
+    Optional(Option<Arc<Value>>),
+    Quantity(SharedQuantity),
+    Semver(Arc<Semver>),
+    Ip(Address),
+    Cidr(Prefix),
+    Url(Arc<Url>),
+    Format(&'static NamedFormat),
+}
+
+/// A point in time, and the offset it was written with: its text has that offset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) time: Timestamp,
+    /// In seconds east of UTC.
+    pub(super) offset: i64,
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// An error of the language: `||`, `&&` and the like may absorb it.
+    Error(Arc<str>),
+    /// Ends the evaluation, whatever is around it.
+    Cancelled(Arc<str>),
+}
+
+pub(super) type Evaluated = Result<Value, Failure>;
+
+pub(super) fn error<T>(text: impl Into<Arc<str>>) -> Result<T, Failure> {
+    Err(Failure::Error(text.into()))
+}
+
+/// What an operation says that does not know the types of its operands.
+pub(super) fn no_such_overload<T>() -> Result<T, Failure> {
+    error("no such overload")
+}
+
+/// What the server says when Go code panics.
+pub(super) fn panicked(what: &str) -> Failure {
+    Failure::Cancelled(format!("internal error: {what}").into())
+}
+
+/// The evaluation took more than it may.
+pub(super) fn cost_limit_exceeded() -> Failure {
+    Failure::Cancelled("operation cancelled: actual cost limit exceeded".into())
+}
+
+impl Value {
+    pub(super) const NONE: Value = Value::Optional(None);
+
+    pub(super) fn string(text: impl Into<Arc<str>>) -> Value {
+        Value::String(text.into())
+    }
+
+    pub(super) fn some(value: Value) -> Value {
+        Value::Optional(Some(Arc::new(value)))
+    }
+
+    pub(super) fn list(items: Vec<Value>) -> Value {
+        Value::List(List::of(items))
+    }
+
+    pub(super) fn strings<'s>(items: impl IntoIterator<Item = &'s str>) -> Value {
+        Value::list(items.into_iter().map(Value::string).collect())
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        if let Value::String(text) = self { Some(text) } else { None }
+    }
+
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null_type",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Uint(_) => "uint",
+            Value::Double(_) => "double",
+            Value::String(_) => "string",
+            Value::Bytes(_) => "bytes",
+            Value::Duration(_) => "google.protobuf.Duration",
+            Value::Timestamp(_) => "google.protobuf.Timestamp",
+            Value::Type(_) => "type",
+            Value::List(_) => "list",
+            Value::Map(_) => "map",
+            Value::Optional(_) => crate::types::OPTIONAL,
+            Value::Quantity(_) => crate::types::QUANTITY,
+            Value::Semver(_) => crate::types::SEMVER,
+            Value::Ip(_) => crate::types::IP,
+            Value::Cidr(_) => crate::types::CIDR,
+            Value::Url(_) => crate::types::URL,
+            Value::Format(_) => crate::types::FORMAT,
+        }
+    }
+
+    /// Go's `%T`.
+    pub(super) fn go_type(&self) -> &'static str {
+        match self {
+            Value::Null => "types.Null",
+            Value::Bool(_) => "types.Bool",
+            Value::Int(_) => "types.Int",
+            Value::Uint(_) => "types.Uint",
+            Value::Double(_) => "types.Double",
+            Value::String(_) => "types.String",
+            Value::Bytes(_) => "types.Bytes",
+            Value::Duration(_) => "types.Duration",
+            Value::Timestamp(_) => "types.Timestamp",
+            Value::Type(_) => "*types.Type",
+            Value::List(list) => list.go_type(),
+            Value::Map(map) => map.go_type(),
+            Value::Optional(_) => "*types.Optional",
+            Value::Quantity(quantity) if quantity.is_computed => "*cel.Quantity",
+            Value::Quantity(_) => "cel.Quantity",
+            Value::Semver(_) => "cel.Semver",
+            Value::Ip(_) => "cel.IP",
+            Value::Cidr(_) => "cel.CIDR",
+            Value::Url(_) => "cel.URL",
+            Value::Format(_) => "cel.Format",
+        }
+    }
+
+    /// Whether Go's type has a method `Add`; the error of a failed assertion names the first that is missing.
+    pub(super) fn has_add(&self) -> bool {
+        matches!(
+            self,
+            Value::Int(_)
+                | Value::Uint(_)
+                | Value::Double(_)
+                | Value::String(_)
+                | Value::Bytes(_)
+                | Value::Duration(_)
+                | Value::Timestamp(_)
+                | Value::List(_)
+        )
+    }
+
+    /// The size that costs are counted by: one for what has none.
+    pub(super) fn cost_size(&self) -> u64 {
+        let size = match self {
+            Value::String(text) => text.chars().count(),
+            Value::Bytes(bytes) => bytes.len(),
+            Value::List(list) => list.len(),
+            Value::Map(map) => map.len(),
+            Value::Ip(address) => address.bytes(),
+            Value::Cidr(prefix) => prefix.bytes(),
+            _ => 1,
+        };
+        size as u64
+    }
+
+    /// cel-go `IsZeroValue`; what cannot be zero is not.
+    pub(super) fn is_zero(&self) -> bool {
+        match self {
+            Value::Null => true,
+            Value::Bool(value) => !value,
+            Value::Int(value) => *value == 0,
+            Value::Uint(value) => *value == 0,
+            Value::Double(value) => *value == 0.0,
+            Value::String(text) => text.is_empty(),
+            Value::Bytes(bytes) => bytes.is_empty(),
+            Value::Duration(nanos) => *nanos == 0,
+            Value::Timestamp(moment) => moment.time.is_zero(),
+            Value::List(list) => list.len() == 0,
+            Value::Map(map) => map.len() == 0,
+            _ => false,
+        }
+    }
+}

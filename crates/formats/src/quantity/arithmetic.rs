@@ -1,0 +1,150 @@
+//! Arithmetic as upstream's `Quantity` does it in place: an amount stays an `int64` while that is exact, and is a decimal
+//! from then on.
+//!
+//! The difference shows: only an `int64` converts to an integer. Sums that nobody can mean are not computed.
+
+use super::{Amount, Format, Quantity, View};
+
+impl Quantity<'_> {
+    /// Upstream's `AsInt64()`: `None` for fractions, for decimals however small, and for what an `int64` cannot hold.
+    pub fn as_i64(&self) -> Option<i64> {
+        match &self.amount {
+            Amount::Int { value, scale } => scaled_up(*value, i64::from(*scale)),
+            Amount::Decimal { .. } => None,
+        }
+    }
+
+    /// Upstream's `AsApproximateFloat64()`: the digits as a float, times a power of ten.
+    pub fn approximate_f64(&self) -> f64 {
+        let (base, exponent) = match &self.amount {
+            #[expect(clippy::cast_precision_loss, reason = "rounded to the nearest, as upstream does")]
+            Amount::Int { value, scale } => (*value as f64, i64::from(*scale)),
+            Amount::Decimal { number, places } => {
+                let mut text = String::from(if number.negative { "-" } else { "" });
+                super::decimal::push_digits(&mut text, &number.digits);
+                if number.digits.is_empty() {
+                    text.push('0');
+                }
+                let places = i64::from(*places);
+                (format!("{text}e{}", number.exponent + places).parse().unwrap_or(f64::NAN), -places)
+            }
+        };
+        if exponent == 0 { base } else { base * power_of_ten(exponent) }
+    }
+
+    /// Whether upstream keeps the amount as an unbounded decimal.
+    pub fn is_decimal(&self) -> bool {
+        matches!(self.amount, Amount::Decimal { .. })
+    }
+
+    /// The same amount, kept as a decimal.
+    #[must_use]
+    pub fn to_decimal(&self) -> Quantity<'static> {
+        let places = self.places();
+        let number = self.with_view(|view| View { ..view }.to_decimal());
+        Quantity { amount: Amount::Decimal { number, places }, format: self.format, text: None }
+    }
+
+    /// A whole number, in the format that upstream gives to integers it adds.
+    pub fn of_int(value: i64) -> Quantity<'static> {
+        Quantity { amount: Amount::Int { value, scale: 0 }, format: Format::DecimalExponent, text: None }
+    }
+
+    /// Upstream's `Add`. `None` as for [`Quantity::add`].
+    pub fn plus(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
+        if let (Amount::Int { value: a, scale: x }, Amount::Int { value: b, scale: y }) =
+            (&self.amount, &other.amount)
+            && let Some((value, scale)) = sum((*a, *x), (*b, *y))
+        {
+            let format = if *a == 0 { other.format } else { self.format };
+            return Some(Quantity { amount: Amount::Int { value, scale }, format, text: None });
+        }
+        self.add(other)
+    }
+
+    /// Upstream's `Sub`. `None` as for [`Quantity::add`].
+    pub fn minus(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
+        let negated = match &other.amount {
+            Amount::Int { value, scale } if *value != i64::MIN => {
+                let amount = Amount::Int { value: -value, scale: *scale };
+                Quantity { amount, format: other.format, text: None }
+            }
+            _ => other.negated(),
+        };
+        self.plus(&negated)
+    }
+}
+
+/// upstream v1.36 `int64Amount.Add`: at the finer of the two scales.
+fn sum((a, x): (i64, i32), (b, y): (i64, i32)) -> Option<(i64, i32)> {
+    if b == 0 {
+        return Some((a, x));
+    }
+    if a == 0 {
+        return Some((b, y));
+    }
+    let scale = x.min(y);
+    let a = scaled_up(a, i64::from(x) - i64::from(scale))?;
+    let b = scaled_up(b, i64::from(y) - i64::from(scale))?;
+    Some((a.checked_add(b)?, scale))
+}
+
+fn scaled_up(value: i64, scale: i64) -> Option<i64> {
+    if value == 0 && scale >= 0 {
+        return Some(0);
+    }
+    10_i64.checked_pow(u32::try_from(scale).ok()?)?.checked_mul(value)
+}
+
+/// Go `math.Pow10`, which multiplies two powers from tables: not always the nearest float.
+fn power_of_ten(exponent: i64) -> f64 {
+    let power = |exponent: i64| format!("1e{exponent}").parse().unwrap_or(f64::NAN);
+    match exponent {
+        0..=308 => power(exponent / 32 * 32) * power(exponent % 32),
+        -323..0 => power(exponent / 32 * 32) / power(-exponent % 32),
+        309.. => f64::INFINITY,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(text: &str) -> Quantity<'_> {
+        Quantity::parse(text).unwrap()
+    }
+
+    #[test]
+    fn integers_and_floats() {
+        for (text, integer, float) in [
+            ("0", Some(0), 0.0),
+            ("80Gi", Some(85_899_345_920), 85_899_345_920.0),
+            ("1e18", Some(1_000_000_000_000_000_000), 1e18),
+            ("1Ei", None, 1_152_921_504_606_846_976.0),
+            ("1500m", None, 1.5),
+            ("2000m", None, 2.0),
+            ("12e30", None, 1.2e31),
+            ("-1.5", None, -1.5),
+        ] {
+            assert_eq!(quantity(text).as_i64(), integer, "{text}");
+            assert!((quantity(text).approximate_f64() - float).abs() <= float.abs() * 1e-15, "{text}");
+        }
+    }
+
+    #[test]
+    fn sums_stay_integers_while_they_can() {
+        for (a, b, sum, is_decimal) in [
+            ("1", "1", "2", false),
+            ("1Gi", "512Mi", "1536Mi", false),
+            ("1", "500m", "1500m", false),
+            ("1Ei", "1", "1152921504606846977", true),
+            ("9223372036854775807", "1", "9223372036854775808", true),
+        ] {
+            let found = quantity(a).plus(&quantity(b)).unwrap();
+            assert_eq!(found, quantity(sum), "{a} + {b}");
+            assert_eq!(found.is_decimal(), is_decimal, "{a} + {b}");
+            assert_eq!(found.minus(&quantity(b)).unwrap(), quantity(a));
+        }
+    }
+}
