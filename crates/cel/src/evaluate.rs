@@ -30,7 +30,7 @@ use value::{Failure, Value};
 use super::issue::Issues;
 use super::outcome::{self, CelEnv, Target};
 use super::scan::{self, Shape};
-use super::{DEEP_STACK, MAX_COST, check, fold, literals, syntax};
+use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, fold, syntax};
 
 /// What differs between releases when an expression runs.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
@@ -146,21 +146,11 @@ impl Program {
 
 fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Result<Program, CompileError> {
     let env = behaviour.env;
-    let refused = |issues: Issues<'_>| Err(CompileError(issues.detail(usize::MAX)));
-    let tree = match syntax::parse(expression, env) {
-        Ok(tree) => tree,
-        Err(issues) => return refused(issues),
+    let (tree, checked) = match check_types(expression, env) {
+        Ok(Some(typed)) => typed,
+        Ok(None) => return Err(CompileError(TYPES_TOO_LARGE.to_owned())),
+        Err(issues) => return Err(CompileError(issues.detail(usize::MAX))),
     };
-    let mut issues = Issues::new(expression);
-    let Some(checked) = check::check(&tree, env, &mut issues) else {
-        return Err(CompileError("the types are too large to compare".to_owned()));
-    };
-    if issues.is_empty() {
-        literals::validate(&tree, &checked, env, &mut issues);
-    }
-    if !issues.is_empty() {
-        return refused(issues);
-    }
     if let Some(detail) = outcome::wrong_type(checked.type_of(tree.root()), Target::Selector, env) {
         return Err(CompileError(detail));
     }

@@ -16,8 +16,11 @@ use super::tree::{ExprKind, Literal, NodeId, Tree};
 use super::types::Type;
 use value::Value;
 
+pub(crate) use value::is_conversion;
+
 pub(crate) use number::{
-    int_of_double, parse_bool, parse_double, parse_uint, text_of_double, text_of_duration, uint_of_double,
+    double_of_int, double_of_uint, int_of_double, parse_bool, parse_double, parse_uint, text_of_double,
+    text_of_duration, uint_of_double,
 };
 
 /// The detail text if the server cannot make a program of the expression; `None` if it can.
@@ -127,7 +130,7 @@ impl Planner<'_> {
                 regex::parse(pattern).map(|_size| None).map_err(|error| error.to_string())
             }
             (conversion, [argument]) => match argument.take() {
-                Some(constant) if value::is_conversion(conversion) => {
+                Some(constant) if is_conversion(conversion) => {
                     constant.converted(conversion, self.env).map(Some)
                 }
                 _ => Ok(None),

@@ -11,6 +11,7 @@ use super::library::{self, Context};
 use super::plan::{Call, Guard, StepId, StepKind};
 use super::planner::Planner;
 use super::value::Value;
+use crate::fold;
 use crate::functions;
 use crate::overload::Overload;
 use crate::tree::NodeId;
@@ -31,7 +32,7 @@ impl Planner<'_> {
         }
         let (guard, stops_early) = self.guard(name, overload);
         let Some(implementation) = library::find(name) else { return self.constant(id, Value::Null) };
-        if let ([arg], true) = (args.as_slice(), library::is_conversion(name))
+        if let ([arg], true) = (args.as_slice(), fold::is_conversion(name))
             && let Some(constant) = self.constant_of(*arg).cloned()
         {
             let context = Context::of(self.behaviour);
@@ -74,11 +75,11 @@ impl Planner<'_> {
             let also = match item {
                 Value::Bool(_) | Value::String(_) => [None, None],
                 Value::Int(value) => [
-                    Some(Value::Double(compare::double_of_int(*value))),
+                    Some(Value::Double(fold::double_of_int(*value))),
                     u64::try_from(*value).ok().map(Value::Uint),
                 ],
                 Value::Uint(value) => [
-                    Some(Value::Double(compare::double_of_uint(*value))),
+                    Some(Value::Double(fold::double_of_uint(*value))),
                     i64::try_from(*value).ok().map(Value::Int),
                 ],
                 Value::Double(value) => [

@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 
 use super::collections::{List, Map};
 use super::value::{Failure, Value, cost_limit_exceeded, error, no_such_overload};
+use crate::fold::{double_of_int, double_of_uint, int_of_double, uint_of_double};
 
 /// Steps that one evaluation may take inside of comparisons.
 #[derive(Debug)]
@@ -163,22 +164,12 @@ fn order_of_numbers(left: &Value, right: &Value) -> Option<Ordering> {
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "what cel-go compares")]
-pub(super) fn double_of_int(value: i64) -> f64 {
-    value as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "what cel-go compares")]
-pub(super) fn double_of_uint(value: u64) -> f64 {
-    value as f64
-}
-
 #[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
 pub(super) fn lossless_int(value: f64) -> Option<i64> {
-    crate::fold::int_of_double(value).filter(|int| double_of_int(*int) == value)
+    int_of_double(value).filter(|int| double_of_int(*int) == value)
 }
 
 #[expect(clippy::float_cmp, reason = "whether the conversion loses anything")]
 pub(super) fn lossless_uint(value: f64) -> Option<u64> {
-    crate::fold::uint_of_double(value).filter(|int| double_of_uint(*int) == value)
+    uint_of_double(value).filter(|int| double_of_uint(*int) == value)
 }

@@ -62,14 +62,6 @@ pub(super) fn find(name: &str) -> Option<Function> {
         .or_else(|| formats::find(name))
 }
 
-/// cel-go `IsTypeConversionFunction`: computed beforehand where the argument is constant.
-pub(super) fn is_conversion(name: &str) -> bool {
-    matches!(
-        name,
-        "bool" | "bytes" | "double" | "duration" | "dyn" | "int" | "string" | "timestamp" | "type" | "uint"
-    )
-}
-
 /// What an operator's first operand must be able to do, for functions that have one implementation for all overloads.
 pub(super) fn operand_guard(name: &str) -> Option<Guard> {
     Some(match name {

@@ -96,12 +96,12 @@ fn double_of_bits(bits: u128) -> f64 {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
-pub(super) fn double_of_int(value: i64) -> f64 {
+pub(crate) fn double_of_int(value: i64) -> f64 {
     value as f64
 }
 
 #[allow(clippy::cast_precision_loss, reason = "what the conversion does on the server")]
-pub(super) fn double_of_uint(value: u64) -> f64 {
+pub(crate) fn double_of_uint(value: u64) -> f64 {
     value as f64
 }
 

@@ -45,7 +45,7 @@ impl From<&Literal> for Value {
 }
 
 /// True if the function is a conversion, which the server evaluates for constants. cel-go `IsTypeConversionFunction`
-pub(super) fn is_conversion(function: &str) -> bool {
+pub(crate) fn is_conversion(function: &str) -> bool {
     matches!(
         function,
         "bool" | "bytes" | "double" | "duration" | "dyn" | "int" | "string" | "timestamp" | "type" | "uint"

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tollgate_formats::gotime::{self, Timestamp};
 
 use super::times;
-use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Moment, Value, error, no_such_overload};
 use crate::fold;
 
@@ -56,8 +55,8 @@ fn to_bytes(value: &Value) -> Evaluated {
 fn to_double(value: &Value) -> Evaluated {
     let found = match value {
         Value::Double(value) => Some(*value),
-        Value::Int(value) => Some(compare::double_of_int(*value)),
-        Value::Uint(value) => Some(compare::double_of_uint(*value)),
+        Value::Int(value) => Some(fold::double_of_int(*value)),
+        Value::Uint(value) => Some(fold::double_of_uint(*value)),
         Value::String(text) => fold::parse_double(text),
         _ => None,
     };
