@@ -10,6 +10,7 @@ mod meta;
 mod other_apis;
 mod pod;
 mod pod_claims;
+mod selector_device;
 mod slice;
 mod status;
 mod taint;

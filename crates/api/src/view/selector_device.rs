@@ -1,0 +1,73 @@
+//! A device as CEL selectors see it.
+
+use super::{Attribute, Capacity, DeviceBody, Strings};
+use crate::conform::quantity_text;
+use tollgate_cel::evaluate::{AttributeValue, Device};
+use tollgate_document::doc::Value;
+
+impl DeviceBody<'_> {
+    /// The device as CEL selectors see it. `None` if a version or quantity is malformed, which no API server accepts.
+    pub fn selector_device(self, driver: &str) -> Option<Device> {
+        let attributes: Vec<(&str, Attribute<'_>, AttributeLists<'_>)> = (self.attributes().iter())
+            .map(|(name, attribute)| (name, attribute, AttributeLists::from_attribute(attribute)))
+            .collect();
+        let values = attributes
+            .iter()
+            .filter_map(|(name, attribute, lists)| Some((*name, attribute_value(*attribute, lists)?)));
+        let capacity = self.capacity().iter().map(|(name, capacity)| (name, amount_text(capacity)));
+        Device::new(driver, self.allow_multiple_allocations() == Some(true), values, capacity)
+    }
+}
+
+/// The items of an attribute that is a list.
+struct AttributeLists<'d> {
+    ints: Vec<i64>,
+    bools: Vec<bool>,
+    strings: Vec<&'d str>,
+    versions: Vec<&'d str>,
+}
+
+impl<'d> AttributeLists<'d> {
+    fn from_attribute(attribute: Attribute<'d>) -> AttributeLists<'d> {
+        let strings = |list: Strings<'d>| list.iter().collect();
+        AttributeLists {
+            ints: attribute.0.get("ints").items().filter_map(Value::int).collect(),
+            bools: attribute.0.get("bools").items().filter_map(Value::bool).collect(),
+            strings: strings(attribute.strings()),
+            versions: strings(attribute.versions()),
+        }
+    }
+}
+
+/// The value of an attribute; `None` if it has none.
+fn attribute_value<'a>(
+    attribute: Attribute<'a>,
+    lists: &'a AttributeLists<'a>,
+) -> Option<AttributeValue<'a>> {
+    if let Some(int) = attribute.0.get("int").int() {
+        return Some(AttributeValue::Int(int));
+    }
+    if let Some(bool) = attribute.0.get("bool").bool() {
+        return Some(AttributeValue::Bool(bool));
+    }
+    if let Some(string) = attribute.string() {
+        return Some(AttributeValue::String(string));
+    }
+    if let Some(version) = attribute.version() {
+        return Some(AttributeValue::Version(version));
+    }
+    let is_given = |name| !attribute.0.get(name).is_null();
+    match () {
+        () if is_given("ints") => Some(AttributeValue::Ints(&lists.ints)),
+        () if is_given("bools") => Some(AttributeValue::Bools(&lists.bools)),
+        () if is_given("strings") => Some(AttributeValue::Strings(&lists.strings)),
+        () if is_given("versions") => Some(AttributeValue::Versions(&lists.versions)),
+        () => None,
+    }
+}
+
+/// The amount of a capacity as it is written. In v1alpha3 the value itself is the quantity.
+fn amount_text(capacity: Capacity<'_>) -> &str {
+    let value = capacity.0.get("value");
+    quantity_text(if value.exists() { value } else { capacity.0 })
+}

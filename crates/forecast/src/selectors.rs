@@ -1,0 +1,96 @@
+//! Evaluates the CEL selectors of classes and requests for the allocator.
+//!
+//! Each expression is compiled once, and asked at most once about each device: the answers are remembered for as long as
+//! the inventory, whose numbers of devices they are kept by, stays the same.
+
+#![allow(clippy::indexing_slicing, reason = "places come from the list itself")]
+
+use foldhash::fast::RandomState;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use tollgate_allocator::{Candidate, SelectorError, Selectors};
+use tollgate_cel::evaluate::{Behaviour, Device, Program};
+
+/// An evaluator of device selectors with the answers that it has given.
+#[derive(Debug)]
+pub struct CelSelectors {
+    behaviour: Behaviour,
+    memory: RefCell<Memory>,
+}
+
+#[derive(Default, Debug)]
+struct Memory {
+    expressions: Vec<Expression>,
+    /// The place of each expression in the list.
+    by_text: HashMap<Box<str>, usize, RandomState>,
+    /// The device that was asked about last, since classes are mostly asked device by device.
+    device: Option<(usize, Option<Device>)>,
+}
+
+#[derive(Debug)]
+struct Expression {
+    program: Result<Program, SelectorError>,
+    /// By the device's number in the inventory.
+    answers: HashMap<usize, Result<bool, SelectorError>, RandomState>,
+}
+
+impl CelSelectors {
+    /// An evaluator for one inventory.
+    pub fn new(behaviour: Behaviour) -> CelSelectors {
+        CelSelectors { behaviour, memory: RefCell::default() }
+    }
+
+    /// Why the expression does not compile, if it does not.
+    pub fn compile_error(&self, expression: &str) -> Option<SelectorError> {
+        let mut memory = self.memory.borrow_mut();
+        let place = memory.place_of(expression, &self.behaviour);
+        memory.expressions[place].program.as_ref().err().cloned()
+    }
+}
+
+impl Selectors for CelSelectors {
+    fn matches(&self, expression: &str, candidate: Candidate<'_>) -> Result<bool, SelectorError> {
+        let mut memory = self.memory.borrow_mut();
+        let place = memory.place_of(expression, &self.behaviour);
+        let Memory { expressions, device, .. } = &mut *memory;
+        let expression = &mut expressions[place];
+        if let Some(answer) = expression.answers.get(&candidate.index) {
+            return answer.clone();
+        }
+        let answer = match &expression.program {
+            Err(error) => Err(error.clone()),
+            Ok(program) => match device_of(device, candidate) {
+                // No API server accepts such a device.
+                None => Err(SelectorError::Runtime("unsupported attribute value".to_owned())),
+                Some(device) => program.evaluate(device).map_err(|error| SelectorError::Runtime(error.0)),
+            },
+        };
+        expression.answers.insert(candidate.index, answer.clone());
+        answer
+    }
+}
+
+impl Memory {
+    /// The place of an expression in the list, where it is compiled if it is new.
+    fn place_of(&mut self, text: &str, behaviour: &Behaviour) -> usize {
+        if let Some(&place) = self.by_text.get(text) {
+            return place;
+        }
+        let program = Program::compile(text, behaviour).map_err(|error| SelectorError::Compile(error.0));
+        self.expressions.push(Expression { program, answers: HashMap::default() });
+        let place = self.expressions.len() - 1;
+        self.by_text.insert(text.into(), place);
+        place
+    }
+}
+
+/// The device in the form that expressions read; `last` is the one that was asked about before.
+fn device_of<'m>(
+    last: &'m mut Option<(usize, Option<Device>)>,
+    candidate: Candidate<'_>,
+) -> Option<&'m Device> {
+    if last.as_ref().is_none_or(|(index, _)| *index != candidate.index) {
+        *last = Some((candidate.index, candidate.body.selector_device(candidate.driver)));
+    }
+    last.as_ref().and_then(|(_, device)| device.as_ref())
+}

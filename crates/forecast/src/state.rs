@@ -1,0 +1,178 @@
+//! The objects of a cluster, by kind.
+//!
+//! Objects are kept as they were read. Nothing is checked: an object of a kind that is not listed here is left out, and a
+//! later object of the same kind, namespace and name replaces an earlier one in its place.
+
+#![allow(clippy::indexing_slicing, reason = "every kind has its place in the list")]
+
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_api::profile::Version;
+use tollgate_document::doc::Value;
+
+/// The kinds that a forecast reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ObjectKind {
+    Namespace,
+    Node,
+    Pod,
+    DeviceClass,
+    ResourceSlice,
+    DeviceTaintRule,
+    ResourceClaimTemplate,
+    ResourceClaim,
+    PodDisruptionBudget,
+    ReplicaSet,
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+    JobSet,
+    LeaderWorkerSet,
+    PodGroup,
+}
+
+impl ObjectKind {
+    /// Every kind.
+    pub const ALL: [ObjectKind; 18] = [
+        ObjectKind::Namespace,
+        ObjectKind::Node,
+        ObjectKind::Pod,
+        ObjectKind::DeviceClass,
+        ObjectKind::ResourceSlice,
+        ObjectKind::DeviceTaintRule,
+        ObjectKind::ResourceClaimTemplate,
+        ObjectKind::ResourceClaim,
+        ObjectKind::PodDisruptionBudget,
+        ObjectKind::ReplicaSet,
+        ObjectKind::Deployment,
+        ObjectKind::StatefulSet,
+        ObjectKind::DaemonSet,
+        ObjectKind::Job,
+        ObjectKind::CronJob,
+        ObjectKind::JobSet,
+        ObjectKind::LeaderWorkerSet,
+        ObjectKind::PodGroup,
+    ];
+
+    /// The kind as the API calls it, such as `ResourceSlice`.
+    pub fn name(self) -> &'static str {
+        self.group_and_name().1
+    }
+
+    /// The API group, empty for the core group, and the kind.
+    fn group_and_name(self) -> (&'static str, &'static str) {
+        match self {
+            ObjectKind::Namespace => ("", "Namespace"),
+            ObjectKind::Node => ("", "Node"),
+            ObjectKind::Pod => ("", "Pod"),
+            ObjectKind::DeviceClass => ("resource.k8s.io", "DeviceClass"),
+            ObjectKind::ResourceSlice => ("resource.k8s.io", "ResourceSlice"),
+            ObjectKind::DeviceTaintRule => ("resource.k8s.io", "DeviceTaintRule"),
+            ObjectKind::ResourceClaimTemplate => ("resource.k8s.io", "ResourceClaimTemplate"),
+            ObjectKind::ResourceClaim => ("resource.k8s.io", "ResourceClaim"),
+            ObjectKind::PodDisruptionBudget => ("policy", "PodDisruptionBudget"),
+            ObjectKind::ReplicaSet => ("apps", "ReplicaSet"),
+            ObjectKind::Deployment => ("apps", "Deployment"),
+            ObjectKind::StatefulSet => ("apps", "StatefulSet"),
+            ObjectKind::DaemonSet => ("apps", "DaemonSet"),
+            ObjectKind::Job => ("batch", "Job"),
+            ObjectKind::CronJob => ("batch", "CronJob"),
+            ObjectKind::JobSet => ("jobset.x-k8s.io", "JobSet"),
+            ObjectKind::LeaderWorkerSet => ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+            ObjectKind::PodGroup => ("scheduling.k8s.io", "PodGroup"),
+        }
+    }
+
+    /// The kind of an object with that `apiVersion` and `kind`; `None` if a forecast does not read it.
+    pub fn of(api_version: &str, kind: &str) -> Option<ObjectKind> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        ObjectKind::ALL.into_iter().find(|candidate| candidate.group_and_name() == (group, kind))
+    }
+}
+
+/// An object with the version that it is written in.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredObject<'d> {
+    /// The version in `resource.k8s.io`; v1 for the other groups.
+    pub version: Version,
+    pub value: Value<'d>,
+}
+
+impl<'d> StoredObject<'d> {
+    pub fn namespace(self) -> &'d str {
+        self.value.get("metadata").get("namespace").str()
+    }
+
+    pub fn name(self) -> &'d str {
+        self.value.get("metadata").get("name").str()
+    }
+
+    pub fn uid(self) -> &'d str {
+        self.value.get("metadata").get("uid").str()
+    }
+}
+
+/// The objects of one kind, in the order in which they were first added.
+#[derive(Clone, Default, Debug)]
+pub struct Objects<'d> {
+    objects: Vec<StoredObject<'d>>,
+    by_name: HashMap<(&'d str, &'d str), usize, RandomState>,
+}
+
+impl<'d> Objects<'d> {
+    /// Adds an object, or replaces the one of the same namespace and name.
+    pub fn add(&mut self, object: StoredObject<'d>) {
+        let place = *self.by_name.entry((object.namespace(), object.name())).or_insert(self.objects.len());
+        match self.objects.get_mut(place) {
+            Some(stored) => *stored = object,
+            None => self.objects.push(object),
+        }
+    }
+
+    /// The object of that namespace (empty for kinds without one) and name.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<StoredObject<'d>> {
+        self.by_name.get(&(namespace, name)).and_then(|&place| self.objects.get(place)).copied()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = StoredObject<'d>> {
+        self.objects.iter().copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+/// The objects of a cluster.
+#[derive(Clone, Default, Debug)]
+pub struct State<'d> {
+    kinds: [Objects<'d>; ObjectKind::ALL.len()],
+}
+
+impl<'d> State<'d> {
+    /// Adds an object. Returns its kind, or `None` if a forecast does not read such objects.
+    pub fn add(&mut self, value: Value<'d>) -> Option<ObjectKind> {
+        let api_version = value.get("apiVersion").str();
+        let kind = ObjectKind::of(api_version, value.get("kind").str())?;
+        let version = api_version.strip_prefix("resource.k8s.io/").and_then(Version::parse);
+        let object = StoredObject { version: version.unwrap_or(Version::V1), value };
+        self.of_kind_mut(kind).add(object);
+        Some(kind)
+    }
+
+    /// The objects of a kind.
+    pub fn of_kind(&self, kind: ObjectKind) -> &Objects<'d> {
+        &self.kinds[kind as usize]
+    }
+
+    fn of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {
+        &mut self.kinds[kind as usize]
+    }
+}
