@@ -32,7 +32,8 @@ impl Console {
         _ = OUTPUT.set(arguments);
     }
 
-    /// Opens the process's streams. `NO_COLOR` and `CLICOLOR_FORCE` apply unless a flag decides.
+    /// The console of this process: stdout with a buffer. Colors follow `--color`, and without it the variables `NO_COLOR`
+    /// and `CLICOLOR_FORCE` and whether stdout is a terminal.
     pub(super) fn open() -> Console {
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stdout()));
         Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout())), styled }

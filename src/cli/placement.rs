@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command};
 
-use super::plugin::{find_flag, takes_value};
+use super::plugin::{find_flag, requires_value};
 use super::shared::{EngineArgs, ExitArgs};
 use tollgate_api::conform::suggest::and_list;
 
@@ -45,7 +45,7 @@ pub(super) fn move_shared_flags_behind_command(words: &[OsString], root: &Comman
             }
         };
         list.push(word.clone());
-        if takes_value(found) && !text.contains('=') {
+        if requires_value(found) && !text.contains('=') {
             list.extend(rest.next().cloned());
         }
     }

@@ -54,7 +54,7 @@ fn complete(root: &Command, words: &[String]) -> String {
             pending = (!word.contains('='))
                 .then(|| find_flag(command, word))
                 .flatten()
-                .filter(|arg| takes_value(arg));
+                .filter(|arg| requires_value(arg));
         } else if let Some(found) = command.find_subcommand(word) {
             command = found;
         }
@@ -94,7 +94,7 @@ pub(super) fn find_flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg>
 }
 
 /// True if the flag needs a value.
-pub(super) fn takes_value(arg: &Arg) -> bool {
+pub(super) fn requires_value(arg: &Arg) -> bool {
     arg.get_action().takes_values() && arg.get_num_args().is_none_or(|range| range.min_values() > 0)
 }
 

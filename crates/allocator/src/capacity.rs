@@ -146,7 +146,8 @@ impl<'d> Policy<'d> {
         semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
     }
 
-    fn allows(&self, taken: &Quantity<'_>, semantics: &Semantics) -> bool {
+    /// Whether a share may take this amount: the default, a valid value, or an amount on a step of the range.
+    fn is_valid_amount(&self, taken: &Quantity<'_>, semantics: &Semantics) -> bool {
         if self.default.as_ref() == Some(taken) {
             return true;
         }
@@ -205,7 +206,7 @@ pub(crate) fn fit<'d>(
         taken.push((capacity.name, amount));
     }
     let fits = capacities.iter().zip(&taken).all(|(capacity, (name, amount))| {
-        capacity.policy.as_ref().is_none_or(|policy| policy.allows(amount, semantics))
+        capacity.policy.as_ref().is_none_or(|policy| policy.is_valid_amount(amount, semantics))
             && used(name).saturating_add(amount.nano_value()) <= capacity.value.nano_value()
     });
     Ok(fits.then_some(taken))

@@ -120,35 +120,35 @@ impl<'d> Inventory<'d> {
 
     /// The slices of a pool besides those that reach the node, as far as their counters matter.
     // upstream v1.37 checkSlicesInPool
-    fn rest_of_pool(&self, first: &Slice<'_>, reaching: &[usize]) -> Rest {
+    fn rest_of_pool(&self, first: &Slice<'_>, reaching: &[usize]) -> RestOfPool {
         let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced);
         if is_complete(reaching.len()) {
-            return Rest::Slices(Vec::new());
+            return RestOfPool::Slices(Vec::new());
         }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
-            return Rest::Replaced;
+            return RestOfPool::Replaced;
         }
         let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.is_ignored(slice);
         if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
-            return Rest::Missing;
+            return RestOfPool::Missing;
         }
         let mut known = reaching.to_vec();
         known.sort_unstable();
         let matters = |slice: &Slice<'_>| slice.takes_counters || !slice.counters.is_empty();
         let others = slices()
             .filter(|(index, slice)| counted(slice) && matters(slice) && known.binary_search(index).is_err());
-        Rest::Slices(others.map(|(index, _)| index).collect())
+        RestOfPool::Slices(others.map(|(index, _)| index).collect())
     }
 
     /// The pool of these slices, which reach the node; `None` if a newer generation of it does not.
     fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
         let others = match self.rest_of_pool(first, reaching) {
-            Rest::Slices(others) => others,
-            Rest::Missing => return Some(Gathered::unusable(first.pool, PoolState::Incomplete)),
-            Rest::Replaced => return None,
+            RestOfPool::Slices(others) => others,
+            RestOfPool::Missing => return Some(Gathered::unusable(first.pool, PoolState::Incomplete)),
+            RestOfPool::Replaced => return None,
         };
         let mut reaching = reaching.to_vec();
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
@@ -245,8 +245,8 @@ impl<'d> Inventory<'d> {
     }
 }
 
-/// The slices of a pool that do not reach the node.
-enum Rest {
+/// What is known of the slices of a pool that do not reach the node: which they are, or why the pool cannot be used.
+enum RestOfPool {
     Slices(Vec<usize>),
     /// There are fewer slices than announced, or more.
     Missing,

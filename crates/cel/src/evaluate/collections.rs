@@ -235,8 +235,8 @@ impl Map {
         self.read(|pairs| pairs.values().next().cloned())
     }
 
-    /// Adds an entry in place; `false` if this is not a map that a loop fills.
-    pub(super) fn insert(&self, key: &Value, value: &Value) -> Result<bool, Failure> {
+    /// Adds an entry to the map that a loop is filling. `false`, and nothing is added, if this is no such map.
+    pub(super) fn insert_if_growing(&self, key: &Value, value: &Value) -> Result<bool, Failure> {
         let Entries::Growing(pairs) = &self.entries else { return Ok(false) };
         let entry = (key.clone(), value.clone());
         pairs.lock().unwrap_or_else(PoisonError::into_inner).insert(Key::of(key)?, entry);

@@ -246,7 +246,7 @@ const GO_BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Decodes a `!!binary` scalar by Go's standard base64, ignoring line breaks; bytes that are not UTF-8 become U+FFFD.
 /// `None` if it is not base64.
-pub(super) fn decode_base64(text: &str) -> Option<String> {
+pub(super) fn decode_binary_lossy(text: &str) -> Option<String> {
     let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     let out = GO_BASE64.decode(symbols).ok()?;
     let mut text = String::with_capacity(out.len());
@@ -259,7 +259,7 @@ pub(super) fn decode_base64(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ScalarValue, decode_base64, float_key, is_timestamp, json_float, resolve_plain};
+    use super::{ScalarValue, decode_binary_lossy, float_key, is_timestamp, json_float, resolve_plain};
 
     #[test]
     fn plain_scalars_mean_what_go_says() {
@@ -400,7 +400,7 @@ mod tests {
             ("8J+YYQ==", Some("\u{fffd}\u{fffd}\u{fffd}a")),
         ];
         for (text, expected) in table {
-            assert_eq!(decode_base64(text).as_deref(), expected, "{text}");
+            assert_eq!(decode_binary_lossy(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -291,7 +291,7 @@ impl<'a, 'p> Writer<'a, 'p> {
 
     /// Writes the decoded text of a `!!binary` scalar.
     fn write_binary(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
-        let Some(decoded) = scalar::decode_base64(text) else {
+        let Some(decoded) = scalar::decode_binary_lossy(text) else {
             return Err(DocumentError::new(
                 span.start as usize,
                 "yaml: !!binary value contains invalid base64 data",

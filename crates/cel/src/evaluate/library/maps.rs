@@ -27,7 +27,7 @@ fn insert(map: &Arc<Map>, key: &Value, value: &Value) -> Evaluated {
     if map.own(key)?.is_some() {
         return error(format!("insert failed: key {} already exists", super::printed(key)));
     }
-    if map.insert(key, value)? {
+    if map.insert_if_growing(key, value)? {
         return Ok(Value::Map(Arc::clone(map)));
     }
     let mut pairs = map.entries();

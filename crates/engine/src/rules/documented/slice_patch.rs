@@ -78,15 +78,15 @@ fn check_entries(cx: &mut Cx<'_, '_>, at: &Path<'_>, patch: DevicePatch<'_>) {
     }
     let attributes_at = at.field("attributes");
     for (name, attribute) in attributes.iter() {
-        check_name(cx, &attributes_at, name);
+        check_patched_attribute_name(cx, &attributes_at, name);
         check_value(cx, &attributes_at.key(name), attribute);
     }
     for (name, _) in capacity.iter() {
-        check_name(cx, &at.field("capacity"), name);
+        check_patched_attribute_name(cx, &at.field("capacity"), name);
     }
 }
 
-fn check_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
+fn check_patched_attribute_name(cx: &mut Cx<'_, '_>, map_at: &Path<'_>, name: &str) {
     let at = bad_key_at(cx.profile, map_at, name, NAME_LIMIT);
     cx.about_key(|cx| fqn::check(cx, PATCH_ATTRIBUTE_NAME, &at, name));
 }

@@ -29,10 +29,10 @@ fn check_slice(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         let body_at = Device::body_at(&device_at, cx.version);
         let body = device.body(cx.version);
         for (name, _) in body.attributes().iter() {
-            check_name(cx, &body_at.field("attributes").key(name), name);
+            check_attribute_name(cx, &body_at.field("attributes").key(name), name);
         }
         for (name, _) in body.capacity().iter() {
-            check_name(cx, &body_at.field("capacity").key(name), name);
+            check_attribute_name(cx, &body_at.field("capacity").key(name), name);
         }
     }
 }
@@ -43,10 +43,10 @@ fn check_claim(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         let constraint_at = constraints_at.index(index);
         if let Some(name) = constraint.match_attribute() {
-            check_name(cx, &constraint_at.field("matchAttribute"), name);
+            check_attribute_name(cx, &constraint_at.field("matchAttribute"), name);
         }
         if let Some(name) = constraint.distinct_attribute() {
-            check_name(cx, &constraint_at.field("distinctAttribute"), name);
+            check_attribute_name(cx, &constraint_at.field("distinctAttribute"), name);
         }
     }
 }
@@ -57,7 +57,7 @@ fn is_checked(name: &str) -> bool {
     before.is_none_or(|before| !before.contains('/'))
 }
 
-fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
+fn check_attribute_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, name: &str) {
     if !is_checked(name) {
         cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }

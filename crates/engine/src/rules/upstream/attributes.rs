@@ -68,7 +68,7 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'
     for (name, attribute) in attributes.iter() {
         if !qualified::is_plain(name) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-            cx.about_key(|cx| qualified::check_name(cx, ATTRIBUTE_NAME, &name_at, name));
+            cx.about_key(|cx| qualified::check_qualified_name(cx, ATTRIBUTE_NAME, &name_at, name));
         }
         // Declarative paths have the whole name. A shortened one is another path: then both validators are heard.
         if name.len() > NAME_LIMIT {

@@ -14,7 +14,7 @@ use tollgate_formats::quantity::Quantity;
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, body: DeviceBody<'_>) {
     for (name, capacity) in body.capacity().iter() {
         let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);
-        cx.about_key(|cx| qualified::check_name(cx, CAPACITY_NAME, &name_at, name));
+        cx.about_key(|cx| qualified::check_qualified_name(cx, CAPACITY_NAME, &name_at, name));
         let Some(policy) = capacity.request_policy() else { continue };
         let capacity_at = at.short_key(name, NAME_LIMIT);
         let policy_at = capacity_at.field("requestPolicy");

@@ -56,7 +56,7 @@ pub fn check_shared(
 
 /// Checks one counter set.
 fn check_set(cx: &mut Cx<'_, '_>, at: &Path<'_>, set: CounterSet<'_>, stored: Option<CounterSet<'_>>) {
-    cx.part(stored.is_some(), |cx| check_name(cx, SHARED_COUNTERS, &at.field("name"), set.name()));
+    cx.part(stored.is_some(), |cx| check_counter_name(cx, SHARED_COUNTERS, &at.field("name"), set.name()));
     let same = stored.is_some_and(|stored| equal::same_struct(set.json(), stored.json(), &COUNTER_SET));
     let stored = stored.map_or(Map::of(Value::absent()), CounterSet::counters);
     cx.part(same, |cx| check_counters(cx, SHARED_COUNTERS, &at.field("counters"), set.counters(), stored));
@@ -72,7 +72,9 @@ pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consump
         let at = at.index(index);
         let set_at = at.field("counterSet");
         match cx.profile.counters {
-            CounterRules::PerSet => check_name(cx, CONSUMED_COUNTERS, &set_at, consumption.counter_set()),
+            CounterRules::PerSet => {
+                check_counter_name(cx, CONSUMED_COUNTERS, &set_at, consumption.counter_set())
+            }
             CounterRules::Totals if consumption.counter_set().is_empty() => {
                 cx.report(CONSUMED_COUNTERS, &set_at).required("");
             }
@@ -91,7 +93,7 @@ pub fn check_consumed(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: List<'_, Consump
     check_duplicates(cx, at, CONSUMED_COUNTERS, "counterSet", list.value(), &CONSUMPTION);
 }
 
-fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+fn check_counter_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {
         cx.report(rule, at).covered().required("");
         return;

@@ -24,7 +24,7 @@ pub fn check(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
 
 // upstream v1.36 validateFullyQualifiedName
 fn check_hand_written(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
-    qualified::check_name(cx, rule, at, name);
+    qualified::check_qualified_name(cx, rule, at, name);
     if name.contains('/') {
         return;
     }

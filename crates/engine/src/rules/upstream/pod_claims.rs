@@ -28,7 +28,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
             repeated.push(index)
         });
         for (index, claim) in spec.resource_claims().iter().enumerate() {
-            check_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
+            check_pod_claim_name(cx, &claims_at.index(index), claim, repeated.binary_search(&index).is_ok());
             check_claim(cx, &claims_at.index(index), claim);
         }
         check_containers(cx, &at.field("containers"), spec, spec.containers());
@@ -38,7 +38,7 @@ pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 }
 
 // upstream v1.36 validatePodResourceClaim
-fn check_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
+fn check_pod_claim_name(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>, is_repeated: bool) {
     let (name, name_at) = (claim.name(), at.field("name"));
     if name.is_empty() {
         cx.report(POD_CLAIM_NAME, &name_at).required("");

@@ -8,7 +8,7 @@ use tollgate_formats::names::{self, Unit};
 
 /// Checks a qualified name. Names with three or more parts are accepted unchecked, as in every release.
 // upstream v1.36 validateQualifiedName
-pub fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
+pub fn check_qualified_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if is_plain(name) {
         return;
     }
@@ -35,8 +35,8 @@ pub fn check_name(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) 
     }
 }
 
-/// True for most names about which [`check_name`] reports nothing in any release: those whose domain is in lower case.
-/// False negatives are fine: the caller then calls [`check_name`].
+/// True for most names about which [`check_qualified_name`] reports nothing in any release: those whose domain is in lower case.
+/// False negatives are fine: the caller then calls [`check_qualified_name`].
 pub fn is_plain(name: &str) -> bool {
     let (domain, id) = names::split_prefix(name);
     domain.is_none_or(|domain| domain.len() <= DRIVER_LIMIT && names::is_subdomain(domain))
