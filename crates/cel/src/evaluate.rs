@@ -11,6 +11,7 @@ mod calls;
 mod collections;
 mod compare;
 mod device;
+pub(crate) mod fold;
 mod library;
 mod loops;
 mod meter;
@@ -30,7 +31,7 @@ use value::{Failure, Value};
 use super::issue::Issues;
 use super::outcome::{self, CelEnv, Target};
 use super::scan::{self, Shape};
-use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, fold, syntax};
+use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, syntax};
 
 /// What differs between releases when an expression runs.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]

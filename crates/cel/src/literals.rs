@@ -5,7 +5,7 @@
 //! value shows when the expression runs.
 
 use super::check::Checked;
-use super::fold;
+use super::evaluate::fold;
 use super::issue::Issues;
 use super::outcome::{CelEnv, Scope};
 use super::regex;

@@ -11,7 +11,9 @@ use super::library::{self, Context};
 use super::plan::{Call, Guard, StepId, StepKind};
 use super::planner::Planner;
 use super::value::Value;
-use crate::fold;
+use crate::number;
+
+use super::fold;
 use crate::functions;
 use crate::overload::Overload;
 use crate::tree::NodeId;
@@ -75,11 +77,11 @@ impl Planner<'_> {
             let also = match item {
                 Value::Bool(_) | Value::String(_) => [None, None],
                 Value::Int(value) => [
-                    Some(Value::Double(fold::double_of_int(*value))),
+                    Some(Value::Double(number::double_of_int(*value))),
                     u64::try_from(*value).ok().map(Value::Uint),
                 ],
                 Value::Uint(value) => [
-                    Some(Value::Double(fold::double_of_uint(*value))),
+                    Some(Value::Double(number::double_of_uint(*value))),
                     i64::try_from(*value).ok().map(Value::Int),
                 ],
                 Value::Double(value) => [

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use super::collections::{List, Map};
 use super::value::{Failure, Value, cost_limit_exceeded, error, no_such_overload};
-use crate::fold::{double_of_int, double_of_uint, int_of_double, uint_of_double};
+use crate::number::{double_of_int, double_of_uint, int_of_double, uint_of_double};
 
 /// Steps that one evaluation may take inside of comparisons.
 #[derive(Debug)]

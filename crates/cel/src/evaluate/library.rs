@@ -3,7 +3,7 @@
 //! A function is found by its name alone and looks at the types of its arguments; which types it may be called with is
 //! declared in `crate::functions`, and checked here before it is called.
 
-mod conversions;
+pub(super) mod conversions;
 pub(super) mod cost;
 pub(super) mod formats;
 mod formatting;
@@ -146,7 +146,7 @@ pub(super) fn printed(value: &Value) -> String {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => crate::fold::text_of_double(*value),
+        Value::Double(value) => crate::number::text_of_double(*value),
         Value::String(text) => (**text).to_owned(),
         Value::Bytes(bytes) => {
             let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();

@@ -265,7 +265,7 @@ impl Planner<'_> {
     }
 }
 
-fn literal_value(literal: &Literal) -> Value {
+pub(super) fn literal_value(literal: &Literal) -> Value {
     match literal {
         Literal::Null => Value::Null,
         Literal::Bool(value) => Value::Bool(*value),

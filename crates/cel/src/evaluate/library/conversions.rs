@@ -6,7 +6,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 
 use super::times;
 use crate::evaluate::value::{Evaluated, Moment, Value, error, no_such_overload};
-use crate::fold;
+use crate::number;
 
 pub(super) fn find(name: &str) -> Option<super::Function> {
     Some(match name {
@@ -27,6 +27,21 @@ pub(super) fn find(name: &str) -> Option<super::Function> {
     })
 }
 
+/// Converts a value for which the conversion is declared.
+pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Evaluated {
+    match function {
+        "bool" => to_bool(value),
+        "bytes" => to_bytes(value),
+        "double" => to_double(value),
+        "int" => to_int(value),
+        "uint" => to_uint(value),
+        "string" => to_string(value),
+        "duration" => to_duration(value),
+        "timestamp" => to_timestamp(value),
+        _ => no_such_overload(),
+    }
+}
+
 fn one(args: &[Value], convert: fn(&Value) -> Evaluated) -> Evaluated {
     args.first().map_or_else(no_such_overload, convert)
 }
@@ -38,7 +53,7 @@ fn unconvertible(value: &Value, to: &str) -> Evaluated {
 fn to_bool(value: &Value) -> Evaluated {
     let found = match value {
         Value::Bool(value) => Some(*value),
-        Value::String(text) => fold::parse_bool(text),
+        Value::String(text) => number::parse_bool(text),
         _ => None,
     };
     found.map_or_else(|| unconvertible(value, "bool"), |found| Ok(Value::Bool(found)))
@@ -55,9 +70,9 @@ fn to_bytes(value: &Value) -> Evaluated {
 fn to_double(value: &Value) -> Evaluated {
     let found = match value {
         Value::Double(value) => Some(*value),
-        Value::Int(value) => Some(fold::double_of_int(*value)),
-        Value::Uint(value) => Some(fold::double_of_uint(*value)),
-        Value::String(text) => fold::parse_double(text),
+        Value::Int(value) => Some(number::double_of_int(*value)),
+        Value::Uint(value) => Some(number::double_of_uint(*value)),
+        Value::String(text) => number::parse_double(text),
         _ => None,
     };
     found.map_or_else(|| unconvertible(value, "double"), |found| Ok(Value::Double(found)))
@@ -67,7 +82,7 @@ fn to_int(value: &Value) -> Evaluated {
     let found = match value {
         Value::Int(value) => Some(*value),
         Value::Uint(value) => i64::try_from(*value).ok(),
-        Value::Double(value) => fold::int_of_double(*value),
+        Value::Double(value) => number::int_of_double(*value),
         Value::Duration(nanos) => Some(*nanos),
         Value::Timestamp(moment) => Some(moment.time.seconds),
         Value::String(text) => {
@@ -82,9 +97,9 @@ fn to_uint(value: &Value) -> Evaluated {
     let found = match value {
         Value::Uint(value) => Some(*value),
         Value::Int(value) => u64::try_from(*value).ok(),
-        Value::Double(value) => fold::uint_of_double(*value),
+        Value::Double(value) => number::uint_of_double(*value),
         Value::String(text) => {
-            let found = fold::parse_uint(text);
+            let found = number::parse_uint(text);
             return found.map_or_else(|| unconvertible(value, "uint"), |found| Ok(Value::Uint(found)));
         }
         _ => return unconvertible(value, "uint"),
@@ -109,8 +124,8 @@ pub(super) fn text(value: &Value) -> Option<String> {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => fold::text_of_double(*value),
-        Value::Duration(nanos) => fold::text_of_duration(*nanos),
+        Value::Double(value) => number::text_of_double(*value),
+        Value::Duration(nanos) => number::text_of_duration(*nanos),
         Value::Timestamp(moment) => times::text(*moment),
         Value::Type(name) => (*name).to_owned(),
         Value::Ip(address) => address.to_string(),

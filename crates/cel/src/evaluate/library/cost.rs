@@ -119,7 +119,7 @@ fn of_list_call(
         "flatten" => {
             let depth = match args.get(1) {
                 None => 1.0,
-                Some(Some(Value::Int(depth))) => crate::fold::double_of_int(*depth),
+                Some(Some(Value::Int(depth))) => crate::number::double_of_int(*depth),
                 Some(other) => {
                     let found = go_type(other.as_ref());
                     return Err(panicked(&format!(

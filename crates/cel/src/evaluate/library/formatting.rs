@@ -167,7 +167,7 @@ fn inner_text(value: &Value) -> Result<String, Failure> {
         Value::String(text) => gofmt::quote(text),
         Value::Bytes(_) => format!("b{}", gofmt::quote(&text(value)?)),
         Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
-        Value::Double(number) => gofmt::quote(&crate::fold::text_of_double(*number)),
+        Value::Double(number) => gofmt::quote(&crate::number::text_of_double(*number)),
         Value::Timestamp(_) => format!("timestamp({})", gofmt::quote(&text(value)?)),
         Value::Duration(_) => format!("duration({})", gofmt::quote(&text(value)?)),
         Value::Null

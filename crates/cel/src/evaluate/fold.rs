@@ -5,33 +5,28 @@
 //! walk is the planner's, because the first error is the one reported.
 //! upstream v1.36 `CompileCELExpression`, "program instantiation failed"; cel-go `interpreter/planner.go`, `decOptimize`
 
-mod number;
-mod value;
+mod constant;
 
-use super::check::Checked;
-use super::names;
-use super::outcome::{CelEnv, Scope};
-use super::regex;
-use super::tree::{ExprKind, Literal, NodeId, Tree};
-use super::types::Type;
-use value::Value;
+use super::value::Value;
+use crate::check::Checked;
+use crate::names;
+use crate::outcome::{CelEnv, Scope};
+use crate::regex;
+use crate::tree::{ExprKind, Literal, NodeId, Tree};
+use crate::types::Type;
+use constant::Constant;
 
-pub(crate) use value::is_conversion;
-
-pub(crate) use number::{
-    double_of_int, double_of_uint, int_of_double, parse_bool, parse_double, parse_uint, text_of_double,
-    text_of_duration, uint_of_double,
-};
+pub(crate) use constant::is_conversion;
 
 /// The detail text if the server cannot make a program of the expression; `None` if it can.
-pub(super) fn failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
+pub(crate) fn failure(tree: &Tree, checked: &Checked, env: CelEnv) -> Option<String> {
     let mut planner = Planner { tree, checked, env, evaluated: vec![false; tree.len()] };
     planner.plan(tree.root()).err().map(|problem| format!("program instantiation failed: {problem}"))
 }
 
 /// True if converting a literal by `function`, such as `duration`, fails.
-pub(super) fn conversion_fails(function: &str, literal: &Literal, env: CelEnv) -> bool {
-    Value::from(literal).converted(function, env).is_err()
+pub(crate) fn conversion_fails(function: &str, literal: &Literal, env: CelEnv) -> bool {
+    Constant::from(literal).converted(function, env).is_err()
 }
 
 /// Plans the nodes of one tree as the server does.
@@ -45,7 +40,7 @@ struct Planner<'t> {
 }
 
 /// A constant, or `None` where there is something to evaluate later; the error is the server's text.
-type Planned = Result<Option<Value>, String>;
+type Planned = Result<Option<Constant>, String>;
 
 impl Planner<'_> {
     /// Plans a node and everything below it, once if it is not a constant.
@@ -65,7 +60,7 @@ impl Planner<'_> {
         let tree = self.tree;
         match tree.kind(id) {
             ExprKind::Missing => Ok(None),
-            ExprKind::Literal(literal) => Ok(Some(Value::from(literal))),
+            ExprKind::Literal(literal) => Ok(Some(Constant::from(literal))),
             ExprKind::Ident(name) => self.plan_name(id, name),
             ExprKind::Select { .. } if self.checked.is_declared_name(id) => {
                 self.plan_name(id, &tree.qualified_name(id).unwrap_or_default())
@@ -77,11 +72,11 @@ impl Planner<'_> {
                 Ok(elements
                     .iter()
                     .all(Option::is_some)
-                    .then_some(Value::List { is_empty: elements.is_empty() }))
+                    .then_some(Constant::List { is_empty: elements.is_empty() }))
             }
             ExprKind::Map { entries } => {
                 let parts = self.plan_all(entries.iter().flat_map(|entry| [entry.key, entry.value]))?;
-                Ok(parts.iter().all(Option::is_some).then_some(Value::Map))
+                Ok(parts.iter().all(Option::is_some).then_some(Constant::Map))
             }
             ExprKind::Struct { fields, .. } => {
                 self.plan_all(fields.iter().map(|field| field.value)).map(|_| None)
@@ -93,7 +88,7 @@ impl Planner<'_> {
         }
     }
 
-    fn plan_all(&mut self, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Option<Value>>, String> {
+    fn plan_all(&mut self, ids: impl Iterator<Item = NodeId>) -> Result<Vec<Option<Constant>>, String> {
         ids.map(|id| self.plan(id)).collect()
     }
 
@@ -101,9 +96,11 @@ impl Planner<'_> {
     fn plan_name(&self, id: NodeId, name: &str) -> Planned {
         let plain = name.strip_prefix('.').unwrap_or(name);
         match self.checked.type_of(id) {
-            Type::Meta(_) | Type::AnyMeta if names::is_registered_type(plain) => Ok(Some(Value::Type)),
+            Type::Meta(_) | Type::AnyMeta if names::is_registered_type(plain) => {
+                Ok(Some(Constant::Scalar(Value::Type("type"))))
+            }
             Type::Meta(_) | Type::AnyMeta => Err(format!("reference to undefined type: {plain}")),
-            Type::Int if plain == names::NULL_VALUE => Ok(Some(Value::Int(0))),
+            Type::Int if plain == names::NULL_VALUE => Ok(Some(Constant::Scalar(Value::Int(0)))),
             _ => Ok(None),
         }
     }
@@ -121,10 +118,10 @@ impl Planner<'_> {
                 None => Ok(None),
             },
             // Nothing is in an empty list.
-            ("@in", [_, Some(Value::List { is_empty: true })]) if overloads.len() == 1 => {
-                Ok(Some(Value::Bool(false)))
+            ("@in", [_, Some(Constant::List { is_empty: true })]) if overloads.len() == 1 => {
+                Ok(Some(Constant::Scalar(Value::Bool(false))))
             }
-            ("matches" | "find" | "findAll", [_, Some(Value::String(pattern)), ..])
+            ("matches" | "find" | "findAll", [_, Some(Constant::Scalar(Value::String(pattern))), ..])
                 if self.env.scope == Scope::Device =>
             {
                 regex::parse(pattern).map(|_size| None).map_err(|error| error.to_string())
