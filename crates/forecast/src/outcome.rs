@@ -93,7 +93,7 @@ impl PodOutcome {
 
 /// The workload that a pod belongs to: the outermost controller that the state knows.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Workload {
+pub struct WorkloadName {
     pub kind: String,
     pub name: String,
 }
@@ -107,7 +107,7 @@ pub struct PodForecast {
     pub origin: Origin,
     /// The name of the evicted pod that it replaces.
     pub replaces: Option<String>,
-    pub workload: Option<Workload>,
+    pub workload: Option<WorkloadName>,
     pub outcome: PodOutcome,
     /// The number of courses in which it is bound at the end.
     pub fits: u32,
