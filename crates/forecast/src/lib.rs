@@ -3,6 +3,7 @@
 //! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator. Everything is a
 //! function of its input: no files, no clock, no threads; chance comes from a seed.
 
+pub mod nodes;
 mod selectors;
 mod state;
 
