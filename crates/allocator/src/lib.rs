@@ -70,4 +70,5 @@ pub use pools::NodePools;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, Selectors};
 pub use semantics::{DistinctMemory, Features, Semantics};
+pub use tolerance::tolerates;
 pub use usage::{Holding, Usage};

@@ -4,6 +4,7 @@
 //! function of its input: no files, no clock, no threads; chance comes from a seed.
 
 mod forecast;
+pub mod nodes;
 mod outcome;
 mod plan;
 mod selectors;
