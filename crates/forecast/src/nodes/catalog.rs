@@ -101,6 +101,17 @@ impl<'d> Catalog<'d> {
         &self.pods[pod.0 as usize]
     }
 
+    /// True if the scheduler treats both pods in the same way, their claims aside.
+    pub fn are_alike(&self, one: PodId, other: PodId) -> bool {
+        let (one, other) = (self.pod(one), self.pod(other));
+        one.kind == other.kind
+            && one.shape == other.shape
+            && one.requests == other.requests
+            && one.host_ports == other.host_ports
+            && one.priority == other.priority
+            && one.scheduling_gates == other.scheduling_gates
+    }
+
     /// The name of a resource, such as `example.com/gpu`.
     pub fn resource_name(&self, resource: ResourceId) -> &'d str {
         self.resources.name(resource)

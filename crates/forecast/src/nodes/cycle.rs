@@ -9,6 +9,7 @@ use super::pod::PodNeeds;
 use super::reason::{Reason, Reasons, Rejection};
 use super::resources::{DelegatedResources, ResourceId};
 use super::spread::SpreadState;
+use tollgate_allocator::Node;
 
 /// With fewer nodes than that, all of them are filtered.
 const FEW_NODES: usize = 100;
@@ -70,6 +71,11 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
             spread: SpreadState::new(&plans.spread, fits, occupancy),
             busy: occupancy.nodes_with_ports(&needs.host_ports),
         })
+    }
+
+    /// Name and labels of a node.
+    pub fn node(&self, node: NodeIndex) -> Node<'d> {
+        self.occupancy.nodes().get(node).node
     }
 
     /// How many nodes are looked at.

@@ -17,6 +17,8 @@ pub struct PodSource<'d> {
     /// `metadata` of the pod or of the pod template.
     pub metadata: Value<'d>,
     pub spec: Value<'d>,
+    /// The node that the pod is bound to, or must run on; empty for one that is to be scheduled, whatever its spec says.
+    pub node_name: &'d str,
     /// `status` of the pod; absent for a template.
     pub status: Value<'d>,
     /// Labels that a controller adds to pods of a template.
@@ -34,10 +36,16 @@ impl<'d> PodSource<'d> {
             namespace: metadata.get("namespace").str(),
             metadata,
             spec: pod.get("spec"),
+            node_name: pod.get("spec").get("nodeName").str(),
             status: pod.get("status"),
             further_labels: Vec::new(),
             controller_selector: None,
         }
+    }
+
+    /// The pod that replaces this one, which was bound.
+    pub fn of_replaced(pod: Value<'d>) -> PodSource<'d> {
+        PodSource { node_name: "", status: Value::absent(), ..PodSource::of_object(pod) }
     }
 
     /// A pod that a controller makes from a template, such as `spec.template` of a Deployment.
@@ -46,6 +54,7 @@ impl<'d> PodSource<'d> {
             namespace,
             metadata: template.get("metadata"),
             spec: template.get("spec"),
+            node_name: template.get("spec").get("nodeName").str(),
             status: Value::absent(),
             further_labels: Vec::new(),
             controller_selector: None,
@@ -133,7 +142,7 @@ impl<'d> PodNeeds<'d> {
             scored,
             counted,
             host_ports: host_ports(spec),
-            node_name: spec.get("nodeName").str(),
+            node_name: source.node_name,
             node_selector: spec.get("nodeSelector"),
             node_affinity: required.exists().then(|| NodeSelector::of(required)),
             preferred_nodes,
@@ -181,7 +190,8 @@ fn shape_and_kind_of<'d>(
 ) -> (ShapeId, KindId) {
     let spec = source.spec;
     let mut key = spec.get("affinity").get("nodeAffinity").raw_json().into_owned();
-    for field in ["nodeName", "nodeSelector", "tolerations"] {
+    let _ = write!(key, "\0{}", source.node_name);
+    for field in ["nodeSelector", "tolerations"] {
         let _ = write!(key, "\0{}", spec.get(field).raw_json());
     }
     let shape = catalog.intern_shape(key);
