@@ -66,10 +66,11 @@ impl Viewpoint<'_> {
 
 impl<'d> Inventory<'d> {
     /// Why no request can get each device, by its number; `None` for those that a request can get, or that a claim has.
-    /// Without nodes, each node that a slice names counts as one, and each node selector as matching some node.
-    pub fn obstacles(&self, usage: &Usage<'d>, nodes: &[Node<'d>]) -> Vec<Option<Obstacle>> {
+    /// Where the nodes are not known, each node that a slice names counts as one, and each node selector as matching some
+    /// node.
+    pub fn obstacles(&self, usage: &Usage<'d>, nodes: Option<&[Node<'d>]>) -> Vec<Option<Obstacle>> {
         let by_name: HashMap<&str, Node<'d>, RandomState> =
-            nodes.iter().map(|&node| (node.name, node)).collect();
+            nodes.into_iter().flatten().map(|&node| (node.name, node)).collect();
         let mut found = vec![Some(Obstacle::NoNode); self.devices.len()];
         for pool in &self.pools {
             let slices: Vec<(usize, &Slice<'d>)> =
@@ -81,15 +82,17 @@ impl<'d> Inventory<'d> {
                 NodeSelection::Name(name) => Some(name),
                 _ => None,
             });
-            let viewpoints: Vec<Viewpoint<'d>> = if nodes.is_empty() {
-                let named: BTreeSet<&str> = named.collect();
-                let named = named.into_iter().map(|name| Node { name, labels: Value::absent() });
-                named.map(Viewpoint::Node).chain(has_wide.then_some(Viewpoint::Elsewhere)).collect()
-            } else if has_wide {
-                nodes.iter().copied().map(Viewpoint::Node).collect()
-            } else {
-                let named: BTreeSet<&str> = named.collect();
-                named.into_iter().filter_map(|name| by_name.get(name).copied()).map(Viewpoint::Node).collect()
+            let named: BTreeSet<&str> = named.collect();
+            let viewpoints: Vec<Viewpoint<'d>> = match nodes {
+                None => {
+                    let named = named.into_iter().map(|name| Node { name, labels: Value::absent() });
+                    named.map(Viewpoint::Node).chain(has_wide.then_some(Viewpoint::Elsewhere)).collect()
+                }
+                Some(nodes) if has_wide => nodes.iter().copied().map(Viewpoint::Node).collect(),
+                Some(_) => {
+                    let known = named.into_iter().filter_map(|name| by_name.get(name).copied());
+                    known.map(Viewpoint::Node).collect()
+                }
             };
             self.note_refused(&slices, &mut found);
             for viewpoint in viewpoints {
@@ -151,8 +154,7 @@ impl<'d> Inventory<'d> {
                 let left = CountersLeft::new(self, &pool.counters, usage);
                 for index in pool.devices {
                     let Some(device) = self.devices.get(index) else { continue };
-                    let owns_selection =
-                        self.slices.get(device.slice).is_some_and(Slice::selects_per_device);
+                    let owns_selection = self.slices.get(device.slice).is_some_and(Slice::selects_per_device);
                     if !owns_selection || reaches(device.nodes) {
                         let obstacle = self.obstacle_of(index, device, &left, usage);
                         note(found, index..index + 1, obstacle);

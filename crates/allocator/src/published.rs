@@ -42,9 +42,14 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
         self.slice.generation
     }
 
+    /// Whether the slice leaves the selection of nodes to its devices.
+    pub fn has_own_nodes(self) -> bool {
+        self.slice.selects_per_device()
+    }
+
     /// Which nodes can use it: its own selection where the slice leaves that to its devices, else that of the slice.
     pub fn nodes(self) -> NodeSelection<'d> {
-        if self.slice.selects_per_device() { self.device.nodes } else { self.slice.nodes }
+        if self.has_own_nodes() { self.device.nodes } else { self.slice.nodes }
     }
 
     /// Its taints, each with the name of the DeviceTaintRule that it comes from, or `None` for one of the slice.
