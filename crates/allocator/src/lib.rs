@@ -56,7 +56,6 @@ mod published;
 mod result;
 mod search;
 mod selector;
-mod semantics;
 mod tolerance;
 mod usage;
 
@@ -73,5 +72,5 @@ pub use pools::NodePools;
 pub use published::PublishedDevice;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, Selectors};
-pub use semantics::{DistinctMemory, Features, Semantics};
+pub use tollgate_api::profile::{DistinctMemory, Features, Semantics};
 pub use usage::{Holding, Usage};
