@@ -9,32 +9,21 @@ mod classes;
 mod holders;
 
 use crate::selectors::CelSelectors;
-use crate::state::{ObjectKind, State};
+use crate::state::{ObjectKind, State, StoredObject};
 use classes::CompiledClass;
 use foldhash::fast::RandomState;
 use holders::Holders;
 use std::collections::HashMap;
 use std::fmt;
 use tollgate_allocator::{
-    DeviceKey, Inventory, Node, NodeSelection, Obstacle, PublishedDevice, Selectors as _, Semantics, Usage,
+    DeviceKey, Inventory, Node, NodeSelection, Obstacle, PublishedDevice, Selectors as _, Usage,
 };
-use tollgate_api::view::{Claim, Class, Slice, TaintRule, TaintSelector};
-use tollgate_cel::evaluate::Behaviour;
+use tollgate_api::profile::Profile;
+use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
 pub use classes::ReportedClass;
 pub use holders::Holder;
-
-/// What the scheduler of a release does, as far as devices are concerned.
-#[derive(Clone, Copy, Debug)]
-pub struct SchedulerRules {
-    /// How it allocates devices.
-    pub semantics: Semantics,
-    /// How it evaluates selectors.
-    pub behaviour: Behaviour,
-    /// DeviceTaintRules can select devices by class and by CEL.
-    pub rules_select_by_class: bool,
-}
 
 /// The devices of a cluster and its classes.
 #[derive(Clone, Debug)]
@@ -186,9 +175,9 @@ impl DeviceReport<'_> {
     }
 }
 
-/// Reports the devices of a cluster.
-pub fn report_devices<'d>(state: &State<'d>, rules: &SchedulerRules) -> DeviceReport<'d> {
-    let inventory = inventory_of(state, rules);
+/// Reports the devices of a cluster whose scheduler is that of the profile.
+pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<'d> {
+    let inventory = inventory_of(state, profile);
     let holders = Holders::new(state, &inventory);
     let claims = state.of_kind(ObjectKind::ResourceClaim).iter().map(|object| Claim(object.value));
     let allocations = claims.filter_map(|claim| claim.status().allocation());
@@ -196,7 +185,7 @@ pub fn report_devices<'d>(state: &State<'d>, rules: &SchedulerRules) -> DeviceRe
     let usage = Usage::of_results(&inventory, results);
     let nodes = Nodes::new(state);
     let obstacles = inventory.obstacles(&usage, nodes.schedulable.as_deref());
-    let classes = CompiledClass::compile_all(state, &rules.behaviour);
+    let classes = CompiledClass::compile_all(state, &profile.selectors);
     let mut newest: HashMap<DeviceKey, i64, RandomState> = HashMap::default();
     for published in inventory.published() {
         let newest = newest.entry(published.key()).or_insert(i64::MIN);
@@ -228,7 +217,7 @@ pub fn report_devices<'d>(state: &State<'d>, rules: &SchedulerRules) -> DeviceRe
         if usage.has_shares(published.key()) {
             device.capacity_left = published.capacity_left(&usage);
         }
-        let is_tainted = rules.semantics.features.device_taints
+        let is_tainted = profile.allocation.features.device_taints
             && device.taints.iter().any(ReportedTaint::prevents_allocation);
         let states = [
             (DeviceState::Allocated, usage.is_held(published.key())),
@@ -255,14 +244,14 @@ pub fn report_devices<'d>(state: &State<'d>, rules: &SchedulerRules) -> DeviceRe
 }
 
 /// The devices of the slices, with the taints of the rules.
-fn inventory_of<'d>(state: &State<'d>, rules: &SchedulerRules) -> Inventory<'d> {
+fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
     let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
     let slices = slices.map(|slice| (slice.version, Slice(slice.value)));
-    let taint_rules = state.of_kind(ObjectKind::DeviceTaintRule).iter().map(|rule| TaintRule(rule.value));
-    if !rules.rules_select_by_class {
-        return Inventory::new(rules.semantics, slices, taint_rules);
+    let rules = state.of_kind(ObjectKind::DeviceTaintRule).iter().map(|rule| TaintRule(rule.value));
+    if !profile.rule_class_selectors {
+        return Inventory::new(profile.allocation, slices, rules);
     }
-    let selectors = CelSelectors::new(rules.behaviour);
+    let selectors = CelSelectors::new(profile.selectors);
     let classes = state.of_kind(ObjectKind::DeviceClass);
     // A class that does not exist, and an expression that fails or does not compile, select no device.
     // upstream v1.34 Tracker.applyPatches
@@ -273,15 +262,15 @@ fn inventory_of<'d>(state: &State<'d>, rules: &SchedulerRules) -> Inventory<'d> 
             Some(Some(class)) => Some(Class(class.value).spec().selectors()),
             None => None,
         };
-        let of_class = of_class.into_iter().flat_map(|list| list.iter());
-        let expressions = of_class.chain(by.selectors().iter()).filter_map(|selector| selector.cel());
-        expressions.map(|cel| cel.expression()).all(|text| selectors.matches(text, device) == Ok(true))
+        let of_class = of_class.into_iter().flat_map(List::iter);
+        let mut expressions = of_class.chain(by.selectors().iter()).filter_map(Selector::cel);
+        expressions.all(|cel| selectors.matches(cel.expression(), device) == Ok(true))
     };
-    Inventory::with_class_rules(rules.semantics, slices, taint_rules, selects)
+    Inventory::with_class_rules(profile.allocation, slices, rules, selects)
 }
 
 fn taints_of<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
-    let taint = |(taint, rule): (tollgate_api::view::Taint<'d>, Option<&'d str>)| ReportedTaint {
+    let taint = |(taint, rule): (Taint<'d>, Option<&'d str>)| ReportedTaint {
         key: taint.key(),
         value: taint.value(),
         effect: taint.effect(),
@@ -301,9 +290,8 @@ impl<'d> Nodes<'d> {
     fn new(state: &State<'d>) -> Nodes<'d> {
         let objects = state.of_kind(ObjectKind::Node);
         let all: Vec<Node<'d>> = objects.iter().map(|node| Node::from_object(node.value)).collect();
-        let is_cordoned = |object: &crate::StoredObject<'d>| {
-            object.value.get("spec").get("unschedulable").bool() == Some(true)
-        };
+        let is_cordoned =
+            |object: &StoredObject<'d>| object.value.get("spec").get("unschedulable").bool() == Some(true);
         let schedulable = objects.iter().filter(|node| !is_cordoned(node));
         let schedulable = schedulable.map(|node| Node::from_object(node.value)).collect();
         Nodes { schedulable: (!all.is_empty()).then_some(schedulable), all }

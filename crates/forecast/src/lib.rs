@@ -11,7 +11,7 @@ mod workload;
 
 pub use devices::{
     BlockedBy, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice, ReportedTaint,
-    SchedulerRules, report_devices,
+    report_devices,
 };
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};

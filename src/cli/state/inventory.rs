@@ -76,7 +76,9 @@ impl Inventory {
             let (version, kind) =
                 (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
             let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
-            kind.into_iter().for_each(|kind| self.add_object_kind(kind));
+            if let Some(kind) = kind {
+                self.add_object_kind(kind);
+            }
         }
         let is_read = |version: &str, kind: &str| {
             kind == "List"

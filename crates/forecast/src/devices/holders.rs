@@ -9,7 +9,7 @@ use crate::workload::{Workload, workload_of};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use tollgate_allocator::{DeviceKey, Inventory};
-use tollgate_api::view::{Claim, Consumer, Pod};
+use tollgate_api::view::{Claim, Consumer, Pod, PodClaimStatus, PodResourceClaim};
 
 /// A claim that has a device, with one of its pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,8 +147,8 @@ fn add_pod_group<'d>(
 }
 
 fn uses_claim(pod: Pod<'_>, claim: &str) -> bool {
-    let mut named = pod.spec().resource_claims().iter().filter_map(|entry| entry.resource_claim_name());
+    let mut named = pod.spec().resource_claims().iter().filter_map(PodResourceClaim::resource_claim_name);
     let mut made =
-        pod.status().resource_claim_statuses().iter().filter_map(|entry| entry.resource_claim_name());
+        pod.status().resource_claim_statuses().iter().filter_map(PodClaimStatus::resource_claim_name);
     named.any(|name| name == claim) || made.any(|name| name == claim)
 }
