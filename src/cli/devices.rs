@@ -15,7 +15,11 @@ use super::console::Console;
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::ReleaseArgs;
+#[cfg(feature = "online")]
+use super::snapshot::WORKLOAD_KINDS;
 use super::state::{self, StateObjects, StateTexts};
+#[cfg(feature = "online")]
+use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
 use tollgate_forecast::{DeviceReport, DeviceState, ObjectKind, ReportedDevice, State, report_devices};
 
@@ -111,6 +115,15 @@ enum Grouping {
     Namespace,
 }
 
+/// If a list of one of these kinds was cut off, the report is wrong.
+const READ_KINDS: [ObjectKind; 5] = [
+    ObjectKind::ResourceSlice,
+    ObjectKind::ResourceClaim,
+    ObjectKind::DeviceClass,
+    ObjectKind::DeviceTaintRule,
+    ObjectKind::Pod,
+];
+
 /// Without objects of these kinds the report is not complete.
 const NEEDED_KINDS: [ObjectKind; 3] =
     [ObjectKind::ResourceSlice, ObjectKind::ResourceClaim, ObjectKind::DeviceClass];
@@ -134,7 +147,9 @@ impl Arguments {
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let asked = self.release.live_server()?;
         let profile = one_profile(&self.release.live_profiles()?)?;
-        let (objects, omissions) = live::read_objects(asked, console);
+        let needed = [SLICES, CLASSES, CLAIMS, RULES, PODS];
+        let wanted = std::iter::once(&NODES).chain(&WORKLOAD_KINDS);
+        let (objects, omissions) = live::read_objects(asked, &needed, wanted, console);
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read; the report may be incomplete");
         }
@@ -156,7 +171,7 @@ impl Arguments {
         tally: &mut Tally,
         console: &mut Console,
     ) -> Vec<String> {
-        let parts = objects.inventory.incomplete_parts();
+        let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);
         let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
         let messages: Vec<String> = parts.iter().cloned().chain(kinds).collect();
         if parts.is_empty() {

@@ -13,7 +13,7 @@ mod whole;
 use std::sync::OnceLock;
 
 pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
-pub(super) use state::{LiveState, read_state};
+pub(super) use state::{LiveState, read_state, read_workloads};
 pub(super) use whole::read_objects;
 
 use super::console::Console;

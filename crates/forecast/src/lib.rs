@@ -1,10 +1,12 @@
 //! Who holds which device, what is left, and where pods that are evicted or created will go.
 //!
 //! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
-//! [`workload_of`] names the workload of a pod; [`report_devices`] lists the devices. Everything is a function of its input: no files, no clock, no threads;
-//! chance comes from a seed.
+//! [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group;
+//! [`report_devices`] lists the devices. Everything is a function of its input: no files, no clock, no threads; chance
+//! comes from a seed.
 
 mod devices;
+mod restart;
 mod selectors;
 mod state;
 mod workload;
@@ -13,6 +15,7 @@ pub use devices::{
     BlockedBy, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice, ReportedTaint,
     report_devices,
 };
+pub use restart::{GroupRestart, group_restarts};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};
