@@ -17,6 +17,7 @@ mod config;
 #[cfg(feature = "online")]
 mod conformance;
 mod console;
+mod devices;
 mod diff;
 mod explain;
 mod fix;
@@ -126,6 +127,7 @@ commands! {
     Manifests(manifests::Arguments);
     Test(test::Arguments);
     Impact(impact::Arguments);
+    Devices(devices::Arguments);
     Audit(audit::Arguments);
     #[cfg(feature = "online")]
     Snapshot(snapshot::Arguments);

@@ -33,6 +33,8 @@ enum Described {
     Validate,
     /// One line of the output of `tollgate impact -o json`
     Impact,
+    /// Output of `tollgate devices -o json`
+    Devices,
 }
 
 impl Arguments {
@@ -45,6 +47,7 @@ impl Arguments {
             Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
+            Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())

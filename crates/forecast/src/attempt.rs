@@ -3,9 +3,9 @@
 //! One attempt goes as upstream's scheduling cycle does: are all claims there, do their classes exist, which nodes pass
 //! the filters, which of them does the allocator find devices on, which has the best score.
 
+use crate::allocations::{AskIndex, AskedClaim, Devices, Found, Memory};
 use crate::claims::Consumer;
 use crate::course::{PodState, World};
-use crate::devices::{AskIndex, AskedClaim, Devices, Found, Memory};
 use crate::forecast::Pending;
 use crate::held::Held;
 use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
@@ -39,9 +39,9 @@ struct Choice<'p> {
 }
 
 /// The claims of a pod at an attempt.
-struct PodClaims<'p> {
+pub(crate) struct PodClaims<'p> {
     /// Those that have to be allocated.
-    unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
+    pub(crate) unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
     /// Those that are allocated already.
     allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
     /// What the allocated ones count for each node.
@@ -119,7 +119,7 @@ impl<'p> World<'_, 'p> {
 
     /// True if what is placed for one pod can be placed for the other: they need the same, and have no claims in common
     /// with others.
-    fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
+    pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
         let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
         else {
             return false;
@@ -167,7 +167,11 @@ impl<'p> World<'_, 'p> {
 
     /// The claims of a pod; an error if one of them is missing.
     // upstream v1.37 DynamicResources.PreEnqueue
-    fn claims_of(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>) -> Result<PodClaims<'p>, String> {
+    pub(crate) fn claims_of(
+        &mut self,
+        pod: PodIndex,
+        entry: &'p PodEntry<'p>,
+    ) -> Result<PodClaims<'p>, String> {
         let plan = self.plan;
         let templates = plan.eras.templates.get(self.devices.era.templates);
         let (mut unallocated, mut allocated) = (Vec::new(), Vec::new());

@@ -6,6 +6,8 @@
 use super::objects::MissingObjects;
 use super::{AskedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
+use crate::cli::snapshot::WORKLOAD_KINDS;
+use crate::cli::state::StateObjects;
 use crate::cluster::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, ReadLimits, SLICES};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
@@ -69,6 +71,13 @@ pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> 
     }
     let snapshot = state.finish(&mut objects.omissions, console);
     (snapshot, objects.omissions)
+}
+
+/// Reads the pods of the cluster and the workloads that they belong to, as a snapshot has them. Workloads that the user may
+/// not list are left out with a note.
+pub(in crate::cli) fn read_workloads(asked: &AskedServer, console: &mut Console) -> StateObjects<'static> {
+    let wanted = std::iter::once(&PODS).chain(&WORKLOAD_KINDS);
+    super::read_objects(asked, &[], wanted, console).0
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ impl StateTexts {
         inputs.iter().map(read).collect::<Result<_, Failure>>().map(StateTexts)
     }
 
+    /// Texts that were read already, each with its name.
+    pub(in crate::cli) fn of(texts: Vec<(String, String)>) -> StateTexts {
+        StateTexts(texts)
+    }
+
     /// Parses the texts and checks every object that a forecast reads.
     pub(in crate::cli) fn parse(&self) -> Result<StateObjects<'_>, Failure> {
         let mut parsed =
@@ -87,7 +92,9 @@ impl<'t> StateObjects<'t> {
                     let file = sanitize::line(file);
                     Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
                 })?;
-                found.into_iter().for_each(|kind| self.inventory.add_object_kind(kind));
+                if let Some(kind) = found {
+                    self.inventory.add_object_kind(kind);
+                }
             }
             self.documents.push(document);
         }
