@@ -19,6 +19,9 @@ use tollgate_allocator::condition::{PostFilter, error_message, rejected_text, un
 /// How many consumers can reserve a claim.
 const MAX_CONSUMERS: usize = 256;
 
+/// With so many nodes, every attempt looks at all of them.
+const FEW_NODES: usize = 100;
+
 /// What the scheduler writes, with the status UnschedulableAndUnresolvable, if too many have reserved a claim.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
 
@@ -59,46 +62,44 @@ fn scheduler_error(message: String) -> Pending {
 }
 
 impl<'p> World<'_, 'p> {
-    /// Tries all pods that wait.
+    /// Tries the pods that wait, if something has changed for them.
+    // upstream v1.37 DynamicResources.EventsToRegister
     pub(crate) fn schedule(&mut self) {
-        let mut turn = self.waiting();
-        while !turn.is_empty() {
+        loop {
+            let waiting = self.waiting().into_iter();
+            let turn: Vec<PodIndex> = waiting.filter(|pod| self.is_awake(*pod)).collect();
+            self.wakes_all = false;
+            self.touched.clear();
+            if turn.is_empty() {
+                return;
+            }
             // What is needed by pods that found no node. While nothing is freed, others that need the same find none.
             let mut failed: Vec<(PodIndex, Pending)> = Vec::new();
-            let mut touched: BTreeSet<ClaimIndex> = BTreeSet::new();
-            for pod in std::mem::take(&mut turn) {
+            for pod in turn {
                 let twin = failed.iter().find(|(other, _)| self.are_twins(pod, *other));
                 if let Some((_, pending)) = twin {
                     let pending = pending.clone();
                     self.pending.insert(pod, pending);
                     continue;
                 }
-                self.try_until_settled(pod, &mut failed, &mut touched);
-            }
-            // A pod that waits for a claim of others, or for others, is tried again when they are placed.
-            if !touched.is_empty() {
-                turn = self.waiting().into_iter().filter(|pod| self.is_woken(*pod, &touched)).collect();
+                self.try_until_settled(pod, &mut failed);
             }
         }
     }
 
-    fn try_until_settled(
-        &mut self,
-        pod: PodIndex,
-        failed: &mut Vec<(PodIndex, Pending)>,
-        touched: &mut BTreeSet<ClaimIndex>,
-    ) {
+    fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, Pending)>) {
         // Each turn deallocates a claim.
         loop {
             match self.attempt(pod) {
                 Attempt::Found(choice) => {
-                    let claims = self.plan.tables.pods.get(pod).into_iter().flat_map(PodEntry::claims);
-                    touched.extend(claims);
                     self.bind(pod, &choice);
+                    // The texts of those that find no node can be others from now on.
+                    if self.occupancy.nodes().len() <= FEW_NODES {
+                        failed.clear();
+                    }
                 }
                 Attempt::Deallocate(claim) => {
                     self.deallocate(claim);
-                    touched.insert(claim);
                     failed.clear();
                     continue;
                 }
@@ -117,6 +118,25 @@ impl<'p> World<'_, 'p> {
         }
     }
 
+    /// Whether a pod that waits is tried. One that turned out to need what is not modelled is not tried again.
+    fn is_awake(&self, pod: PodIndex) -> bool {
+        if self.not_modelled.contains_key(&pod) {
+            return false;
+        }
+        let Some(pending) = self.pending.get(&pod) else { return true };
+        if self.wakes_all {
+            return true;
+        }
+        !self.touched.is_empty()
+            && self.plan.tables.pods.get(pod).is_some_and(|entry| {
+                // A missing claim has no condition, and one that is there and does not change does not help.
+                let waits_for_pods =
+                    pending.condition.is_some() && entry.spec.get("affinity").get("podAffinity").exists();
+                let mut claims = entry.references.iter().filter_map(|reference| reference.claim);
+                waits_for_pods || claims.any(|claim| self.touched.contains(&claim))
+            })
+    }
+
     /// True if what is placed for one pod can be placed for the other: they need the same, and have no claims in common
     /// with others.
     pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
@@ -133,16 +153,6 @@ impl<'p> World<'_, 'p> {
             && are_made(other)
             && templates(one) == templates(other)
             && self.plan.catalog.are_alike(one.needs, other.needs)
-    }
-
-    fn is_woken(&self, pod: PodIndex, touched: &BTreeSet<ClaimIndex>) -> bool {
-        self.plan.tables.pods.get(pod).is_some_and(|entry| {
-            entry.spec.get("affinity").get("podAffinity").exists()
-                || entry
-                    .references
-                    .iter()
-                    .any(|claim| claim.claim.is_some_and(|claim| touched.contains(&claim)))
-        })
     }
 
     fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
@@ -327,6 +337,7 @@ impl<'p> World<'_, 'p> {
                 state.reserved.push(consumer);
             }
         }
+        self.touched.extend(entry.claims());
         self.occupancy.add_pod(choice.node, entry.needs);
         self.leave_queue(pod);
         if let Some(state) = self.pods.get_mut(pod) {

@@ -15,7 +15,7 @@ use crate::player::Player;
 use crate::random::Random;
 use crate::tables::{ClaimIndex, Controller, PodIndex};
 use foldhash::fast::RandomState;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
@@ -53,8 +53,12 @@ pub(crate) struct World<'a, 'p> {
     pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
     /// The place at which the next attempt starts to look at nodes.
     pub(crate) start: usize,
+    /// Something was freed or has changed: every pod that waits is tried again.
+    pub(crate) wakes_all: bool,
+    /// The claims that have changed: pods that refer to them are tried again.
+    pub(crate) touched: BTreeSet<ClaimIndex>,
     /// The pods that wait, in the order in which they began to.
-    queue: Vec<PodIndex>,
+    pub(crate) queue: Vec<PodIndex>,
     /// When the pods that were placed in this course are evicted.
     due: Vec<(Timestamp, PodIndex)>,
     now: Timestamp,
@@ -98,6 +102,8 @@ impl<'a, 'p> World<'a, 'p> {
             pending: HashMap::default(),
             not_modelled: HashMap::default(),
             start,
+            wakes_all: true,
+            touched: BTreeSet::new(),
             queue: Vec::new(),
             due: Vec::new(),
             now: plan.settings.now,
@@ -130,6 +136,7 @@ impl<'a, 'p> World<'a, 'p> {
         let before = self.devices.era;
         let era = era_of(self.plan, stage, self.is_other_order);
         if before != era {
+            self.wakes_all = true;
             if before.nodes != era.nodes {
                 self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(era.nodes)?);
                 self.start = 0;
@@ -181,7 +188,10 @@ impl<'a, 'p> World<'a, 'p> {
                     self.queue.retain(|other| *other != pod);
                 }
             }
-            Action::ApplyClaim(claim, spec) => self.claim(*claim).spec = Some(*spec),
+            Action::ApplyClaim(claim, spec) => {
+                self.claim(*claim).spec = Some(*spec);
+                self.touched.insert(*claim);
+            }
             Action::DeleteClaim(claim) => {
                 let state = self.claim(*claim);
                 // A claim that is in use stays until it is not.
@@ -421,29 +431,6 @@ impl<'a, 'p> World<'a, 'p> {
     /// The pod does not wait any more.
     pub(crate) fn leave_queue(&mut self, pod: PodIndex) {
         self.queue.retain(|other| *other != pod);
-    }
-
-    /// Explains why pods found no devices. Pods that need the same have the same explanation.
-    fn explain_pending(&mut self) {
-        let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
-        for pod in self.queue.clone() {
-            let reason = self.pending.get(&pod).and_then(|pending| pending.condition.as_ref());
-            if reason.is_none_or(|(reason, _)| reason != "Unschedulable") {
-                continue;
-            }
-            let twin = known.iter().find(|(other, _)| self.are_twins(pod, *other));
-            let explanation = match twin {
-                Some((_, explanation)) => explanation.clone(),
-                None => {
-                    let explanation = self.explain(pod);
-                    known.push((pod, explanation.clone()));
-                    explanation
-                }
-            };
-            if let Some(pending) = self.pending.get_mut(&pod) {
-                pending.explanation = explanation;
-            }
-        }
     }
 
     fn end_of(&mut self, pod: PodIndex) -> End {

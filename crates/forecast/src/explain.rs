@@ -63,8 +63,31 @@ impl<'p> World<'_, 'p> {
         course.is_multiple_of(stride)
     }
 
+    /// Explains why pods found no devices. Pods that need the same have the same explanation.
+    pub(crate) fn explain_pending(&mut self) {
+        let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
+        for pod in self.queue.clone() {
+            let reason = self.pending.get(&pod).and_then(|pending| pending.condition.as_ref());
+            if reason.is_none_or(|(reason, _)| reason != "Unschedulable") {
+                continue;
+            }
+            let twin = known.iter().find(|(other, _)| self.are_twins(pod, *other));
+            let explanation = match twin {
+                Some((_, explanation)) => explanation.clone(),
+                None => {
+                    let explanation = self.explain(pod);
+                    known.push((pod, explanation.clone()));
+                    explanation
+                }
+            };
+            if let Some(pending) = self.pending.get_mut(&pod) {
+                pending.explanation = explanation;
+            }
+        }
+    }
+
     /// What the devices that a pod asks for are, class by class; `None` if it asks for none.
-    pub(crate) fn explain(&mut self, pod: PodIndex) -> Option<String> {
+    fn explain(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
         let claims = self.claims_of(pod, entry).ok()?;
