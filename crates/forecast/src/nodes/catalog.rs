@@ -14,6 +14,7 @@ use super::node::NodeInfo;
 use super::pod::{PodNeeds, PodSource};
 use super::resources::{DelegatedResources, ResourceId, ResourceNames};
 use super::selector::Labels;
+use super::semantics::FilterSemantics;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_document::doc::Value;
@@ -49,8 +50,9 @@ pub(super) struct PodClass<'d> {
 }
 
 /// What the pods of a cluster need.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Catalog<'d> {
+    semantics: FilterSemantics,
     resources: ResourceNames<'d>,
     namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
     pods: Vec<PodNeeds<'d>>,
@@ -65,13 +67,24 @@ pub struct Catalog<'d> {
 
 impl<'d> Catalog<'d> {
     /// An empty catalog of a cluster with these namespaces (Namespace objects).
-    pub fn new(namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
+    pub fn new(semantics: FilterSemantics, namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
         let labelled = namespaces.into_iter().map(|namespace| {
             let metadata = namespace.get("metadata");
             let name = metadata.get("name").str();
             (name, Labels::read(metadata.get("labels"), &[(NAMESPACE_NAME_LABEL, name)]))
         });
-        Catalog { namespaces: labelled.collect(), ..Catalog::default() }
+        Catalog {
+            semantics,
+            resources: ResourceNames::default(),
+            namespaces: labelled.collect(),
+            pods: Vec::new(),
+            classes: Vec::new(),
+            class_of: HashMap::default(),
+            classes_with_terms: Vec::new(),
+            kind_of: HashMap::default(),
+            shape_of: HashMap::default(),
+            topologies: Vec::new(),
+        }
     }
 
     /// Reads a pod. Every pod that is bound, waits or will be created is read once.
@@ -104,6 +117,10 @@ impl<'d> Catalog<'d> {
     /// The name of a resource, such as `example.com/gpu`.
     pub fn resource_name(&self, resource: ResourceId) -> &'d str {
         self.resources.name(resource)
+    }
+
+    pub(super) fn semantics(&self) -> FilterSemantics {
+        self.semantics
     }
 
     pub(super) fn resources_mut(&mut self) -> &mut ResourceNames<'d> {

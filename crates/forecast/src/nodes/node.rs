@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
 
+use super::images;
 use super::resources::{Amounts, Requests, ResourceId, ResourceNames};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -31,6 +32,8 @@ pub struct NodeInfo<'d> {
     pub allocatable: Requests,
     /// How many pods can run on it.
     pub max_pods: i64,
+    /// The names and sizes of the images that are on it.
+    pub(super) images: Vec<(&'d str, i64)>,
 }
 
 impl<'d> NodeInfo<'d> {
@@ -42,6 +45,7 @@ impl<'d> NodeInfo<'d> {
             taints: spec.get("taints").items().map(Taint::of).collect(),
             unschedulable: spec.get("unschedulable").bool() == Some(true),
             max_pods: allocatable.whole("pods"),
+            images: images::of_node(object.get("status")),
             allocatable: Requests::from_amounts(&allocatable, names),
         }
     }

@@ -2,10 +2,12 @@
 
 use super::affinity::PodTerms;
 use super::catalog::{Catalog, ClassId, KindId, PodClass, ShapeId};
+use super::images;
 use super::resources::{PodRequests, Requests, is_sidecar};
 use super::selector::{Labels, Selector};
 use super::spread::SpreadConstraint;
 use super::unmodelled;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use tollgate_api::view::{List, NodeSelector, NodeTerm, Toleration, View};
 use tollgate_document::doc::Value;
@@ -96,6 +98,7 @@ pub struct PodNeeds<'d> {
     pub(super) node_affinity: Option<NodeSelector<'d>>,
     pub(super) preferred_nodes: Vec<(i64, NodeTerm<'d>)>,
     pub(super) tolerations: List<'d, Toleration<'d>>,
+    pub(super) images: Vec<Cow<'d, str>>,
     pub(super) spread: Vec<SpreadConstraint<'d>>,
     /// The constraints are those that the scheduler applies to pods without any.
     pub(super) has_default_spread: bool,
@@ -123,7 +126,8 @@ impl<'d> PodNeeds<'d> {
         let PodRequests { requested, taken, scored, counted } =
             PodRequests::read(spec, status, catalog.resources_mut());
         let class = class_of(catalog, source, &labels);
-        let (shape, kind) = shape_and_kind_of(catalog, source, class);
+        let images = images::of_pod(spec);
+        let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);
         PodNeeds {
             class,
             kind,
@@ -138,6 +142,7 @@ impl<'d> PodNeeds<'d> {
             node_affinity: required.exists().then(|| NodeSelector::of(required)),
             preferred_nodes,
             tolerations: List::of(spec.get("tolerations")),
+            images,
             spread: spread_constraints(catalog, source, &labels),
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
             priority: priority(spec),
@@ -178,11 +183,15 @@ fn shape_and_kind_of<'d>(
     catalog: &mut Catalog<'d>,
     source: &PodSource<'d>,
     class: ClassId,
+    images: &[Cow<'_, str>],
 ) -> (ShapeId, KindId) {
     let spec = source.spec;
     let mut key = spec.get("affinity").get("nodeAffinity").raw_json().into_owned();
     for field in ["nodeName", "nodeSelector", "tolerations"] {
         let _ = write!(key, "\0{}", spec.get(field).raw_json());
+    }
+    for image in images {
+        let _ = write!(key, "\0{image}");
     }
     let shape = catalog.intern_shape(key);
     let constraints = spec.get("topologySpreadConstraints").raw_json();

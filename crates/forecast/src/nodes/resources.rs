@@ -214,7 +214,8 @@ impl PodRequests {
     pub(super) fn read<'d>(spec: Value<'d>, status: Value<'d>, names: &mut ResourceNames<'d>) -> PodRequests {
         let pod_level = pod_level_requests(spec);
         let plain = sum(spec, status, Side::Spec, &[], &pod_level);
-        let scored = sum(spec, status, Side::Spec, &ASSUMED, &pod_level);
+        // Upstream does not score nodes by what the pod requests as a whole.
+        let scored = sum(spec, status, Side::Spec, &ASSUMED, &Amounts::default());
         let assumed: Vec<(&str, i128)> = ASSUMED
             .into_iter()
             .filter(|(name, _)| pod_level.is_empty() || plain.get(name).is_none())

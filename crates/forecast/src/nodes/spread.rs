@@ -87,6 +87,8 @@ pub(super) struct ConstraintPlan {
     own: i64,
     /// Whether pods on the node are counted.
     counts: Vec<bool>,
+    /// The groups of nodes that are counted.
+    groups: Vec<usize>,
 }
 
 /// The constraints of the pods of one kind.
@@ -136,11 +138,20 @@ impl SpreadConstraint<'_> {
                 && !class.terminating
                 && self.selector.matches(&class.labels)
         });
-        let counts = fits.nodes().iter().map(|(node, _)| {
-            eligible[node.get()]
-                && (!self.honors_affinity || fit.matches_affinity(node))
-                && (!self.honors_taints || fit.is_tolerated(node))
-        });
+        let counts: Vec<bool> = fits
+            .nodes()
+            .iter()
+            .map(|(node, _)| {
+                eligible[node.get()]
+                    && (!self.honors_affinity || fit.matches_affinity(node))
+                    && (!self.honors_taints || fit.is_tolerated(node))
+            })
+            .collect();
+        let domains = fits.domains(self.topology);
+        let counted = fits.nodes().iter().filter(|(node, _)| counts[node.get()]);
+        let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.of(node)).collect();
+        groups.sort_unstable();
+        groups.dedup();
         ConstraintPlan {
             topology: self.topology,
             is_hostname: catalog.topology_key(self.topology) == HOSTNAME,
@@ -148,7 +159,8 @@ impl SpreadConstraint<'_> {
             min_domains: self.min_domains,
             classes: classes.map(|(id, _)| id).collect(),
             own: self.selector.matches(&own.labels).into(),
-            counts: counts.collect(),
+            counts,
+            groups,
         }
     }
 }
@@ -177,15 +189,9 @@ impl SpreadState {
                     pods[domain] += 1;
                 }
             }
-            let mut exists = vec![false; domains.count];
-            for (node, _) in fits.nodes().iter().filter(|(node, _)| constraint.counts[node.get()]) {
-                if let Some(domain) = domains.of(node) {
-                    exists[domain] = true;
-                }
-            }
-            let existing = || pods.iter().zip(&exists).filter(|&(_, &exists)| exists).map(|(&pods, _)| pods);
-            let too_few = existing().count() < constraint.min_domains;
-            let least = if too_few { 0 } else { existing().min().unwrap_or(i64::from(i32::MAX)) };
+            let least = constraint.groups.iter().map(|&group| pods[group]).min();
+            let too_few = constraint.groups.len() < constraint.min_domains;
+            let least = if too_few { 0 } else { least.unwrap_or(i64::from(i32::MAX)) };
             (pods, least)
         };
         SpreadState { counts: plan.required.iter().map(count).collect() }
