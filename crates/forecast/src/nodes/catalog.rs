@@ -58,6 +58,7 @@ pub struct Catalog<'d> {
     pods: Vec<PodNeeds<'d>>,
     classes: Vec<PodClass<'d>>,
     class_of: HashMap<String, ClassId, RandomState>,
+    classes_in: HashMap<&'d str, Vec<ClassId>, RandomState>,
     /// Those whose pods have affinity terms of their own.
     classes_with_terms: Vec<ClassId>,
     kind_of: HashMap<String, KindId, RandomState>,
@@ -80,6 +81,7 @@ impl<'d> Catalog<'d> {
             pods: Vec::new(),
             classes: Vec::new(),
             class_of: HashMap::default(),
+            classes_in: HashMap::default(),
             classes_with_terms: Vec::new(),
             kind_of: HashMap::default(),
             shape_of: HashMap::default(),
@@ -153,6 +155,12 @@ impl<'d> Catalog<'d> {
         !self.namespaces.is_empty()
     }
 
+    /// The classes of a namespace.
+    pub(super) fn classes_in(&self, namespace: &str) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+        let classes = self.classes_in.get(namespace).map_or(&[][..], Vec::as_slice);
+        classes.iter().map(|&class| (class, self.class(class)))
+    }
+
     pub(super) fn classes_with_terms(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
         self.classes_with_terms.iter().map(|&class| (class, self.class(class)))
     }
@@ -192,6 +200,7 @@ impl<'d> Catalog<'d> {
         if !class.terms.is_empty() {
             self.classes_with_terms.push(id);
         }
+        self.classes_in.entry(class.namespace).or_default().push(id);
         self.classes.push(class);
         self.class_of.insert(key, id);
         id

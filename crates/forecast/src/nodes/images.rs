@@ -10,9 +10,7 @@
 
 use super::node::{NodeInfo, Nodes};
 use super::score::MAXIMUM;
-use foldhash::fast::RandomState;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use tollgate_document::doc::Value;
 
 const MEBIBYTE: i64 = 1024 * 1024;
@@ -49,28 +47,19 @@ fn normalized(name: &str) -> Cow<'_, str> {
 /// The score of each node; `None` if no node has one of the images.
 // upstream v1.37 ImageLocality.Score
 pub(super) fn scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i64>> {
-    let mut nodes_with: HashMap<&str, usize, RandomState> = HashMap::default();
-    for image in images {
-        nodes_with.insert(image, 0);
-    }
-    for (_, info) in nodes.iter() {
-        let names: HashSet<&str, RandomState> = info.images.iter().map(|&(name, _)| name).collect();
-        for name in names {
-            if let Some(count) = nodes_with.get_mut(name) {
-                *count += 1;
-            }
-        }
-    }
+    let has = |info: &NodeInfo<'_>, image: &str| info.images.iter().any(|&(name, _)| name == image);
+    let count = |image: &Cow<'_, str>| nodes.iter().filter(|(_, info)| has(info, image)).count();
+    let nodes_with: Vec<usize> = images.iter().map(count).collect();
     let score = |info: &NodeInfo<'_>| {
-        let sizes = images.iter().filter_map(|image| {
+        let sizes = images.iter().zip(&nodes_with).filter_map(|(image, &count)| {
             // A later entry with the same name replaces an earlier one.
             let &(_, size) = info.images.iter().rev().find(|(name, _)| name == image)?;
-            let spread = *nodes_with.get(image.as_ref())? as f64 / nodes.len() as f64;
+            let spread = count as f64 / nodes.len() as f64;
             Some((size as f64 * spread) as i64)
         });
         let most = MOST_PER_IMAGE * i64::try_from(images.len()).unwrap_or(1).max(1);
         MAXIMUM * (sizes.sum::<i64>().clamp(LEAST, most) - LEAST) / (most - LEAST)
     };
-    let any = nodes_with.values().any(|&count| count > 0);
+    let any = nodes_with.iter().any(|&count| count > 0);
     any.then(|| nodes.iter().map(|(_, info)| score(info)).collect())
 }

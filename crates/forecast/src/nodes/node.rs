@@ -67,10 +67,20 @@ impl<'d> NodeInfo<'d> {
     }
 }
 
+/// What a node offers of the resources that every node has, in one place, because it is read for each node and each pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) milli_cpu: i64,
+    pub(super) memory: i64,
+    pub(super) ephemeral_storage: i64,
+    pub(super) pods: i64,
+}
+
 /// The nodes of a cluster at one time.
 #[derive(Clone, Default, Debug)]
 pub struct Nodes<'d> {
     infos: Vec<NodeInfo<'d>>,
+    offers: Vec<Offer>,
     by_name: HashMap<&'d str, NodeIndex, RandomState>,
     /// The places of the resources that some node offers in `scalars`, by the number of the resource.
     columns: Vec<Option<usize>>,
@@ -106,6 +116,13 @@ impl<'d> Nodes<'d> {
                 }
             }
         }
+        let offer = |info: &NodeInfo<'_>| Offer {
+            milli_cpu: info.allocatable.milli_cpu,
+            memory: info.allocatable.memory,
+            ephemeral_storage: info.allocatable.ephemeral_storage,
+            pods: info.max_pods,
+        };
+        nodes.offers = infos.iter().map(offer).collect();
         nodes.infos = infos;
         nodes
     }
@@ -126,6 +143,10 @@ impl<'d> Nodes<'d> {
     /// A node, by a number that these nodes gave.
     pub fn get(&self, node: NodeIndex) -> &NodeInfo<'d> {
         &self.infos[node.get()]
+    }
+
+    pub(super) fn offer(&self, node: NodeIndex) -> Offer {
+        self.offers[node.get()]
     }
 
     /// All nodes, in the scheduler's order.

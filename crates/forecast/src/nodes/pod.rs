@@ -26,6 +26,8 @@ pub struct PodSource<'d> {
     /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod: its pods are spread
     /// over nodes and zones unless the pod has constraints of its own.
     pub controller_selector: Option<Value<'d>>,
+    /// The pod does not exist yet: a node name and a deletion in the source are not its own.
+    pub is_new: bool,
 }
 
 impl<'d> PodSource<'d> {
@@ -39,7 +41,13 @@ impl<'d> PodSource<'d> {
             status: pod.get("status"),
             further_labels: Vec::new(),
             controller_selector: None,
+            is_new: false,
         }
+    }
+
+    /// A pod like that one, but not bound yet: what a controller makes in place of a pod that is gone.
+    pub fn of_replacement(pod: Value<'d>) -> PodSource<'d> {
+        PodSource { status: Value::absent(), is_new: true, ..PodSource::of_object(pod) }
     }
 
     /// A pod that a controller makes from a template, such as `spec.template` of a Deployment.
@@ -51,6 +59,7 @@ impl<'d> PodSource<'d> {
             status: Value::absent(),
             further_labels: Vec::new(),
             controller_selector: None,
+            is_new: false,
         }
     }
 }
@@ -137,7 +146,7 @@ impl<'d> PodNeeds<'d> {
             scored,
             counted,
             host_ports: host_ports(spec),
-            node_name: spec.get("nodeName").str(),
+            node_name: if source.is_new { "" } else { spec.get("nodeName").str() },
             node_selector: spec.get("nodeSelector"),
             node_affinity: required.exists().then(|| NodeSelector::of(required)),
             preferred_nodes,
@@ -166,7 +175,7 @@ impl<'d> PodNeeds<'d> {
 fn class_of<'d>(catalog: &mut Catalog<'d>, source: &PodSource<'d>, labels: &Labels<'d>) -> ClassId {
     let affinity = source.spec.get("affinity");
     let (near, apart) = (affinity.get("podAffinity"), affinity.get("podAntiAffinity"));
-    let terminating = source.metadata.get("deletionTimestamp").exists();
+    let terminating = !source.is_new && source.metadata.get("deletionTimestamp").exists();
     let mut key = format!("{}\0{terminating}\0{}\0{}", source.namespace, near.raw_json(), apart.raw_json());
     for (name, value) in labels.iter() {
         let _ = write!(key, "\0{name}\0{value}");
@@ -186,7 +195,7 @@ fn shape_and_kind_of<'d>(
     images: &[Cow<'_, str>],
 ) -> (ShapeId, KindId) {
     let spec = source.spec;
-    let mut key = spec.get("affinity").get("nodeAffinity").raw_json().into_owned();
+    let mut key = format!("{}\0{}", source.is_new, spec.get("affinity").get("nodeAffinity").raw_json());
     for field in ["nodeName", "nodeSelector", "tolerations"] {
         let _ = write!(key, "\0{}", spec.get(field).raw_json());
     }

@@ -58,9 +58,9 @@ impl Cycle<'_, '_, '_> {
 
     /// What is left on the node, and how evenly cpu and memory are used. Both have weight 1.
     fn resource_score(&self, node: NodeIndex) -> i64 {
-        let info = self.occupancy.nodes().get(node);
+        let offered = self.occupancy.nodes().offer(node);
         let used = self.occupancy.usage(node);
-        let offered = [info.allocatable.milli_cpu, info.allocatable.memory];
+        let offered = [offered.milli_cpu, offered.memory];
         let left = least_allocated(offered, used.counted, self.pod.scored);
         let requested = [self.pod.requests.milli_cpu, self.pod.requests.memory];
         let balance =

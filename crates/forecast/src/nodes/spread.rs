@@ -87,7 +87,7 @@ pub(super) struct ConstraintPlan {
     own: i64,
     /// Whether pods on the node are counted.
     counts: Vec<bool>,
-    /// The groups of nodes that are counted.
+    /// The groups of nodes that are counted, for a required constraint.
     groups: Vec<usize>,
 }
 
@@ -132,11 +132,8 @@ impl SpreadConstraint<'_> {
         let own = catalog.class(pod.class);
         // A selector that selects everything counts no pod, though it selects the pod itself.
         // upstream v1.37 countPodsMatchSelector
-        let classes = catalog.classes().filter(|(_, class)| {
-            !self.selector.is_everything()
-                && class.namespace == own.namespace
-                && !class.terminating
-                && self.selector.matches(&class.labels)
+        let classes = catalog.classes_in(own.namespace).filter(|(_, class)| {
+            !self.selector.is_everything() && !class.terminating && self.selector.matches(&class.labels)
         });
         let counts: Vec<bool> = fits
             .nodes()
@@ -148,7 +145,7 @@ impl SpreadConstraint<'_> {
             })
             .collect();
         let domains = fits.domains(self.topology);
-        let counted = fits.nodes().iter().filter(|(node, _)| counts[node.get()]);
+        let counted = fits.nodes().iter().filter(|(node, _)| self.is_required && counts[node.get()]);
         let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.of(node)).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -166,7 +163,7 @@ impl SpreadConstraint<'_> {
 }
 
 impl ConstraintPlan {
-    fn selected<'o>(&'o self, occupancy: &'o Occupancy<'_, '_>) -> impl Iterator<Item = &'o Bound> {
+    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = Bound> {
         self.classes.iter().flat_map(|&class| occupancy.of_class(class))
     }
 }

@@ -79,7 +79,9 @@ fn outcome(case: Value<'_>, semantics: FilterSemantics) -> Outcome {
     let nodes = Nodes::new(nodes);
     let mut occupancy = Occupancy::new(&catalog, &nodes);
     for (pod, node) in bound {
-        occupancy.add_pod(nodes.find(node).expect("the node exists"), pod);
+        if let Some(node) = nodes.find(node) {
+            occupancy.add_pod(node, pod);
+        }
     }
     let fits = Fits::new(&catalog, &nodes);
     let delegated = catalog.delegated([]);
