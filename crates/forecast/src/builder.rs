@@ -301,7 +301,7 @@ impl<'d> PlanBuilder<'d> {
         let replacement = (controller != Controller::None).then(|| {
             let source = PodSource {
                 controller_selector: self.plan.controllers.selector(&self.state, object),
-                ..PodSource::of_replaced(object.value)
+                ..PodSource::of_replacement(object.value)
             };
             let certain = self.plan.controllers.keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());

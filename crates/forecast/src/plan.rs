@@ -7,7 +7,7 @@ use crate::builder::PlanBuilder;
 use crate::controllers::Controllers;
 use crate::eras::{Era, Eras};
 use crate::extended::ExtendedClaims;
-use crate::nodes::Catalog;
+use crate::nodes::{Catalog, FilterSemantics};
 use crate::outcome::{Origin, WorkloadName};
 use crate::player::Player;
 use crate::state::{ObjectKind, State};
@@ -138,10 +138,13 @@ impl<'d> Plan<'d> {
             _ => None,
         });
         let namespaces = state.of_kind(ObjectKind::Namespace).iter().map(|namespace| namespace.value);
+        let filters = FilterSemantics {
+            namespace_selector_sees_no_labels: release.semantics.namespace_selector_sees_no_labels,
+        };
         let plan = Plan {
             release,
             settings,
-            catalog: Catalog::new(namespaces.chain(given)),
+            catalog: Catalog::new(filters, namespaces.chain(given)),
             tables: Tables::default(),
             eras: Eras::default(),
             extended: ExtendedClaims::default(),
