@@ -9,7 +9,7 @@ use crate::course::{PodState, World};
 use crate::forecast::Pending;
 use crate::held::Held;
 use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
-use crate::tables::{ClaimIndex, PodEntry, PodIndex};
+use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -137,22 +137,33 @@ impl<'p> World<'_, 'p> {
             })
     }
 
-    /// True if what is placed for one pod can be placed for the other: they need the same, and have no claims in common
-    /// with others.
+    /// True if both pods find the same: they need the same, and their claims ask for the same and are not allocated yet.
     pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
         let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
         else {
             return false;
         };
-        let are_made = |entry: &PodEntry<'_>| entry.references.iter().all(|claim| claim.template.is_some());
-        let templates = |entry: &PodEntry<'p>| -> Vec<Option<&'p str>> {
-            entry.references.iter().map(|claim| claim.template).collect()
-        };
-        one.namespace == other.namespace
-            && are_made(one)
-            && are_made(other)
-            && templates(one) == templates(other)
+        let namespace = one.namespace;
+        namespace == other.namespace
+            && one.references.len() == other.references.len()
             && self.plan.catalog.are_alike(one.needs, other.needs)
+            && one.references.iter().zip(&other.references).all(|(one, other)| {
+                let asked = self.asked_by(namespace, one);
+                asked.is_some() && asked == self.asked_by(namespace, other)
+            })
+    }
+
+    /// The number of the spec that a reference asks for; `None` if the claim is allocated or missing.
+    fn asked_by(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
+        let claim = reference.claim?;
+        let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
+        let (spec, is_allocated) = match self.claims.get(&claim) {
+            Some(state) => (state.spec, state.allocation.is_some()),
+            None => (stored.map(|claim| claim.spec), stored.is_some_and(|claim| claim.allocation.is_some())),
+        };
+        let templates = self.plan.eras.templates.get(self.devices.era.templates);
+        let made = || templates?.get(&(namespace, reference.template?)).copied();
+        spec.or_else(made).filter(|_| !is_allocated).map(|spec| spec.number)
     }
 
     fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
@@ -201,17 +212,14 @@ impl<'p> World<'_, 'p> {
             let Some(spec) = state.spec else {
                 return Err(format!("ResourceClaim {} does not exist.", known.name));
             };
-            match &state.allocation {
-                Some(held) => {
-                    score += held.score(spec.spec);
-                    let is_reserved = state.reserved.contains(&Consumer::Pod(pod));
-                    is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
-                    allocated.push((claim, Arc::clone(held)));
-                }
-                None => {
-                    let asked = AskedClaim { namespace: entry.namespace, name: &known.name, spec };
-                    unallocated.push((claim, asked));
-                }
+            if let Some(held) = &state.allocation {
+                score += held.score(spec.spec);
+                let is_reserved = state.reserved.contains(&Consumer::Pod(pod));
+                is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
+                allocated.push((claim, Arc::clone(held)));
+            } else {
+                let asked = AskedClaim { namespace: entry.namespace, name: &known.name, spec };
+                unallocated.push((claim, asked));
             }
         }
         Ok(PodClaims { unallocated, allocated, score, is_in_use })

@@ -1,11 +1,12 @@
 //! Makes a plan: goes through the steps once, and finds out who is evicted and what controllers make.
 
+use crate::controllers::Controllers;
 use crate::eras::{Changed, apply_taints, taints_of};
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{Origin, WorkloadName};
 use crate::plan::{Action, Eviction, FollowedPod, Plan, Stage, Step, kind_of};
 use crate::state::{ObjectKind, State, StoredObject, version_of};
-use crate::tables::{Controller, PodIndex};
+use crate::tables::{Controller, PodIndex, Predecessor};
 use crate::workload::workload_of;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -61,7 +62,7 @@ impl<'d> PlanBuilder<'d> {
     }
 
     fn read_state(&mut self) {
-        let Plan { tables, catalog, bound, waiting, controllers, .. } = &mut self.plan;
+        let Plan { tables, catalog, bound, waiting, .. } = &mut self.plan;
         for claim in self.state.of_kind(ObjectKind::ResourceClaim).iter() {
             tables.add_stored_claim(claim);
         }
@@ -87,7 +88,7 @@ impl<'d> PlanBuilder<'d> {
         self.waiting.sort_by_key(|pod| pod.value.get("metadata").get("creationTimestamp").str());
         for pod in &self.waiting {
             let source = PodSource {
-                controller_selector: controllers.selector(&self.state, *pod),
+                controller_selector: Controllers::selector(&self.state, *pod),
                 ..PodSource::of_object(pod.value)
             };
             let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
@@ -229,7 +230,7 @@ impl<'d> PlanBuilder<'d> {
         actions: &mut Vec<Action<'d>>,
     ) {
         let pods = self.plan.controllers.pods_of(kind, object);
-        let mut before: Vec<(Option<PodIndex>, PodIndex)> = Vec::new();
+        let mut before: Vec<Predecessor> = Vec::new();
         for name in pods.names {
             let pod = self.add_given_pod(&pods.source, name.as_deref(), &pods.placeholder);
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
@@ -300,10 +301,10 @@ impl<'d> PlanBuilder<'d> {
         let followed = self.plan.followed.len();
         let replacement = (controller != Controller::None).then(|| {
             let source = PodSource {
-                controller_selector: self.plan.controllers.selector(&self.state, object),
+                controller_selector: Controllers::selector(&self.state, object),
                 ..PodSource::of_replacement(object.value)
             };
-            let certain = self.plan.controllers.keeps_name(object).then(|| object.name().to_owned());
+            let certain = Controllers::keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
             let replacement = self.add_given_pod(&source, certain.as_deref(), &made);
             let workload = workload_of(&self.state, object).map(|workload| WorkloadName {
@@ -331,7 +332,7 @@ impl<'d> PlanBuilder<'d> {
                 pod: None,
             });
         }
-        let is_ordered = self.plan.controllers.is_ordered(&self.state, object);
+        let is_ordered = Controllers::is_ordered(&self.state, object);
         self.plan.evictions.push(Eviction { at, stage, pod, followed, replacement, is_ordered });
     }
 

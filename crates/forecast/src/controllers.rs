@@ -6,7 +6,7 @@
 use crate::nodes::PodSource;
 use crate::plan::Plan;
 use crate::state::{ObjectKind, State, StoredObject};
-use crate::tables::{Controller, PodIndex};
+use crate::tables::{Controller, PodIndex, Predecessor};
 use crate::workload::{controller_reference, controllers_of};
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
@@ -80,19 +80,19 @@ impl Controllers {
     }
 
     /// True if the pod that replaces it has the same name.
-    pub(crate) fn keeps_name(&self, pod: StoredObject<'_>) -> bool {
+    pub(crate) fn keeps_name(pod: StoredObject<'_>) -> bool {
         controller_reference(pod.value).get("kind").str() == "StatefulSet"
     }
 
     /// True if its StatefulSet makes its pods one after the other.
-    pub(crate) fn is_ordered<'d>(&self, state: &State<'d>, pod: StoredObject<'d>) -> bool {
+    pub(crate) fn is_ordered<'d>(state: &State<'d>, pod: StoredObject<'d>) -> bool {
         let set = controllers_of(state, pod).next().map(|(_, owner)| owner.value);
         let policy = set.map_or("", |set| set.get("spec").get("podManagementPolicy").str());
-        self.keeps_name(pod) && policy != "Parallel"
+        Controllers::keeps_name(pod) && policy != "Parallel"
     }
 
     /// The selector of the controller that spreads its pods.
-    pub(crate) fn selector<'d>(&self, state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
+    pub(crate) fn selector<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
         let (kind, owner) = controllers_of(state, pod).next()?;
         let spreads = matches!(kind, ObjectKind::ReplicaSet | ObjectKind::StatefulSet);
         spreads.then(|| owner.value.get("spec").get("selector"))
@@ -155,10 +155,13 @@ impl Job {
     }
 }
 
+/// The ordinal of a pod, the pod, and the one that replaces it.
+type Replacement = (u64, PodIndex, PodIndex);
+
 impl Plan<'_> {
     /// Notes which replacements a StatefulSet makes only after others, which come before them in its order.
     pub(crate) fn order_replacements(&mut self) {
-        let mut sets: BTreeMap<(&str, &str), Vec<(u64, PodIndex, PodIndex)>> = BTreeMap::new();
+        let mut sets: BTreeMap<(&str, &str), Vec<Replacement>> = BTreeMap::new();
         for eviction in &self.evictions {
             let Some(replacement) = eviction.replacement else { continue };
             let Some(followed) = self.followed.get(eviction.followed) else { continue };
@@ -167,7 +170,7 @@ impl Plan<'_> {
             let Ok(ordinal) = ordinal.parse() else { continue };
             sets.entry((&followed.namespace, set)).or_default().push((ordinal, eviction.pod, replacement));
         }
-        let mut after: Vec<(PodIndex, Vec<(Option<PodIndex>, PodIndex)>)> = Vec::new();
+        let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
         for pods in sets.values_mut() {
             pods.sort_unstable();
             for (place, &(_, _, replacement)) in pods.iter().enumerate() {

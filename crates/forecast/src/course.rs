@@ -45,7 +45,7 @@ pub(crate) struct World<'a, 'p> {
     pub(crate) random: Random,
     pub(crate) occupancy: Occupancy<'p, 'p>,
     pub(crate) devices: Devices<'p>,
-    pub(crate) claims: HashMap<ClaimIndex, ClaimState<'p>, RandomState>,
+    pub(crate) claims: BTreeMap<ClaimIndex, ClaimState<'p>>,
     pub(crate) pods: Vec<PodState<'p>>,
     /// Why pods are not bound, as found at the last attempt.
     pub(crate) pending: HashMap<PodIndex, Pending, RandomState>,
@@ -97,7 +97,7 @@ impl<'a, 'p> World<'a, 'p> {
             random,
             occupancy: player.occupancy.clone()?,
             devices: Devices::new(plan, first)?,
-            claims: HashMap::default(),
+            claims: BTreeMap::new(),
             pods,
             pending: HashMap::default(),
             not_modelled: HashMap::default(),
@@ -157,7 +157,9 @@ impl<'a, 'p> World<'a, 'p> {
             }
             let placed: Vec<PodIndex> = self.placed().collect();
             self.due.clear();
-            placed.into_iter().for_each(|pod| self.note_due(pod));
+            for pod in placed {
+                self.note_due(pod);
+            }
         }
         for action in &stage.actions {
             self.act(action);

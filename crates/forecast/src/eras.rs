@@ -58,6 +58,7 @@ pub(crate) struct ClassEra<'d> {
 
 /// The kinds whose changes end an era.
 #[derive(Clone, Copy, Default, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a kind that changes or not")]
 pub(crate) struct Changed {
     pub(crate) devices: bool,
     pub(crate) classes: bool,

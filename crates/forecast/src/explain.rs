@@ -8,7 +8,7 @@ use crate::nodes::Cycle;
 use crate::tables::PodIndex;
 use std::collections::BTreeMap;
 use tollgate_allocator::{Candidate, Node, NodeSelection, Obstacle, PublishedDevice, tolerates};
-use tollgate_api::view::{List, RequestBody, Selector};
+use tollgate_api::view::{List, RequestBody, Selector, SubRequest};
 
 /// Requests beyond this number are not explained.
 const MAX_REQUESTS: usize = 3;
@@ -72,13 +72,12 @@ impl<'p> World<'_, 'p> {
                 continue;
             }
             let twin = known.iter().find(|(other, _)| self.are_twins(pod, *other));
-            let explanation = match twin {
-                Some((_, explanation)) => explanation.clone(),
-                None => {
-                    let explanation = self.explain(pod);
-                    known.push((pod, explanation.clone()));
-                    explanation
-                }
+            let explanation = if let Some((_, explanation)) = twin {
+                explanation.clone()
+            } else {
+                let explanation = self.explain(pod);
+                known.push((pod, explanation.clone()));
+                explanation
             };
             if let Some(pending) = self.pending.get_mut(&pod) {
                 pending.explanation = explanation;
@@ -102,7 +101,7 @@ impl<'p> World<'_, 'p> {
         let requests = claims.unallocated.iter().flat_map(|(_, asked)| {
             let requests = asked.spec.spec.devices().requests();
             requests.iter().flat_map(|request| {
-                let alternatives = request.first_available().iter().map(|alternative| alternative.body());
+                let alternatives = request.first_available().iter().map(SubRequest::body);
                 request.exactly(asked.spec.version).into_iter().chain(alternatives).collect::<Vec<_>>()
             })
         });

@@ -51,16 +51,15 @@ impl<'d> ExtendedClaims<'d> {
             let of_set = names.iter().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
             let classes = of_set.filter_map(|(_, name)| Some((*name, *era.by_resource.get(*name)?)));
             let text = claim_spec(spec, &classes.collect::<Vec<_>>());
-            let place = match self.by_text.get(&text) {
-                Some(&place) => place,
-                None => {
-                    let Ok(parsed) = parse(&text) else { continue };
-                    let mut builder = Builder::to_keep("", Syntax::Json, parsed.root().size());
-                    builder.copy(parsed.root());
-                    self.specs.push((builder.finish(), tables.new_spec_number()));
-                    self.by_text.insert(text, self.specs.len() - 1);
-                    self.specs.len() - 1
-                }
+            let place = if let Some(&place) = self.by_text.get(&text) {
+                place
+            } else {
+                let Ok(parsed) = parse(&text) else { continue };
+                let mut builder = Builder::to_keep("", Syntax::Json, parsed.root().size());
+                builder.copy(parsed.root());
+                self.specs.push((builder.finish(), tables.new_spec_number()));
+                self.by_text.insert(text, self.specs.len() - 1);
+                self.specs.len() - 1
             };
             self.of_pod.insert((pod, era_number, set), place);
         }

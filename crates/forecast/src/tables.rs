@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{Claim, ClaimSpec, PodClaims, View as _};
+use tollgate_api::view::{Claim, ClaimSpec, Consumer, PodClaims, View as _};
 use tollgate_document::doc::Value;
 
 /// The number of a pod.
@@ -43,9 +43,12 @@ pub(crate) struct PodEntry<'d> {
     /// The place of the pod among those that are followed.
     pub(crate) followed: Option<usize>,
     pub(crate) controller: Controller,
-    /// Those that must be bound before a controller makes this pod: with each, the pod of the state that it replaces.
-    pub(crate) after: Vec<(Option<PodIndex>, PodIndex)>,
+    /// Those that must be bound before a controller makes this pod.
+    pub(crate) after: Vec<Predecessor>,
 }
+
+/// A pod that must be bound before another is made, after the pod of the state that it replaces.
+pub(crate) type Predecessor = (Option<PodIndex>, PodIndex);
 
 /// A claim that a pod refers to.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +138,7 @@ impl<'d> Tables<'d> {
         let stored = StoredClaim {
             spec,
             allocation: Held::from_status(claim.status()).map(Arc::new),
-            reserved: claim.status().reserved_for().iter().map(|consumer| consumer.uid()).collect(),
+            reserved: claim.status().reserved_for().iter().map(Consumer::uid).collect(),
             is_deleting: metadata.get("deletionTimestamp").exists(),
         };
         let mut owners = metadata.get("ownerReferences").items();

@@ -1,4 +1,10 @@
 //! Large clusters and searches that do not end.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stdout,
+    reason = "how long it takes is what is measured, and printed"
+)]
 
 use crate::{forecast, release, settings};
 use std::fmt::Write as _;

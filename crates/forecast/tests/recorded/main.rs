@@ -1,5 +1,10 @@
 //! The recorded scenarios: what a real scheduler and its controllers did, in two releases, and what the forecast says.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_macros,
+    reason = "the table is printed for those who look at it"
+)]
 
 mod cases;
 mod laws;
