@@ -6,6 +6,7 @@
 mod completions;
 mod config;
 mod console;
+mod devices_cel;
 mod inputs;
 mod lsp;
 mod mistakes;

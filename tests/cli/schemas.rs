@@ -134,6 +134,25 @@ fn the_schema_of_impact_describes_its_lines() {
     assert!(kinds.iter().all(|count| *count > 0), "rules, patches and clusters: {kinds:?}");
 }
 
+#[test]
+fn the_schema_of_devices_describes_its_report() {
+    let validator = validator("devices");
+    let mut states = Vec::new();
+    for output in transcribed("devices") {
+        for line in output.lines() {
+            let report: Value = serde_json::from_str(line).expect("JSON");
+            check(&validator, &report, line);
+            check_closed(&validator, &report);
+            let devices = report["devices"].as_array().expect("devices");
+            assert_eq!(report["totals"]["devices"], devices.len());
+            states.extend(devices.iter().flat_map(|device| device["states"].as_array().unwrap().clone()));
+        }
+    }
+    for state in ["allocated", "tainted", "blocked", "shared", "unpublished", "free"] {
+        assert!(states.iter().any(|found| found == state), "no device is {state}");
+    }
+}
+
 /// The reasons say in parts what `because` says in words, and the totals add up.
 #[test]
 fn impact_has_reasons_and_totals() {

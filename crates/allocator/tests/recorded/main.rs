@@ -1,6 +1,7 @@
 //! The recorded cases: 2,000 small states and pods with what upstream's allocator answers in two releases.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
+mod availability;
 mod stand_in;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,13 @@ use tollgate_document::doc::{Value, parse};
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
 
+/// The cases, one on each line.
+fn case_lines() -> String {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(CASES).read_to_string(&mut text).expect("gzip");
+    text
+}
+
 /// What a case has agreed on.
 #[derive(Default, Clone, Copy)]
 struct Agreement {
@@ -28,8 +36,7 @@ struct Agreement {
 
 #[test]
 fn recorded_cases() {
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(CASES).read_to_string(&mut text).expect("gzip");
+    let text = case_lines();
     let mut topics: BTreeMap<String, Agreement> = BTreeMap::new();
     let mut differences = Vec::new();
     for line in text.lines() {
