@@ -43,6 +43,8 @@ fn class_problems(report: &DeviceReport<'_>) -> Vec<String> {
     let mut problems = Vec::new();
     for (place, class) in report.classes.iter().enumerate() {
         if let Some(error) = &class.error {
+            // The other lines show the expression with a mark under the mistake.
+            let error = error.lines().next().unwrap_or_default();
             problems.push(format!("class {}: the selector does not compile: {error}", class.name));
         }
         let fails = |device: &&ReportedDevice<'_>| device.class_errors.iter().any(|(at, _)| *at == place);
@@ -76,7 +78,9 @@ fn device_table(report: &DeviceReport<'_>, is_wide: bool) -> String {
         ];
         if is_wide {
             let claim = |holder: &Holder<'_>| format!("{}/{}", holder.namespace, holder.claim);
-            row.push(listed(device.holders.iter().map(claim), limit));
+            let mut claims: Vec<String> = device.holders.iter().map(claim).collect();
+            claims.dedup();
+            row.push(listed(claims.into_iter(), limit));
             row.push(device.slice.unwrap_or("-").to_owned());
         }
         row
