@@ -132,7 +132,7 @@ impl Arguments {
         ));
         line(format!("cluster: {}", asked.endpoint()));
         line(format!("time: {time}"));
-        line(format!("kubernetes: {}", asked.info.release));
+        line(format!("kubernetes: {}", asked.info.release.version()));
         line(match &asked.info.live.gates {
             Ok(_) => format!("feature gates: {}", asked.profile.describe_gates()),
             Err(why) => format!("feature gates: not known ({why})"),
@@ -141,7 +141,7 @@ impl Arguments {
         line(format!(
             "omitted: environment, commands, most annotations, messages, managed fields{parameters}"
         ));
-        let (release, live) = (asked.info.release.to_string(), asked.info.live.clone());
+        let (release, live) = (asked.info.release.version(), asked.info.live.clone());
         out + &RecordedServer { release, live }.to_yaml()
     }
 }
