@@ -15,6 +15,7 @@ mod audit;
 mod client;
 mod conformance;
 mod connect;
+mod devices;
 mod double;
 mod e2e;
 mod gates;
