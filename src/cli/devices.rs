@@ -200,9 +200,10 @@ impl Arguments {
                 writeln!(console, "{}", super::to_json(&record)?)?;
             }
             Output::Text | Output::Wide => {
-                let is_wide = self.output == Output::Wide;
+                let (is_wide, is_filtered) = (self.output == Output::Wide, self.is_filtered());
                 let header = format!("{}, at {at}", profile.name);
-                console.write_text(&text::render(&report, &header, self.by, is_wide))?;
+                let layout = text::Layout { by: self.by, is_wide, is_filtered };
+                console.write_text(&text::render(&report, &header, layout))?;
             }
         }
         Ok(())
@@ -220,6 +221,12 @@ impl Arguments {
             names.iter().position(|name| name == wanted).ok_or_else(missing)
         };
         self.class.iter().map(place).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Whether flags leave devices out.
+    fn is_filtered(&self) -> bool {
+        let lists = [&self.node, &self.class, &self.namespace];
+        self.tainted || self.free || lists.into_iter().any(|list| !list.is_empty())
     }
 
     /// Whether the flags select a device. `classes` are the places of those of `--class`.

@@ -11,20 +11,31 @@ use tollgate_formats::sanitize;
 /// Items that a cell lists, except in the wide output.
 const MAX_ITEMS: usize = 2;
 
+/// How the report is printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) by: Option<Grouping>,
+    pub(super) is_wide: bool,
+    /// Flags leave devices out. Then classes without devices say nothing.
+    pub(super) is_filtered: bool,
+}
+
 /// The report as text. `header` says the release and the time.
-pub(super) fn render(report: &DeviceReport<'_>, header: &str, by: Option<Grouping>, is_wide: bool) -> String {
+pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout) -> String {
+    let Layout { by, is_wide, is_filtered } = layout;
     let totals: DeviceCounts = report.devices.iter().collect();
     let DeviceCounts { total, allocated, tainted, blocked, free } = totals;
     let devices = if total == 1 { "device" } else { "devices" };
     let mut out = format!(
         "{total} {devices}: {allocated} allocated, {tainted} tainted, {blocked} blocked, {free} free ({header})\n"
     );
-    if !report.classes.is_empty() && by != Some(Grouping::Class) {
-        let names = report.classes.iter().map(|class| class.name.to_owned());
-        let rows = names.zip(report.class_counts()).map(|(name, counts)| count_row(name, counts));
-        _ = write!(out, "\n{}", count_table("CLASS", &rows.collect::<Vec<_>>()));
+    let names = report.classes.iter().map(|class| class.name.to_owned());
+    let classes = names.zip(report.class_counts()).filter(|(_, counts)| !is_filtered || counts.total > 0);
+    let rows: Vec<Vec<String>> = classes.map(|(name, counts)| count_row(name, counts)).collect();
+    if !rows.is_empty() && by != Some(Grouping::Class) {
+        _ = write!(out, "\n{}", count_table("CLASS", &rows));
     }
-    for problem in class_problems(report) {
+    for problem in class_problems(report, is_filtered) {
         _ = writeln!(out, "{}", sanitize::line(&problem));
     }
     if report.devices.is_empty() {
@@ -39,10 +50,10 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, by: Option<Groupin
 }
 
 /// What is wrong with the selectors of classes.
-fn class_problems(report: &DeviceReport<'_>) -> Vec<String> {
+fn class_problems(report: &DeviceReport<'_>, is_filtered: bool) -> Vec<String> {
     let mut problems = Vec::new();
     for (place, class) in report.classes.iter().enumerate() {
-        if let Some(error) = &class.error {
+        if let Some(error) = class.error.as_ref().filter(|_| !is_filtered) {
             // The other lines show the expression with a mark under the mistake.
             let error = error.lines().next().unwrap_or_default();
             problems.push(format!("class {}: the selector does not compile: {error}", class.name));
