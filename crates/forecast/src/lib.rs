@@ -9,7 +9,7 @@ mod selectors;
 mod state;
 mod workload;
 
-pub use restart::{GroupRestart, group_restarts};
+pub use restart::{GROUP_KINDS, GroupRestart, group_restarts};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};
