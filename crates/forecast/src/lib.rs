@@ -15,7 +15,7 @@ pub use devices::{
     BlockedBy, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice, ReportedTaint,
     report_devices,
 };
-pub use restart::{GroupRestart, group_restarts};
+pub use restart::{GROUP_KINDS, GroupRestart, group_restarts};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};
