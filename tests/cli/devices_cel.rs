@@ -5,6 +5,7 @@
 //! classes, the release and its feature gates, and the report.
 #![allow(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::disallowed_types,

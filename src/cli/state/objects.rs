@@ -253,7 +253,7 @@ mod tests {
             ),
             (
                 "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {devices: {}}\n",
-                "dump:4:17: ResourceSlice s: spec.devices: ".to_owned(),
+                "dump:4:8: ResourceSlice s: spec.devices: ".to_owned(),
             ),
             ("- a\n- b\n", "dump:1:1: expected an object; ".to_owned()),
         ] {
