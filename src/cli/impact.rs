@@ -161,14 +161,30 @@ impl Arguments {
 
     /// Reads the state from the dump or from the running cluster, and determines the profiles to check against.
     fn read_cluster(&self, tally: &mut Tally, console: &mut Console) -> Result<ClusterInput, Failure> {
+        let needs_attributes = self.may_select_by_class()?;
         if self.state.is_empty() {
-            return read_live(&self.release, tally, console);
+            return read_live(&self.release, needs_attributes, tally, console);
         }
-        let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+        let (snapshot, inventory) = state::read_for_impact(&self.state, needs_attributes)?;
         let profiles = self.release.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
         let omissions = self.check_completeness(omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles })
+    }
+
+    /// True if a given rule may select devices by class or expression, so that the state must contain their attributes.
+    /// What can be read only once is not read here.
+    fn may_select_by_class(&self) -> Result<bool, Failure> {
+        for input in files::collect_complete(&self.paths)? {
+            if !input.can_be_read_twice() {
+                return Ok(true);
+            }
+            let text = files::read(&input, MAX_FILE)?;
+            if ["deviceClassName", "selectors"].iter().any(|field| text.contains(field)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
@@ -213,12 +229,13 @@ struct ClusterInput {
 #[cfg(feature = "online")]
 fn read_live(
     release: &ReleaseArgs,
+    needs_attributes: bool,
     tally: &mut Tally,
     console: &mut Console,
 ) -> Result<ClusterInput, Failure> {
     let asked = release.live_server()?;
     let profiles = release.live_profiles()?;
-    let (snapshot, omissions) = live::read_state(asked, console);
+    let (snapshot, omissions) = live::read_state_for_impact(asked, needs_attributes, console);
     tally.unreadable += omissions.failures.len();
     if !omissions.failures.is_empty() {
         console.note("some objects could not be read; more devices and pods may be affected");
@@ -227,7 +244,7 @@ fn read_live(
 }
 
 #[cfg(not(feature = "online"))]
-fn read_live(_: &ReleaseArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
+fn read_live(_: &ReleaseArgs, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
     Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }
 

@@ -18,7 +18,7 @@ use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
 use tollgate_formats::sanitize;
 
 /// Largest dump in bytes.
@@ -30,7 +30,7 @@ pub(super) const KUBECTL: &str =
 
 /// Reads the cluster state from these inputs, and prints notes about what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
-    let (snapshot, inventory) = read_with_inventory(paths)?;
+    let (snapshot, inventory) = read_with_inventory(paths, DeviceDetails::default())?;
     note_omissions(&inventory.omissions(false).messages(), console);
     Ok(snapshot)
 }
@@ -43,12 +43,35 @@ pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
 }
 
 /// Reads the state from these inputs, with an inventory of their kinds.
-pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
+pub(super) fn read_with_inventory(
+    paths: &[PathBuf],
+    details: DeviceDetails,
+) -> Result<(Snapshot, Inventory), Failure> {
+    read_inputs(&files::collect_complete(paths)?, details)
+}
+
+/// Reads the state from these inputs, also with the attributes of devices if a stored rule needs them, or if
+/// `needs_attributes` says that another one does.
+pub(super) fn read_for_impact(
+    paths: &[PathBuf],
+    needs_attributes: bool,
+) -> Result<(Snapshot, Inventory), Failure> {
     let inputs = files::collect_complete(paths)?;
-    let mut snapshot = Snapshot::new();
+    // Attributes are most of a state, and rules that need them are rare, so the rules are read first if possible.
+    let attributes = needs_attributes || !inputs.iter().all(Input::can_be_read_twice);
+    let details = DeviceDetails { attributes, counters: true };
+    let (snapshot, inventory) = read_inputs(&inputs, details)?;
+    if attributes || !snapshot.has_class_rules() {
+        return Ok((snapshot, inventory));
+    }
+    read_inputs(&inputs, DeviceDetails { attributes: true, ..details })
+}
+
+fn read_inputs(inputs: &[Input], details: DeviceDetails) -> Result<(Snapshot, Inventory), Failure> {
+    let mut snapshot = Snapshot::with_details(details);
     let mut inventory = Inventory::default();
     let mut kept = 0;
-    for input in &inputs {
+    for input in inputs {
         let text = files::read(input, MAX_STATE)?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
     }
@@ -111,7 +134,8 @@ fn add_text(
                 ));
             }
             match snapshot.apply(object) {
-                Ok(found) => kept += usize::from(found.is_some()),
+                // A state that contains only classes contains nothing of use.
+                Ok(found) => kept += usize::from(found.is_some_and(|kind| kind != SnapshotKind::Class)),
                 Err(unreadable) => return Err(fault(unreadable.at.clone(), &unreadable)),
             }
         }

@@ -17,7 +17,7 @@ use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, Envelope, Keep, Value, ValueKind};
-use tollgate_engine::impact::SnapshotKind;
+use tollgate_engine::impact::{DeviceDetails, SnapshotKind};
 
 /// A kind that can be listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,7 +197,12 @@ impl ReadLimits {
 
     /// The fields and the size that impact needs of an object of this kind.
     pub fn impact(kind: SnapshotKind) -> ReadLimits {
-        ReadLimits { keep: kind.fields(), max_nodes: kind.max_nodes() }
+        ReadLimits::impact_with(kind, DeviceDetails::default())
+    }
+
+    /// The fields and the size that impact needs of an object of this kind, with these details of devices.
+    pub fn impact_with(kind: SnapshotKind, details: DeviceDetails) -> ReadLimits {
+        ReadLimits { keep: kind.fields_with(details), max_nodes: kind.max_nodes() }
     }
 }
 

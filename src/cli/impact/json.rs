@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Assessment, format_time, listed_count};
 use reason::Reason;
-use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
+use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodOutcome};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,9 +22,12 @@ pub(super) struct ImpactRecord<'a> {
     /// On which feature gates it depends whether the change does anything; the rest assumes that it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<&'a str>,
-    /// Classes or expressions select devices, which is not evaluated: all numbers are upper bounds.
+    /// Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     upper_bound: bool,
+    /// Partitions of the selected devices that stay allocatable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<Partitions<'a>>,
     pods: Vec<Pod<'a>>,
     /// How many pods --limit leaves out.
     pods_omitted: usize,
@@ -39,6 +42,37 @@ pub(super) struct ImpactRecord<'a> {
 struct Devices {
     published: usize,
     allocated: usize,
+}
+
+/// Partitions of the selected devices that the scheduler can still allocate.
+#[derive(Serialize)]
+struct Partitions<'a> {
+    count: usize,
+    devices: Vec<DeviceName<'a>>,
+    /// How many of them `devices` does not list.
+    omitted: usize,
+}
+
+#[derive(Serialize)]
+struct DeviceName<'a> {
+    driver: &'a str,
+    pool: &'a str,
+    device: &'a str,
+}
+
+/// Most partitions that are listed.
+const MAX_PARTITIONS: usize = 100;
+
+impl<'a> Partitions<'a> {
+    fn of(partitions: &[Partition<'a>]) -> Option<Partitions<'a>> {
+        let name = |partition: &Partition<'a>| {
+            let Partition { driver, pool, device } = *partition;
+            DeviceName { driver, pool, device }
+        };
+        let devices: Vec<DeviceName<'a>> = partitions.iter().take(MAX_PARTITIONS).map(name).collect();
+        let (count, omitted) = (partitions.len(), partitions.len() - devices.len());
+        (count > 0).then_some(Partitions { count, devices, omitted })
+    }
 }
 
 /// The sums of the last lines of the text.
@@ -136,6 +170,7 @@ impl<'a> ImpactRecord<'a> {
             no_effect: no_effect.as_deref(),
             depends_on: depends_on.as_deref(),
             upper_bound: impact.is_upper_bound,
+            partitions: Partitions::of(&impact.partitions),
             pods: pods.collect(),
             pods_omitted: impact.pods.len() - shown,
             namespaces: &impact.namespaces,

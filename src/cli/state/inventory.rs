@@ -145,8 +145,11 @@ fn any_of(names: &[&str]) -> String {
 
 /// True for a list that may contain what impact reads, by its apiVersion and kind. A plain `List` may contain anything.
 fn is_needed(version: &str, kind: &str) -> bool {
-    // Impact does not depend on namespaces.
-    let is_read = |kind| SnapshotKind::of(version, kind).is_some_and(|kind| kind != SnapshotKind::Namespace);
+    // Impact does not depend on namespaces, and rarely on classes.
+    let is_read = |kind| {
+        SnapshotKind::of(version, kind)
+            .is_some_and(|kind| !matches!(kind, SnapshotKind::Namespace | SnapshotKind::Class))
+    };
     kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
