@@ -306,7 +306,7 @@ impl ImpactReporter<'_> {
         if !denials.is_empty() {
             self.tally.denied += denials.len();
             let by = format!("{}: {}", sanitize::line(file), profile.name);
-            print_denials(self.console, &by, object, &denials);
+            print_denials(self.console, &by, object.get("metadata").get("name").str(), &denials);
             return Ok(());
         }
         let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
@@ -374,8 +374,8 @@ pub(super) fn first_denial(object: Value<'_>, profile: &'static Profile, now: &s
 const MAX_SHOWN_DENIALS: usize = 10;
 
 /// Prints why an object is denied.
-fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
-    let name = sanitize::line(object.get("metadata").get("name").str());
+pub(super) fn print_denials(console: &mut Console, by: &str, name: &str, denials: &[String]) {
+    let name = sanitize::line(name);
     for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
         console.error(&format!("{by} rejects {name}: {denial}"));
     }
