@@ -3,8 +3,17 @@
 //! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator. Everything is a
 //! function of its input: no files, no clock, no threads; chance comes from a seed.
 
+mod forecast;
+mod outcome;
+mod plan;
 mod selectors;
 mod state;
 
+pub use forecast::Course;
+pub use outcome::{
+    EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, PlacedClaim, PlacedDevice, Placement, PodForecast,
+    PodOutcome, Totals, Workload,
+};
+pub use plan::{Plan, Player, Release, Settings, Step};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
