@@ -4,6 +4,7 @@
 //! that cannot be read is an error with its position: if it were left out, the result would look like "no impact".
 
 mod inventory;
+mod objects;
 mod server;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, Input};
 pub(super) use inventory::{DumpOmissions, Inventory, incomplete_lists};
+pub(super) use objects::{StateObjects, StateTexts};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};

@@ -41,7 +41,7 @@ pub use differences::differences;
 pub use eviction::{TaintSource, Tolerance};
 pub use kinds::SnapshotKind;
 use kinds::resource_version_of;
-pub use read::UnreadableObject;
+pub use read::{UnreadableObject, unreadable};
 pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
 pub use record::{Rule, Toleration};

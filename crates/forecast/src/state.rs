@@ -85,6 +85,18 @@ impl ObjectKind {
         }
     }
 
+    /// False for kinds whose objects belong to the cluster and not to a namespace.
+    pub fn is_namespaced(self) -> bool {
+        !matches!(
+            self,
+            ObjectKind::Namespace
+                | ObjectKind::Node
+                | ObjectKind::DeviceClass
+                | ObjectKind::ResourceSlice
+                | ObjectKind::DeviceTaintRule
+        )
+    }
+
     /// The kind of an object with that `apiVersion` and `kind`; `None` if a forecast does not read it.
     pub fn of(api_version: &str, kind: &str) -> Option<ObjectKind> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -159,8 +171,12 @@ pub struct State<'d> {
 impl<'d> State<'d> {
     /// Adds an object. Returns its kind, or `None` if a forecast does not read such objects.
     pub fn add(&mut self, value: Value<'d>) -> Option<ObjectKind> {
-        let api_version = value.get("apiVersion").str();
-        let kind = ObjectKind::of(api_version, value.get("kind").str())?;
+        self.add_as(value.get("apiVersion").str(), value.get("kind").str(), value)
+    }
+
+    /// Adds an object whose type the caller gives, because items of a list do not repeat theirs.
+    pub fn add_as(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
+        let kind = ObjectKind::of(api_version, kind)?;
         let version = api_version.strip_prefix("resource.k8s.io/").and_then(Version::parse);
         let object = StoredObject { version: version.unwrap_or(Version::V1), value };
         self.of_kind_mut(kind).add(object);

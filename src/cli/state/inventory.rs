@@ -8,6 +8,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Value, ValueKind as NodeKind};
 use tollgate_document::source::list;
 use tollgate_engine::impact::SnapshotKind;
+use tollgate_forecast::ObjectKind;
 
 /// Without objects of these kinds nothing is evicted.
 const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
@@ -36,6 +37,8 @@ impl DumpOmissions {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
+    /// The kinds of a state that is read whole.
+    object_kinds: Vec<ObjectKind>,
     omissions: Vec<String>,
     /// Releases in the headers of its files.
     releases: Vec<String>,
@@ -64,6 +67,53 @@ impl Inventory {
                 self.add_kind(kind);
             }
         }
+    }
+
+    /// Adds the lists of one document of a dump that is read whole. A typed list says that its kind was dumped, even if it
+    /// is empty.
+    pub(in crate::cli) fn add_lists_of_objects(&mut self, file: &str, root: Value<'_>) {
+        for partial in list::lists(root) {
+            let (version, kind) =
+                (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
+            let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
+            kind.into_iter().for_each(|kind| self.add_object_kind(kind));
+        }
+        let is_read = |version: &str, kind: &str| {
+            kind == "List"
+                || kind.strip_suffix("List").is_none_or(|kind| ObjectKind::of(version, kind).is_some())
+        };
+        for omission in incomplete_lists(file, root, is_read) {
+            if !self.omissions.contains(&omission) {
+                self.omissions.push(omission);
+            }
+        }
+    }
+
+    /// Records that the dump has an object or a list of a kind.
+    pub(in crate::cli) fn add_object_kind(&mut self, kind: ObjectKind) {
+        if !self.object_kinds.contains(&kind) {
+            self.object_kinds.push(kind);
+        }
+    }
+
+    /// True if a dump that is read whole has nothing that a forecast reads.
+    pub(in crate::cli) fn names_no_object_kind(&self) -> bool {
+        self.object_kinds.is_empty()
+    }
+
+    /// Which of these kinds a dump that is read whole does not contain, as a message.
+    pub(in crate::cli) fn missing_kinds(&self, wanted: &[ObjectKind]) -> Option<String> {
+        let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
+        let missing: Vec<String> = missing
+            .map(|kind| format!("{}{}", kind.name(), if kind.name().ends_with('s') { "es" } else { "s" }))
+            .collect();
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)))
+    }
+
+    /// Files and lists that are certainly incomplete, as messages.
+    pub(in crate::cli) fn incomplete_parts(&self) -> &[String] {
+        &self.omissions
     }
 
     /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.

@@ -70,7 +70,7 @@ pub(super) fn check_schema(
 }
 
 /// Creates the error for a field of an object, with the message `ResourceClaim ml/train: spec.devices: …`.
-pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
+pub fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
     let (namespace, name) = (metadata.namespace(), metadata.name());
