@@ -1,13 +1,15 @@
 //! Who holds which device, what is left, and where pods that are evicted or created will go.
 //!
-//! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator. Everything is a
-//! function of its input: no files, no clock, no threads; chance comes from a seed.
+//! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
+//! [`workload_of`] names the workload of a pod. Everything is a function of its input: no files, no clock, no threads;
+//! chance comes from a seed.
 
 mod forecast;
 mod outcome;
 mod plan;
 mod selectors;
 mod state;
+mod workload;
 
 pub use forecast::Course;
 pub use outcome::{
@@ -17,3 +19,4 @@ pub use outcome::{
 pub use plan::{Plan, Player, Release, Settings, Step};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
+pub use workload::{Workload, controller_reference, controllers_of, workload_of};
