@@ -20,9 +20,11 @@ mod console;
 mod diff;
 mod explain;
 mod fix;
+mod forecast;
 mod given;
 mod impact;
 mod levels;
+mod limit_list;
 #[cfg(feature = "online")]
 mod live;
 mod lsp;
@@ -126,6 +128,7 @@ commands! {
     Manifests(manifests::Arguments);
     Test(test::Arguments);
     Impact(impact::Arguments);
+    Forecast(Box<forecast::Arguments>);
     Audit(audit::Arguments);
     #[cfg(feature = "online")]
     Snapshot(snapshot::Arguments);

@@ -33,6 +33,8 @@ enum Described {
     Validate,
     /// One line of the output of `tollgate impact -o json`
     Impact,
+    /// One line of the output of `tollgate forecast -o json`
+    Forecast,
 }
 
 impl Arguments {
@@ -45,6 +47,7 @@ impl Arguments {
             Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
+            Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())

@@ -48,17 +48,28 @@ impl Forecast {
         let mut sums: Vec<Sum> = plan.followed.iter().map(|_| Sum::default()).collect();
         let mut evicted = BTreeSet::new();
         let mut samples = 0;
+        let mut most_pending = 0;
         for course in courses {
             samples += 1;
             evicted.extend(course.evicted);
+            let is_pending = |pod: &&PodCourse| matches!(pod.end, End::Pending(_));
+            most_pending = most_pending.max(course.pods.iter().filter(is_pending).count());
             for (sum, pod) in sums.iter_mut().zip(course.pods) {
                 sum.add(pod);
             }
         }
         let pods: Vec<PodForecast> =
             plan.followed.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
+        let (totals, evicted) = (Totals::of(&pods), evicted.into_iter().collect());
+        Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing() }
+    }
+}
+
+impl Totals {
+    /// Counts the outcomes of some pods.
+    pub fn of(pods: &[PodForecast]) -> Totals {
         let mut totals = Totals::default();
-        for pod in &pods {
+        for pod in pods {
             *match pod.outcome {
                 PodOutcome::Fits => &mut totals.fits,
                 PodOutcome::Sometimes => &mut totals.sometimes,
@@ -67,7 +78,7 @@ impl Forecast {
                 PodOutcome::NotRecreated => &mut totals.not_recreated,
             } += 1;
         }
-        Forecast { samples, evicted: evicted.into_iter().collect(), pods, totals, missing: plan.missing() }
+        totals
     }
 }
 

@@ -14,7 +14,7 @@ mod workload;
 pub use forecast::Course;
 pub use outcome::{
     EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, PlacedClaim, PlacedDevice, Placement, PodForecast,
-    PodOutcome, Totals, Workload,
+    PodOutcome, Totals, WorkloadName,
 };
 pub use plan::{Plan, Player, Release, Settings, Step};
 pub use selectors::CelSelectors;

@@ -19,6 +19,9 @@ pub struct Forecast {
     /// The pods given, those that replace evicted ones, and those that waited in the state.
     pub pods: Vec<PodForecast>,
     pub totals: Totals,
+    /// The largest number of pods that stay pending in one course. With pods that fit sometimes, it can be larger than the
+    /// total of those that never do.
+    pub most_pending: usize,
     /// What the state lacks, such as `Nodes`. If it is not empty, every outcome is unknown.
     pub missing: Vec<String>,
 }
@@ -93,7 +96,7 @@ impl PodOutcome {
 
 /// The workload that a pod belongs to: the outermost controller that the state knows.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Workload {
+pub struct WorkloadName {
     pub kind: String,
     pub name: String,
 }
@@ -107,7 +110,7 @@ pub struct PodForecast {
     pub origin: Origin,
     /// The name of the evicted pod that it replaces.
     pub replaces: Option<String>,
-    pub workload: Option<Workload>,
+    pub workload: Option<WorkloadName>,
     pub outcome: PodOutcome,
     /// The number of courses in which it is bound at the end.
     pub fits: u32,

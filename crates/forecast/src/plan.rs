@@ -1,7 +1,7 @@
 //! A forecast before it is played: the state and the steps, read once and shared by all courses.
 
 use crate::forecast::Course;
-use crate::outcome::{Origin, Workload};
+use crate::outcome::{Origin, WorkloadName};
 use crate::state::{ObjectKind, State};
 use tollgate_allocator::{DEFAULT_MAX_STEPS, Semantics};
 use tollgate_api::profile::Profile;
@@ -69,7 +69,7 @@ pub(crate) struct FollowedPod {
     pub(crate) name: Option<String>,
     pub(crate) origin: Origin,
     pub(crate) replaces: Option<String>,
-    pub(crate) workload: Option<Workload>,
+    pub(crate) workload: Option<WorkloadName>,
 }
 
 impl<'d> Plan<'d> {

@@ -43,7 +43,11 @@ impl StoredForm {
 
     /// `app/web`
     pub(super) fn shown_name(&self) -> String {
-        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     /// The JSON of the object of a request as it is stored. `old` is the stored object that it replaces.
@@ -191,7 +195,8 @@ fn with_members(object: Value<'_>, changes: &[(&str, Option<String>)]) -> String
         let kept = object.members().filter(|(key, _)| is_kept(key.text()));
         members.extend(kept.map(|(key, value)| format!("{}:{}", quoted(key.text()), value.to_json())));
     }
-    let added = changes.iter().filter_map(|(key, value)| Some(format!("{}:{}", quoted(key), value.as_ref()?)));
+    let added =
+        changes.iter().filter_map(|(key, value)| Some(format!("{}:{}", quoted(key), value.as_ref()?)));
     members.extend(added);
     format!("{{{}}}", members.join(","))
 }
@@ -252,8 +257,10 @@ mod tests {
             let old = (!old.is_empty()).then(|| doc::parse(old).expect("JSON"));
             let old = old.as_ref().map(doc::Doc::root);
             let form = StoredForm::of(Some(kind), object.root(), 0);
-            let request =
-                Attributes { old_object: old, ..Attributes::create(object.root(), "", "2026-01-01T00:00:00Z") };
+            let request = Attributes {
+                old_object: old,
+                ..Attributes::create(object.root(), "", "2026-01-01T00:00:00Z")
+            };
             let stored = form.stored_json(kind, &request, old, profile);
             let canonical = |text: &str| doc::parse(text).expect("JSON").root().to_json();
             assert_eq!(canonical(&stored), canonical(expected));

@@ -186,7 +186,7 @@ impl Inventory {
 }
 
 /// `ResourceSlices, ResourceClaims or Pods`
-fn any_of(names: &[&str]) -> String {
+pub(in crate::cli) fn any_of(names: &[&str]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => names.concat(),
