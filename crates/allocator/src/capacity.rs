@@ -3,8 +3,8 @@
 //! Quantities are exact; sums are kept in billionths, of which no quantity has a part. A device that is not shareable is
 //! checked in the same way (a request is then a minimum), but the caller records nothing for it.
 
-use crate::semantics::Semantics;
 use std::sync::LazyLock;
+use tollgate_api::profile::Semantics;
 use tollgate_api::view::{self, PolicyRange, RequestPolicy};
 use tollgate_formats::quantity::Quantity;
 

@@ -4,8 +4,8 @@
 //! here: preemption does not help with devices.
 
 use crate::outcome::{AllocationError, Unschedulable};
-use crate::semantics::Semantics;
 use std::collections::BTreeMap;
+use tollgate_api::profile::Semantics;
 
 /// What the plugin did after no node was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

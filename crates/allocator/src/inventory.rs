@@ -7,10 +7,10 @@
 use crate::capacity::Capacity;
 use crate::node::NodeSelection;
 use crate::selector::Candidate;
-use crate::semantics::Semantics;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ops::Range;
+use tollgate_api::profile::Semantics;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{self, DeviceBody, SliceSpec, Taint, TaintRule};
 use tollgate_formats::quantity::Quantity;

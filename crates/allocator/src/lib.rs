@@ -54,7 +54,6 @@ mod pools;
 mod result;
 mod search;
 mod selector;
-mod semantics;
 mod tolerance;
 mod usage;
 
@@ -69,5 +68,5 @@ pub use outcome::{
 pub use pools::NodePools;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, Selectors};
-pub use semantics::{DistinctMemory, Features, Semantics};
+pub use tollgate_api::profile::{DistinctMemory, Features, Semantics};
 pub use usage::{Holding, Usage};

@@ -7,6 +7,7 @@ mod gates;
 mod kinds;
 mod live;
 mod releases;
+mod semantics;
 
 pub use gates::GateSet;
 pub use gates::{Gate, GateChoice, Gates};
@@ -14,8 +15,9 @@ pub use kinds::{ApiKind, Version};
 pub use kinds::{CLASSIC_VERSIONS, FORMER_KINDS};
 pub use live::{LiveServer, ServedVersions};
 pub use releases::{ALL, DEFAULT};
+pub use semantics::{DistinctMemory, Features, Semantics};
 
-use tollgate_cel::CelEnv;
+use tollgate_cel::{CelEnv, evaluate};
 use tollgate_formats::names::{KeyWord, Unit};
 
 /// How well a profile matches an API server.
@@ -177,6 +179,13 @@ pub struct Profile {
     pub cel: CelEnv,
     /// CEL environment of selectors that are already stored, which may use what the release before does not know.
     pub stored_cel: CelEnv,
+    /// How the scheduler and the controllers evaluate device selectors, with the gates applied.
+    pub selectors: evaluate::Behaviour,
+    /// How the scheduler allocates devices, with the gates applied.
+    pub allocation: Semantics,
+    /// The release whose allocator stands in for the one of this release, which chooses among devices by chance and was
+    /// not compared with a real scheduler; `None` if it was.
+    pub allocates_as: Option<&'static str>,
     /// The word for the unit of label lengths.
     pub label_unit: Unit,
     /// How a label key with too many slashes is called.
@@ -336,6 +345,16 @@ impl Profile {
             std::cmp::Ordering::Greater => ProfileMatch::OlderServer,
         };
         Some((profile, fit))
+    }
+
+    /// A sentence about why the allocated devices can differ from those of a real scheduler; `None` if they cannot.
+    pub fn allocation_note(&self) -> Option<String> {
+        let like = self.allocates_as?;
+        Some(format!(
+            "the scheduler of {} can choose other devices: it searches pools in random order; the devices are those \
+             that Kubernetes {like} would choose",
+            self.title()
+        ))
     }
 
     /// The versions of a kind that the release can serve, oldest first; empty if it does not have the kind.

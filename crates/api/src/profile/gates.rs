@@ -327,6 +327,8 @@ impl Profile {
         let mut profile = Profile { gates, ..*self };
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
         profile.fractional_capacity &= on.has(Gate::DRAFractionalCapacityRange);
+        profile.allocation = profile.allocation.with_gates(on);
+        profile.selectors = profile.selectors.with_list_attributes(on.has(Gate::DRAListTypeAttributes));
         for env in [&mut profile.cel, &mut profile.stored_cel] {
             env.list_attributes &= on.has(Gate::DRAListTypeAttributes);
             env.includes &= on.has(Gate::DRAListTypeAttributes);
@@ -371,6 +373,33 @@ mod tests {
             !acts("1.37", Some("DRADeviceTaintRules=false")) && !acts("1.37", Some("DRADeviceTaints=false"))
         );
         assert!(!acts("1.36", None) && !acts("1.34", None), "defaults if nothing is said");
+    }
+
+    #[test]
+    fn the_scheduler_follows_the_gates() {
+        let with = |release: &str, choice: &str| {
+            let choice = GateChoice::parse(choice).expect("a choice");
+            *Profile::named(release).expect("a release").with_gates(&choice).expect("gates")
+        };
+        let rules =
+            |release: &str, choice: &str| with(release, choice).allocation.features.device_taint_rules;
+        assert!(rules("1.37", "default") && !rules("1.36", "default"));
+        assert!(rules("1.36", "DRADeviceTaintRules=true"));
+        assert!(!rules("1.36", "DRADeviceTaintRules=true,DRADeviceTaints=false"), "rules need taints");
+        assert!(rules("1.34", "DRADeviceTaints=true"), "one gate for both");
+
+        let binding = |choice: &str| with("1.36", choice).allocation.features.binding_conditions;
+        assert!(binding("default") && !binding("DRAResourceClaimDeviceStatus=false"));
+        let capacity = |release: &str| with(release, "all").allocation.features.consumable_capacity;
+        assert!(capacity("1.34") && !capacity("1.33"), "a release has no features of later ones");
+        assert!(with("1.37", "all").allocation.fractional_ranges);
+        assert!(!with("1.37", "default").allocation.fractional_ranges);
+
+        let lists = |profile: &Profile| !profile.selectors.refuses_list_attributes;
+        assert!(!lists(Profile::named("1.36").expect("a release")), "off by default");
+        assert!(!lists(&with("1.36", "default")) && lists(&with("1.36", "DRAListTypeAttributes=true")));
+        assert!(lists(&with("1.37", "default")), "1.37 needs no gate to evaluate lists");
+        assert!(!lists(&with("1.35", "all")));
     }
 
     #[test]

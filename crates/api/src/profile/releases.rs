@@ -7,10 +7,10 @@ use super::{
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    Availability, CounterRules, DeviceIdFormat, Documented, Gates, Limits, Profile,
+    Availability, CounterRules, DeviceIdFormat, Documented, Gates, Limits, Profile, Semantics,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
-use tollgate_cel as cel;
+use tollgate_cel::{self as cel, evaluate};
 use tollgate_formats::names::{KeyWord, Unit};
 
 /// Every profile, in the order they are listed to people.
@@ -57,6 +57,9 @@ const V1_33: Profile = Profile {
     discovered: None,
     cel: cel::V1_33,
     stored_cel: cel::V1_33,
+    selectors: evaluate::BEHAVIOUR_V1_33,
+    allocation: Semantics::V1_33,
+    allocates_as: Some("1.36"),
     label_unit: Unit::Characters,
     label_key_word: KeyWord::QualifiedName,
     admin_access_label: "resource.k8s.io/admin-access",
@@ -117,6 +120,8 @@ const V1_34: Profile = Profile {
     ],
     cel: cel::V1_34,
     stored_cel: cel::CelEnv { ext_lists: true, ..cel::V1_34 },
+    selectors: evaluate::BEHAVIOUR_V1_34,
+    allocation: Semantics::V1_34,
     admin_access_label: "resource.kubernetes.io/admin-access",
     c_identifier_is_type_error: false,
     quotes_null: false,
@@ -143,6 +148,7 @@ const V1_35: Profile = Profile {
     effects: &["NoExecute", "NoSchedule", "None"],
     cel: cel::V1_35,
     stored_cel: cel::V1_35,
+    selectors: evaluate::BEHAVIOUR_V1_35,
     label_unit: Unit::Bytes,
     label_key_word: KeyWord::LabelKey,
     counters: CounterRules::PerSet,
@@ -180,6 +186,10 @@ const V1_36: Profile = Profile {
     limits: Limits { attribute_values: 48, ..V1_35.limits },
     cel: cel::V1_36,
     stored_cel: cel::V1_36,
+    // As with default gates, also if nobody said which are on: with lists, the same expression can have other types.
+    selectors: evaluate::BEHAVIOUR_V1_36,
+    allocation: Semantics::V1_36,
+    allocates_as: None,
     bad_map_key_in_path: false,
     list_attributes: true,
     restarts_rule_time: true,
@@ -200,6 +210,8 @@ const V1_37: Profile = Profile {
     ],
     cel: cel::V1_37,
     stored_cel: cel::V1_37,
+    selectors: evaluate::BEHAVIOUR_V1_37,
+    allocation: Semantics::V1_37,
     declarative: true,
     trusts_stored_cel: true,
     skips_unchanged_capacity: true,

@@ -1,7 +1,10 @@
-//! What differs between releases and feature gates, as data.
+//! What differs between the allocators of the releases, as data.
 //!
-//! Each release is one constant. No code of this crate compares releases: it asks for the named behaviour. The texts and
-//! the order of the search that all releases share are not here but where they are used.
+//! Each release is one constant, written as its difference from the one before. The allocator asks for the named
+//! behaviour and compares no releases. Feature gates are applied by [`Semantics::with_gates`]. The texts and the order
+//! of the search that all releases share are not here but in the allocator.
+
+use super::{Gate, GateSet};
 
 /// The behaviours of one release's allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +67,8 @@ pub struct Features {
     pub binding_conditions: bool,
     /// DRAConsumableCapacity
     pub consumable_capacity: bool,
+    /// DRAExtendedResource: the scheduler makes claims for extended resources
+    pub extended_resources: bool,
 }
 
 impl Features {
@@ -76,10 +81,43 @@ impl Features {
         device_taint_rules: true,
         binding_conditions: true,
         consumable_capacity: true,
+        extended_resources: true,
     };
+
+    /// Those that are on with these gates. What the release does not have stays off.
+    #[must_use]
+    const fn with_gates(self, on: GateSet) -> Features {
+        let device_taints = self.device_taints && on.has(Gate::DRADeviceTaints);
+        Features {
+            admin_access: self.admin_access && on.has(Gate::DRAAdminAccess),
+            prioritized_list: self.prioritized_list && on.has(Gate::DRAPrioritizedList),
+            partitionable_devices: self.partitionable_devices && on.has(Gate::DRAPartitionableDevices),
+            device_taints,
+            device_taint_rules: self.device_taint_rules && device_taints && on.has(Gate::DRADeviceTaintRules),
+            binding_conditions: self.binding_conditions
+                && on.has(Gate::DRADeviceBindingConditions)
+                && on.has(Gate::DRAResourceClaimDeviceStatus),
+            consumable_capacity: self.consumable_capacity && on.has(Gate::DRAConsumableCapacity),
+            extended_resources: self.extended_resources && on.has(Gate::DRAExtendedResource),
+        }
+    }
 }
 
 impl Semantics {
+    /// Kubernetes 1.33. Only the features are known to differ from 1.36.
+    pub const V1_33: Semantics = Semantics {
+        features: Features {
+            binding_conditions: false,
+            consumable_capacity: false,
+            extended_resources: false,
+            ..Features::ALL
+        },
+        ..Semantics::V1_36
+    };
+
+    /// Kubernetes 1.34 and 1.35. Nothing is known to differ from 1.36.
+    pub const V1_34: Semantics = Semantics::V1_36;
+
     /// Kubernetes 1.36 (seen in 1.36.4).
     pub const V1_36: Semantics = Semantics {
         counter_slices_reach_every_node: true,
@@ -98,7 +136,7 @@ impl Semantics {
     };
 
     /// Kubernetes 1.37.0 (seen in 1.37.0-rc.1).
-    pub const V1_37: Semantics = Semantics {
+    pub const V1_37_0: Semantics = Semantics {
         counter_slices_reach_every_node: false,
         distinct_memory: DistinctMemory::All,
         all_skips_used_up_shares: false,
@@ -109,8 +147,20 @@ impl Semantics {
         ignores_compatibility_groups: true,
         refuses_derived_attributes: true,
         selector_errors_name_device: true,
-        rule_without_selector_taints_all: true,
         message_has_post_filter: false,
-        features: Features::ALL,
+        ..Semantics::V1_36
     };
+
+    /// Kubernetes 1.37 after 1.37.0 (kubernetes/kubernetes#141998).
+    pub const V1_37: Semantics = Semantics { rule_without_selector_taints_all: false, ..Semantics::V1_37_0 };
+
+    /// The behaviours with these gates on.
+    #[must_use]
+    pub const fn with_gates(self, on: GateSet) -> Semantics {
+        Semantics {
+            fractional_ranges: self.fractional_ranges && on.has(Gate::DRAFractionalCapacityRange),
+            features: self.features.with_gates(on),
+            ..self
+        }
+    }
 }
