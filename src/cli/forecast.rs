@@ -25,9 +25,7 @@ use super::version::Output;
 use given::{Admission, GivenObject, GivenTexts};
 pub(super) use play::play;
 pub(super) use text::summary_of_evicted;
-use tollgate_allocator::Semantics;
 use tollgate_api::profile::Profile;
-use tollgate_cel::evaluate::{BEHAVIOUR_V1_36, BEHAVIOUR_V1_37};
 use tollgate_forecast::{Forecast, ObjectKind, Plan, PodOutcome, Release, Settings, State, Step, Totals};
 use tollgate_formats::gotime;
 
@@ -235,12 +233,7 @@ impl Arguments {
 
 /// How that release allocates devices.
 fn release_of(profile: &'static Profile) -> Release {
-    let is_old = profile.name == "1.36";
-    Release {
-        profile,
-        semantics: if is_old { Semantics::V1_36 } else { Semantics::V1_37 },
-        behaviour: if is_old { BEHAVIOUR_V1_36 } else { BEHAVIOUR_V1_37 },
-    }
+    Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
 /// A forecast can say nothing without objects of these kinds. A cluster can do without the others.

@@ -6,6 +6,7 @@
 mod completions;
 mod config;
 mod console;
+mod forecast;
 mod inputs;
 mod lsp;
 mod mistakes;
