@@ -26,7 +26,7 @@ use tollgate_formats::sanitize;
 /// Largest dump in bytes.
 pub(super) const MAX_STATE: u64 = 1 << 30;
 
-/// The command that makes a dump.
+/// The command that makes a dump for impact and audit.
 pub(super) const KUBECTL: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
@@ -46,6 +46,25 @@ pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
 
 /// Reads the state from these inputs, with an inventory of their kinds.
 pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
+    read_inputs(paths, |_, _| {})
+}
+
+/// Like [`read_with_inventory`]. Also returns the texts, if one of them is needed.
+pub(super) fn read_with_texts(
+    paths: &[PathBuf],
+    is_needed: &dyn Fn(&str) -> bool,
+) -> Result<(Snapshot, Inventory, Option<StateTexts>), Failure> {
+    let mut texts = Vec::new();
+    let (snapshot, inventory) = read_inputs(paths, |name, text| texts.push((name, text)))?;
+    let is_needed = texts.iter().any(|(_, text)| is_needed(text));
+    Ok((snapshot, inventory, is_needed.then(|| StateTexts::of(texts))))
+}
+
+/// Reads the state from these inputs, and hands on the name and the text of each.
+fn read_inputs(
+    paths: &[PathBuf],
+    mut each: impl FnMut(String, String),
+) -> Result<(Snapshot, Inventory), Failure> {
     let inputs = files::collect_complete(paths)?;
     let mut snapshot = Snapshot::new();
     let mut inventory = Inventory::default();
@@ -53,6 +72,7 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
     for input in &inputs {
         let text = files::read(input, MAX_STATE)?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
+        each(input.name(), text);
     }
     if kept == 0 && !inventory.names_all_kinds() {
         let names: Vec<String> = inputs.iter().map(Input::name).collect();

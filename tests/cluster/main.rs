@@ -37,5 +37,6 @@ mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/running.rs"]
 mod running;
+mod snapshot;
 mod state;
 mod webhook;

@@ -1,12 +1,13 @@
 //! Who holds which device, what is left, and where pods that are evicted or created will go.
 //!
 //! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
-//! [`workload_of`] names the workload of a pod. Everything is a function of its input: no files, no clock, no threads;
-//! chance comes from a seed.
+//! [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group. Everything
+//! is a function of its input: no files, no clock, no threads; chance comes from a seed.
 
 mod forecast;
 mod outcome;
 mod plan;
+mod restart;
 mod selectors;
 mod state;
 mod workload;
@@ -17,6 +18,7 @@ pub use outcome::{
     PodOutcome, Totals, WorkloadName,
 };
 pub use plan::{Plan, Player, Release, Settings, Step};
+pub use restart::{GroupRestart, group_restarts};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

@@ -30,12 +30,15 @@ pub enum ObjectKind {
     CronJob,
     JobSet,
     LeaderWorkerSet,
+    /// A group of the scheduler of Kubernetes.
     PodGroup,
+    /// A group of the coscheduling plugin, which has another API of the same name.
+    CoschedulingPodGroup,
 }
 
 impl ObjectKind {
     /// Every kind.
-    pub const ALL: [ObjectKind; 18] = [
+    pub const ALL: [ObjectKind; 19] = [
         ObjectKind::Namespace,
         ObjectKind::Node,
         ObjectKind::Pod,
@@ -54,6 +57,7 @@ impl ObjectKind {
         ObjectKind::JobSet,
         ObjectKind::LeaderWorkerSet,
         ObjectKind::PodGroup,
+        ObjectKind::CoschedulingPodGroup,
     ];
 
     /// The kind as the API calls it, such as `ResourceSlice`.
@@ -82,6 +86,7 @@ impl ObjectKind {
             ObjectKind::JobSet => ("jobset.x-k8s.io", "JobSet"),
             ObjectKind::LeaderWorkerSet => ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
             ObjectKind::PodGroup => ("scheduling.k8s.io", "PodGroup"),
+            ObjectKind::CoschedulingPodGroup => ("scheduling.x-k8s.io", "PodGroup"),
         }
     }
 

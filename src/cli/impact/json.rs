@@ -4,9 +4,11 @@ mod reason;
 
 use serde::Serialize;
 
+use super::by::{GroupRecord, Groups};
 use super::{Assessment, format_time, listed_count};
 use reason::Reason;
 use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
+use tollgate_forecast::GroupRestart;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +32,14 @@ pub(super) struct ImpactRecord<'a> {
     pods_omitted: usize,
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
+    /// What LeaderWorkerSets, JobSets and PodGroups do with their other pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    restarts: Vec<Restart<'a>>,
+    /// By what `groups` are made, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Vec<GroupRecord<'a>>>,
     differences: &'a [String],
     /// What the dump does not contain, or what could not be listed in the cluster.
     incomplete: &'a [String],
@@ -93,13 +103,27 @@ struct Budget<'a> {
     violated_by: usize,
 }
 
+/// What a group does with its other pods if it loses some.
+#[derive(Serialize)]
+struct Restart<'a> {
+    kind: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    policy: &'a str,
+    lost: usize,
+    restarted: usize,
+    effect: &'a str,
+}
+
 impl<'a> ImpactRecord<'a> {
     pub(super) fn of(
         assessment: &'a Assessment<'_>,
         incomplete: &'a [String],
         limit: Option<usize>,
     ) -> ImpactRecord<'a> {
-        let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
+        let Assessment { query, impact, budgets, differences, no_effect, depends_on, groups, restarts } =
+            assessment;
+        let (by, groups) = groups.as_ref().map(Groups::records).unzip();
         let is_written = no_effect.is_none() && incomplete.is_empty();
         let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
@@ -140,10 +164,18 @@ impl<'a> ImpactRecord<'a> {
             pods_omitted: impact.pods.len() - shown,
             namespaces: &impact.namespaces,
             budgets: violated.collect(),
+            restarts: restarts.iter().map(restart_record).collect(),
+            by,
+            groups,
             differences,
             incomplete,
         }
     }
+}
+
+fn restart_record<'a>(group: &'a GroupRestart<'_>) -> Restart<'a> {
+    let GroupRestart { kind, namespace, name, lost, restarted, policy, effect } = group;
+    Restart { kind, namespace, name, policy, lost: *lost, restarted: *restarted, effect }
 }
 
 impl Totals {

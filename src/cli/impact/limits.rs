@@ -13,6 +13,8 @@ pub(super) struct Extent {
     pub(super) namespaces: usize,
     /// The numbers are upper bounds.
     pub(super) is_upper_bound: bool,
+    /// A device that several rules select counts for each of them.
+    pub(super) counts_devices_twice: bool,
 }
 
 impl Extent {
@@ -34,6 +36,7 @@ impl Extent {
             pods: evicted.len(),
             namespaces: namespaces.len(),
             is_upper_bound: assessments.iter().any(|assessment| assessment.impact.is_upper_bound),
+            counts_devices_twice: false,
         }
     }
 }
@@ -61,7 +64,8 @@ impl Limits {
         let over = found.into_iter().filter_map(|(found, name, verb, noun)| {
             let limit = self.0.get(name).filter(|limit| found > *limit)?;
             let plural = if found == 1 { "" } else { "s" };
-            let hedge = if extent.is_upper_bound { "at most " } else { "" };
+            let is_upper_bound = extent.is_upper_bound || (extent.counts_devices_twice && noun == "device");
+            let hedge = if is_upper_bound { "at most " } else { "" };
             Some(format!("{verb} {hedge}{found} {noun}{plural}; --max allows {limit}"))
         });
         over.collect()

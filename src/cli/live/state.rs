@@ -6,6 +6,8 @@
 use super::objects::MissingObjects;
 use super::{AskedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
+use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
+use crate::cli::state::StateObjects;
 use crate::cluster::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, ReadLimits, SLICES};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
@@ -69,6 +71,27 @@ pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> 
     }
     let snapshot = state.finish(&mut objects.omissions, console);
     (snapshot, objects.omissions)
+}
+
+/// Reads the pods of the cluster and the workloads that they belong to, as a snapshot has them. Workloads that the user may
+/// not list are left out with a note.
+pub(in crate::cli) fn read_workloads(asked: &AskedServer, console: &mut Console) -> StateObjects<'static> {
+    let mut found = StateObjects::of_cluster();
+    let mut objects = LiveObjects::new(asked, None);
+    let projection = Projection { with_parameters: false, annotations: &[] };
+    for kind in std::iter::once(&PODS).chain(&WORKLOAD_KINDS) {
+        let mut missing = MissingObjects::default();
+        let mut add = |api_version: &str, object: Value<'_>, _: &mut Console| {
+            let kept = project(kind, object, projection);
+            if let Err(error) = found.add_copy(api_version, kind.kind, kept.root()) {
+                missing.add(|| error.to_string());
+            }
+        };
+        // Why something is missing was said; the pods are then grouped by what is known of them.
+        _ = objects.read_if_allowed(kind, ReadLimits::WHOLE, console, &mut add);
+        missing.report(&mut objects.omissions, console);
+    }
+    found
 }
 
 #[cfg(test)]

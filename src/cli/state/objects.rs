@@ -55,6 +55,11 @@ impl StateTexts {
         inputs.iter().map(read).collect::<Result<_, Failure>>().map(StateTexts)
     }
 
+    /// Texts that were read already, each with its name.
+    pub(in crate::cli) fn of(texts: Vec<(String, String)>) -> StateTexts {
+        StateTexts(texts)
+    }
+
     /// Parses the texts and checks every object that a forecast reads.
     pub(in crate::cli) fn parse(&self) -> Result<StateObjects<'_>, Failure> {
         let mut parsed =
