@@ -8,7 +8,7 @@ mod given;
 mod json;
 mod limits;
 mod play;
-mod stored;
+pub(super) mod stored;
 mod text;
 
 use std::io::Write as _;
@@ -17,15 +17,18 @@ use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
+use super::impact::GroupBy;
 use super::limit_list::LimitList;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
 use super::state::{StateObjects, StateTexts};
 use super::version::Output;
 use given::{Admission, GivenObject, GivenTexts};
-pub(super) use play::play;
+pub(super) use json::TotalsRecord;
+pub(super) use limits::{CheckedLimits, check_pending};
 pub(super) use text::summary_of_evicted;
 use tollgate_api::profile::Profile;
+use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, Plan, PodOutcome, Release, Settings, State, Step, Totals};
 use tollgate_formats::gotime;
 
@@ -55,7 +58,7 @@ pub(super) struct Arguments {
     max: Option<LimitList>,
 
     /// Number of courses to play; in each, the scheduler breaks ties between nodes in another way
-    #[arg(long, value_name = "NUMBER", default_value = "64")]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES)]
     samples: NonZeroU32,
 
     /// Seed for the choice among nodes; the same seed and input give the same output
@@ -65,7 +68,7 @@ pub(super) struct Arguments {
 
     /// Group the pods in the text output
     #[arg(long, value_name = "WHAT")]
-    by: Option<text::Grouping>,
+    by: Option<GroupBy>,
 
     /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
     #[arg(long)]
@@ -82,6 +85,9 @@ pub(super) struct Arguments {
     #[command(flatten)]
     exit: ExitZeroArgs,
 }
+
+/// Courses unless `--samples` says otherwise.
+const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 
 const AFTER_HELP: &str = "\
 To create a dump, run `tollgate snapshot`.
@@ -104,7 +110,7 @@ impl Arguments {
         if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
             return Err(Failure::Usage("FILE and --state cannot both be read from stdin".to_owned()));
         }
-        let mut tally = Tally::default();
+        let tally = Tally::default();
         let given = GivenTexts::read(&self.paths)?;
         let given = given.documents()?;
         let given = given.objects();
@@ -114,6 +120,7 @@ impl Arguments {
         let texts = StateTexts::read(&self.state)?;
         let objects = texts.parse()?;
         let profiles = self.release.dump_profiles(&objects.inventory, console)?;
+        let mut tally = tally;
         let missing = self.missing_from_dump(&objects, &mut tally, console);
         self.report_state(&objects, &profiles, &missing, &given, tally, console)
     }
@@ -218,17 +225,46 @@ impl Arguments {
     ) -> Result<ForecastReport, Failure> {
         let now = self.clock.now();
         let at = gotime::parse(&now).map_err(Failure::Usage)?;
-        let admission = Admission::of(given, state, profile, &now);
-        let docs = admission.documents();
-        let steps = docs.iter().map(|doc| Step::Apply(doc.root())).collect();
-        let settings =
-            Settings { seed: self.seed, assume_complete: self.assume_complete, ..Settings::at(at) };
-        let plan = Plan::new(state.clone(), steps, release_of(profile), settings);
-        let mut forecast = play(&plan, self.samples);
-        admission.forget_made_up_names(&mut forecast);
-        make_unknown(&mut forecast, missing);
+        let given: Vec<_> = given.iter().map(GivenObject::parts).collect();
+        let admission = Admission::of(&given, state, profile, &now);
+        let settings = Settings { seed: self.seed, assume_complete: true, ..Settings::at(at) };
+        let forecast = play_admitted(&admission, state, profile, settings, self.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })
     }
+}
+
+/// The forecast for changes, which are objects as JSON, with the usual settings. Objects that the API server refuses are
+/// left out.
+pub(super) fn of_changes(
+    changes: &[&str],
+    state: &State<'_>,
+    profile: &'static Profile,
+    at: gotime::Timestamp,
+    missing: &[String],
+) -> Forecast {
+    let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
+    let given: Vec<(&str, Value<'_>)> = docs.iter().map(|doc| ("", doc.root())).collect();
+    let admission = Admission::of(&given, state, profile, &gotime::rfc3339(at));
+    let settings = Settings { assume_complete: true, ..Settings::at(at) };
+    play_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
+}
+
+/// Plays a forecast of the admitted objects. `missing` is what the state lacks.
+fn play_admitted(
+    admission: &Admission,
+    state: &State<'_>,
+    profile: &'static Profile,
+    settings: Settings,
+    samples: NonZeroU32,
+    missing: &[String],
+) -> Forecast {
+    let docs = admission.documents();
+    let steps = docs.iter().map(|doc| Step::Apply(doc.root())).collect();
+    let plan = Plan::new(state.clone(), steps, release_of(profile), settings);
+    let mut forecast = play::play(&plan, samples);
+    admission.forget_made_up_names(&mut forecast);
+    make_unknown(&mut forecast, missing);
+    forecast
 }
 
 /// How that release allocates devices.

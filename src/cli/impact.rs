@@ -7,6 +7,7 @@
 
 mod by;
 mod denials;
+mod elsewhere;
 mod histogram;
 mod json;
 mod limits;
@@ -29,9 +30,12 @@ use super::shared::{ExitZeroArgs, ReleaseArgs};
 use super::state::{self, DumpOmissions, StateObjects, StateTexts};
 use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
-use by::{GroupBy, Groups};
+pub(super) use by::GroupBy;
+use by::Groups;
+use denials::denials;
 pub(super) use denials::first_denial;
-use denials::{denials, print_denials};
+pub(super) use denials::print_denials;
+use elsewhere::Elsewhere;
 use limits::{Extent, Limits};
 use sum::ImpactSum;
 use tollgate_api::profile::Profile;
@@ -73,7 +77,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as pods=10,namespaces=2,devices=64
+    /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as pods=10,namespaces=2,devices=64,pending=0
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<Limits>,
 
@@ -127,6 +131,8 @@ struct Assessment<'s> {
     groups: Option<Groups<'s>>,
     /// What happens to the other pods of LeaderWorkerSets, JobSets and PodGroups.
     restarts: Vec<GroupRestart<'s>>,
+    /// Where evicted pods go, if the state has nodes.
+    elsewhere: Option<Elsewhere>,
 }
 
 /// Pods that the text lists unless --limit says otherwise.
@@ -182,10 +188,11 @@ impl Arguments {
         Ok(reporter.tally)
     }
 
-    /// True if the objects of a dump are needed beyond its snapshot: for groups, or for what happens to the rest of a
-    /// LeaderWorkerSet, JobSet or PodGroup.
+    /// True if the objects of a dump are needed beyond its snapshot: for groups, for what happens to the rest of a
+    /// LeaderWorkerSet, JobSet or PodGroup, or to see whether evicted pods fit on other nodes.
     fn needs_objects(&self, text: &str) -> bool {
-        let has_groups = || ["LeaderWorkerSet", "JobSet", "PodGroup"].iter().any(|kind| text.contains(kind));
+        let has_groups =
+            || ["LeaderWorkerSet", "JobSet", "PodGroup", "Node"].iter().any(|kind| text.contains(kind));
         self.by.is_some_and(GroupBy::needs_objects) || has_groups()
     }
 
@@ -365,6 +372,8 @@ impl ImpactReporter<'_> {
         let mut assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
         assessment.groups = self.arguments.by.map(|by| Groups::of(&assessment.impact, by, self.state));
         assessment.restarts = self.state.map(|state| restarts(&assessment.impact, state)).unwrap_or_default();
+        let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
+        assessment.elsewhere = self.elsewhere(&[&json], profile, at);
         match self.arguments.output {
             Output::Json => {
                 writeln!(
@@ -388,24 +397,53 @@ impl ImpactReporter<'_> {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
+        if let Some(message) = elsewhere::unchecked_limit(self.arguments.max.as_ref(), &assessment) {
+            self.tally.unreadable += 1;
+            self.console.error(message);
+        }
+        self.check_pending(&sanitize::line(change.name()), assessment.elsewhere.as_ref());
         if !self.sums.iter().any(|sum| sum.is_of(profile)) {
             self.sums.push(ImpactSum::new(profile, at));
         }
         for sum in self.sums.iter_mut().filter(|sum| sum.is_of(profile)) {
-            sum.add(&assessment);
+            sum.add(&assessment, &json);
         }
         Ok(())
     }
 
+    /// Where the pods go that changes evict together.
+    fn elsewhere(&self, changes: &[&str], profile: &'static Profile, at: Timestamp) -> Option<Elsewhere> {
+        let assume_complete = self.arguments.assume_complete;
+        Elsewhere::of(changes, self.state, (profile, at), &self.omissions, assume_complete)
+    }
+
+    /// Reports the pods that stay Pending beyond the limit of `--max`.
+    fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
+        let Some((limits, elsewhere)) = self.arguments.max.as_ref().zip(elsewhere) else { return };
+        let checked = elsewhere.check(limits);
+        self.tally.denied += checked.excesses.len();
+        self.tally.unreadable += checked.undecided.len();
+        for message in checked.excesses.iter().chain(&checked.undecided) {
+            self.console.error(&format!("{who}: {message}"));
+        }
+    }
+
     /// Reports what several objects do together.
     fn report_sums(&mut self) -> Result<(), Failure> {
-        for sum in self.sums.iter().filter(|sum| sum.has_several()) {
+        for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
+            let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
             match self.arguments.output {
-                Output::Json => writeln!(self.console, "{}", super::to_json(&sum.record())?)?,
+                Output::Json => {
+                    writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
+                }
                 Output::Text => {
-                    self.console.write_text(&format!("\n{}", sum.text(self.omissions.is_empty())))?;
+                    let sentence = elsewhere.as_ref().and_then(Elsewhere::sentence);
+                    let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
+                    let text = sum.text(self.omissions.is_empty());
+                    self.console.write_text(&format!("\n{text}{sentence}"))?;
                 }
             }
+            self.check_pending(&sum.title(), elsewhere.as_ref());
             for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(sum.extent())) {
                 self.tally.denied += 1;
                 self.console.error(&format!("{}: {excess}", sum.title()));
@@ -444,6 +482,7 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
         depends_on,
         groups: None,
         restarts: Vec::new(),
+        elsewhere: None,
     }
 }
 

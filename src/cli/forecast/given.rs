@@ -60,6 +60,13 @@ pub(super) struct GivenObject<'d> {
     item: ListedObject<'d>,
 }
 
+impl GivenObject<'_> {
+    /// The name of its file, and the object with the apiVersion and kind of its list if it has neither.
+    pub(super) fn parts(&self) -> (&str, Value<'_>) {
+        (self.file, self.item.value())
+    }
+}
+
 /// An object that the API server refuses.
 #[derive(Debug)]
 pub(super) struct RefusedObject {
@@ -127,9 +134,9 @@ impl GivenDocuments<'_> {
 }
 
 impl Admission {
-    /// Checks the objects one after the other.
+    /// Checks the objects, each with the name of its file, one after the other.
     pub(super) fn of(
-        given: &[GivenObject<'_>],
+        given: &[(&str, Value<'_>)],
         state: &State<'_>,
         profile: &'static Profile,
         now: &str,
@@ -138,7 +145,7 @@ impl Admission {
         let Ok(rules) = RuleSet::parse(RULES) else { return admission };
         let engine = Engine::new(vec![profile], rules);
         for object in given {
-            admission.admit(object, state, &engine, profile, now);
+            admission.admit(*object, state, &engine, profile, now);
         }
         admission
     }
@@ -170,13 +177,12 @@ impl Admission {
 
     fn admit(
         &mut self,
-        given: &GivenObject<'_>,
+        (file, object): (&str, Value<'_>),
         state: &State<'_>,
         engine: &Engine,
         profile: &Profile,
         now: &str,
     ) {
-        let object = given.item.value();
         let (api_version, name) = (object.get("apiVersion").str(), object.get("kind").str());
         let kind = ObjectKind::of(api_version, name);
         let form = StoredForm::of(kind, object, self.accepted.len());
@@ -198,10 +204,10 @@ impl Admission {
         let verdict = engine.validate(&request, labels);
         let denials: Vec<Diagnostic> =
             verdict.findings().iter().filter(|found| found.level == Level::Deny).cloned().collect();
-        let shown = || sanitize::line(&format!("{}: {name} {}", given.file, form.shown_name())).into_owned();
+        let shown = || sanitize::line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
         if !denials.is_empty() {
             self.refused.push(RefusedObject {
-                file: given.file.to_owned(),
+                file: file.to_owned(),
                 api_version: api_version.to_owned(),
                 kind: name.to_owned(),
                 namespace: form.namespace,

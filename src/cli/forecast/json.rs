@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::ForecastReport;
 use super::given::RefusedObject;
 use tollgate_document::field::PathStyle;
-use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast};
+use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, Totals};
 use tollgate_formats::gotime;
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ pub(super) struct Record<'a> {
     evicted: Vec<Evicted<'a>>,
     pods: Vec<Pod<'a>>,
     refused: Vec<Refused<'a>>,
-    totals: Totals,
+    totals: TotalsRecord,
 }
 
 #[derive(Serialize)]
@@ -100,9 +100,10 @@ struct Finding {
     message: String,
 }
 
+/// How many pods have each outcome.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Totals {
+pub(in crate::cli) struct TotalsRecord {
     fits: usize,
     sometimes: usize,
     pending: usize,
@@ -113,7 +114,6 @@ struct Totals {
 impl<'a> Record<'a> {
     pub(super) fn of(report: &'a ForecastReport) -> Record<'a> {
         let ForecastReport { profile, at, forecast, admission } = report;
-        let totals = forecast.totals;
         Record {
             profile: profile.name,
             at: gotime::rfc3339(*at),
@@ -121,14 +121,15 @@ impl<'a> Record<'a> {
             evicted: forecast.evicted.iter().map(Evicted::of).collect(),
             pods: forecast.pods.iter().map(Pod::of).collect(),
             refused: admission.refused.iter().map(Refused::of).collect(),
-            totals: Totals {
-                fits: totals.fits,
-                sometimes: totals.sometimes,
-                pending: totals.pending,
-                unknown: totals.unknown,
-                not_recreated: totals.not_recreated,
-            },
+            totals: TotalsRecord::of(forecast.totals),
         }
+    }
+}
+
+impl TotalsRecord {
+    pub(in crate::cli) fn of(totals: Totals) -> TotalsRecord {
+        let Totals { fits, sometimes, pending, unknown, not_recreated } = totals;
+        TotalsRecord { fits, sometimes, pending, unknown, not_recreated }
     }
 }
 

@@ -98,6 +98,13 @@ impl StoredForm {
     }
 }
 
+/// The JSON of a DeviceTaintRule with another effect.
+pub(in crate::cli) fn with_effect(rule: Value<'_>, effect: &str) -> String {
+    let spec = rule.get("spec");
+    let taint = with_members(spec.get("taint"), &[("effect", Some(quoted(effect)))]);
+    with_members(rule, &[("spec", Some(with_members(spec, &[("taint", Some(taint))])))])
+}
+
 /// True for the kinds of `resource.k8s.io`, which the engine decodes.
 pub(super) fn is_dra(kind: ObjectKind) -> bool {
     matches!(

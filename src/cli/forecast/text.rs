@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::ForecastReport;
+use crate::cli::impact::GroupBy;
 use crate::cli::table;
-pub(super) use groups::Grouping;
 pub(in crate::cli) use sentence::summary_of_evicted;
 use sentence::{plural_ending, summary};
 use tollgate_forecast::{Forecast, Origin, Placement, PodForecast, PodOutcome};
@@ -22,7 +22,7 @@ const SHOWN_PLACEMENTS: usize = 2;
 const NAMED_PODS: usize = 5;
 
 /// The text report of a forecast; lists at most `limit` pods, all for 0.
-pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<Grouping>) -> String {
+pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<GroupBy>) -> String {
     let ForecastReport { profile, at, forecast, .. } = report;
     let mut out = String::new();
     let (samples, time) = (forecast.samples, gotime::rfc3339(*at));

@@ -15,7 +15,7 @@ use tollgate_formats::gotime::Timestamp;
 
 /// By what pods are grouped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum GroupBy {
+pub(in crate::cli) enum GroupBy {
     Namespace,
     Workload,
     Node,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::by::{GroupRecord, Groups};
 use super::{Assessment, format_time, listed_count};
+use crate::cli::forecast::TotalsRecord;
 use reason::Reason;
 use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
 use tollgate_forecast::GroupRestart;
@@ -35,6 +36,9 @@ pub(super) struct ImpactRecord<'a> {
     /// What LeaderWorkerSets, JobSets and PodGroups do with their other pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     restarts: Vec<Restart<'a>>,
+    /// What becomes of the evicted pods, if the state has nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacements: Option<TotalsRecord>,
     /// By what `groups` are made, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
@@ -121,8 +125,17 @@ impl<'a> ImpactRecord<'a> {
         incomplete: &'a [String],
         limit: Option<usize>,
     ) -> ImpactRecord<'a> {
-        let Assessment { query, impact, budgets, differences, no_effect, depends_on, groups, restarts } =
-            assessment;
+        let Assessment {
+            query,
+            impact,
+            budgets,
+            differences,
+            no_effect,
+            depends_on,
+            groups,
+            restarts,
+            elsewhere,
+        } = assessment;
         let (by, groups) = groups.as_ref().map(Groups::records).unzip();
         let is_written = no_effect.is_none() && incomplete.is_empty();
         let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| Condition {
@@ -166,6 +179,7 @@ impl<'a> ImpactRecord<'a> {
             budgets: violated.collect(),
             restarts: restarts.iter().map(restart_record).collect(),
             by,
+            replacements: elsewhere.as_ref().map(|elsewhere| TotalsRecord::of(elsewhere.forecast.totals)),
             groups,
             differences,
             incomplete,

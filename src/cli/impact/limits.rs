@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Assessment;
+use crate::cli::forecast::{CheckedLimits, check_pending};
 use crate::cli::limit_list::LimitList;
+use tollgate_forecast::Forecast;
 
 /// The size of an impact.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,16 @@ pub(super) fn parse(text: &str) -> Result<Limits, String> {
 }
 
 impl Limits {
+    /// True if the number of pending pods is limited.
+    pub(super) fn has_pending(&self) -> bool {
+        self.0.get("pending").is_some()
+    }
+
+    /// Checks the limit of pending pods.
+    pub(super) fn check_pending(&self, forecast: &Forecast) -> CheckedLimits {
+        check_pending(&self.0, forecast)
+    }
+
     /// A message for each limit that the impact exceeds.
     pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
         let found = [

@@ -9,8 +9,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::elsewhere::Elsewhere;
 use super::limits::Extent;
 use super::{Assessment, format_time};
+use crate::cli::forecast::TotalsRecord;
 use crate::cli::table;
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::ProposedChange;
@@ -34,6 +36,8 @@ struct Part {
     is_rule: bool,
     extent: Extent,
     pods: BTreeSet<PodName>,
+    /// The object as JSON, for a forecast of all of them.
+    json: String,
 }
 
 #[derive(Serialize)]
@@ -45,6 +49,9 @@ pub(super) struct SumRecord<'a> {
     at: String,
     totals: SumTotals,
     parts: Vec<PartRecord<'a>>,
+    /// What becomes of the evicted pods, if the state has nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacements: Option<TotalsRecord>,
 }
 
 #[derive(Serialize)]
@@ -79,14 +86,28 @@ impl ImpactSum {
     }
 
     /// Adds the impact of one change.
-    pub(super) fn add(&mut self, assessment: &Assessment<'_>) {
+    pub(super) fn add(&mut self, assessment: &Assessment<'_>, json: &str) {
         let pods = assessment.impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
         self.parts.push(Part {
             name: assessment.query.change.name().to_owned(),
             is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
             extent: Extent::of(assessment),
             pods: pods.map(|pod| (pod.namespace.to_owned(), pod.name.to_owned())).collect(),
+            json: json.to_owned(),
         });
+    }
+
+    pub(super) fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The objects as JSON.
+    pub(super) fn changes(&self) -> Vec<&str> {
+        self.parts.iter().map(|part| part.json.as_str()).collect()
     }
 
     /// False for a single change, which needs no sum.
@@ -153,7 +174,7 @@ impl ImpactSum {
     }
 
     /// The sum and the parts for JSON.
-    pub(super) fn record(&self) -> SumRecord<'_> {
+    pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> SumRecord<'_> {
         let Extent { devices, pods, namespaces, is_upper_bound, .. } = self.extent();
         let parts = self.parts.iter().zip(self.only_by_each()).map(|(part, only)| PartRecord {
             rule: &part.name,
@@ -173,6 +194,7 @@ impl ImpactSum {
                 upper_bound: is_upper_bound,
             },
             parts: parts.collect(),
+            replacements: elsewhere.map(|elsewhere| TotalsRecord::of(elsewhere.forecast.totals)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::elsewhere::Elsewhere;
 use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
@@ -10,8 +11,17 @@ use tollgate_formats::sanitize::line;
 /// The text report of an impact; lists at most `limit` pods, all for 0. If the state is not complete, the numbers are
 /// lower bounds, and what the controller will write is not known.
 pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
-    let Assessment { query, impact, budgets, differences, no_effect, depends_on, groups, restarts } =
-        assessment;
+    let Assessment {
+        query,
+        impact,
+        budgets,
+        differences,
+        no_effect,
+        depends_on,
+        groups,
+        restarts,
+        elsewhere,
+    } = assessment;
     let mut out = String::new();
     if let Some(depends_on) = depends_on {
         _ = writeln!(out, "{depends_on}; this forecast assumes that all feature gates are on");
@@ -76,6 +86,9 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
         _ = write!(out, "\n{picture}");
     }
     _ = writeln!(out, "\n{}", total_line(assessment, is_complete, hedge));
+    if let Some(sentence) = elsewhere.as_ref().and_then(Elsewhere::sentence) {
+        _ = writeln!(out, "{}", line(&sentence));
+    }
     for budget in budgets {
         _ = writeln!(
             out,

@@ -3,30 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::cli::impact::GroupBy;
 use crate::cli::table;
-use clap::ValueEnum;
 use tollgate_forecast::{Forecast, PodForecast, PodOutcome};
 
-/// What pods are grouped by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(in super::super) enum Grouping {
-    /// Namespace of the pods
-    Namespace,
-    /// Workload, such as a Deployment
-    Workload,
-    /// Node to which the pods go
-    Node,
-}
-
 /// The table of the groups; empty if there are no pods.
-pub(super) fn tables(forecast: &Forecast, by: Grouping) -> String {
+pub(super) fn tables(forecast: &Forecast, by: GroupBy) -> String {
     if forecast.pods.is_empty() {
         return String::new();
     }
     let table = match by {
-        Grouping::Namespace => outcomes("NAMESPACE", forecast, |pod| pod.namespace.clone()),
-        Grouping::Workload => outcomes("WORKLOAD", forecast, workload),
-        Grouping::Node => nodes(forecast),
+        GroupBy::Namespace => outcomes("NAMESPACE", forecast, |pod| pod.namespace.clone()),
+        GroupBy::Workload => outcomes("WORKLOAD", forecast, workload),
+        GroupBy::Node => nodes(forecast),
     };
     let mut out = String::new();
     _ = write!(out, "\n{table}");
