@@ -397,10 +397,6 @@ impl ImpactReporter<'_> {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
-        if let Some(message) = elsewhere::unchecked_limit(self.arguments.max.as_ref(), &assessment) {
-            self.tally.unreadable += 1;
-            self.console.error(message);
-        }
         self.check_pending(&sanitize::line(change.name()), assessment.elsewhere.as_ref());
         if !self.sums.iter().any(|sum| sum.is_of(profile)) {
             self.sums.push(ImpactSum::new(profile, at));
@@ -409,23 +405,6 @@ impl ImpactReporter<'_> {
             sum.add(&assessment, &json);
         }
         Ok(())
-    }
-
-    /// Where the pods go that changes evict together.
-    fn elsewhere(&self, changes: &[&str], profile: &'static Profile, at: Timestamp) -> Option<Elsewhere> {
-        let assume_complete = self.arguments.assume_complete;
-        Elsewhere::of(changes, self.state, (profile, at), &self.omissions, assume_complete)
-    }
-
-    /// Reports the pods that stay Pending beyond the limit of `--max`.
-    fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
-        let Some((limits, elsewhere)) = self.arguments.max.as_ref().zip(elsewhere) else { return };
-        let checked = elsewhere.check(limits);
-        self.tally.denied += checked.excesses.len();
-        self.tally.unreadable += checked.undecided.len();
-        for message in checked.excesses.iter().chain(&checked.undecided) {
-            self.console.error(&format!("{who}: {message}"));
-        }
     }
 
     /// Reports what several objects do together.

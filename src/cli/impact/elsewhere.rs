@@ -2,7 +2,7 @@
 //!
 //! It needs the nodes of the cluster. Without them nothing is said, and the report is what it was before.
 
-use super::Assessment;
+use super::ImpactReporter;
 use super::limits::Limits;
 use crate::cli::forecast::{CheckedLimits, of_changes, stored, summary_of_evicted};
 use tollgate_api::profile::Profile;
@@ -61,8 +61,31 @@ impl Elsewhere {
     }
 }
 
-/// The limit of pending pods, if it cannot be checked without nodes.
-pub(super) fn unchecked_limit(limits: Option<&Limits>, assessment: &Assessment<'_>) -> Option<&'static str> {
-    let is_unchecked = limits.is_some_and(Limits::has_pending) && assessment.elsewhere.is_none();
-    is_unchecked.then_some("cannot check --max pending: the state of the cluster contains no Nodes")
+impl ImpactReporter<'_> {
+    /// Where the pods go that changes evict together.
+    pub(super) fn elsewhere(
+        &self,
+        changes: &[&str],
+        profile: &'static Profile,
+        at: Timestamp,
+    ) -> Option<Elsewhere> {
+        let assume_complete = self.arguments.assume_complete;
+        Elsewhere::of(changes, self.state, (profile, at), &self.omissions, assume_complete)
+    }
+
+    /// Reports the pods that stay Pending beyond the limit of `--max`.
+    pub(super) fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
+        let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.has_pending()) else { return };
+        let Some(elsewhere) = elsewhere else {
+            self.tally.unreadable += 1;
+            self.console.error(&format!("{who}: cannot check --max pending: the state contains no Nodes"));
+            return;
+        };
+        let checked = elsewhere.check(limits);
+        self.tally.denied += checked.excesses.len();
+        self.tally.unreadable += checked.undecided.len();
+        for message in checked.excesses.iter().chain(&checked.undecided) {
+            self.console.error(&format!("{who}: {message}"));
+        }
+    }
 }
