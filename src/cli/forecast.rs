@@ -19,6 +19,8 @@ use super::clock;
 use super::console::Console;
 use super::impact::GroupBy;
 use super::limit_list::LimitList;
+#[cfg(feature = "online")]
+use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
 use super::state::{StateObjects, StateTexts};
@@ -135,8 +137,12 @@ impl Arguments {
     ) -> Result<Tally, Failure> {
         let asked = self.release.live_server()?;
         let profiles = self.release.live_profiles()?;
-        let _ = (asked, profiles, given, &mut tally, console);
-        Err(Failure::Usage("not yet".to_owned()))
+        let (objects, omissions) = live::read_for_forecast(asked, console);
+        tally.unreadable += omissions.failures.len();
+        if !omissions.failures.is_empty() {
+            console.note("some objects could not be read, so every outcome is unknown");
+        }
+        self.report_state(&objects, &profiles, &omissions.failures, given, tally, console)
     }
 
     #[cfg(not(feature = "online"))]

@@ -12,7 +12,7 @@ mod state;
 use std::sync::OnceLock;
 
 pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
-pub(super) use state::{LiveState, read_state, read_workloads};
+pub(super) use state::{LiveState, read_for_forecast, read_state, read_workloads};
 
 use super::console::Console;
 use super::outcome::Failure;
