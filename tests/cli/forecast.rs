@@ -63,6 +63,31 @@ fn forecast(name: &str, state: &Value, objects: &[&Value], profile: &str) -> Val
     serde_json::from_str(&output).expect("one JSON object")
 }
 
+/// Chance comes from the seed alone: neither the number of the run nor the threads that play the courses matter.
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let scenario = recording(scenarios::SCENARIOS)
+        .into_iter()
+        .find(|scenario| text(&scenario["id"]) == "scarcity-05-evicted-more-than-room")
+        .expect("a scenario");
+    let folder = folder("forecast-seed");
+    let steps = ["change", "arrivals"].into_iter().flat_map(|key| items(&scenario[key]));
+    let given: Vec<String> = steps.flat_map(scenarios::applied).map(ToString::to_string).collect();
+    std::fs::write(folder.join("state.json"), scenario["before"].to_string()).expect("a file");
+    std::fs::write(folder.join("given.yaml"), given.join("\n---\n")).expect("a file");
+    let output = |seed: &str, samples: &str| {
+        let arguments =
+            ["forecast", "given.yaml", "--state", "state.json", "--kubernetes", "1.37", "--now", NOW];
+        let (code, output, errors) =
+            run(&folder, &[&arguments[..], &["--seed", seed, "--samples", samples, "-o", "json"]].concat());
+        assert_eq!(code, 0, "{errors}");
+        output
+    };
+    assert_eq!(output("7", "64"), output("7", "64"));
+    let one = |seed: u32| output(&seed.to_string(), "1");
+    assert!((1..32).any(|seed| one(seed) != one(0)), "the seed changes nothing");
+}
+
 /// The part of a message that a forecast predicts.
 fn message_start(message: &str) -> &str {
     message.split(" preemption:").next().unwrap_or(message)

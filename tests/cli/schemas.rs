@@ -134,6 +134,28 @@ fn the_schema_of_impact_describes_its_lines() {
     assert!(kinds.iter().all(|count| *count > 0), "rules, patches and clusters: {kinds:?}");
 }
 
+#[test]
+fn the_schema_of_forecast_describes_its_lines() {
+    let validator = validator("forecast");
+    let [mut placed, mut refused, mut evicted] = [0; 3];
+    for output in transcribed("forecast") {
+        for line in output.lines() {
+            let report: Value = serde_json::from_str(line).expect("JSON");
+            check(&validator, &report, line);
+            check_closed(&validator, &report);
+            let count = |value: &Value| value.as_array().map_or(0, Vec::len);
+            let pods = report["pods"].as_array().expect("pods");
+            placed += pods.iter().map(|pod| count(&pod["placements"])).sum::<usize>();
+            refused += count(&report["refused"]);
+            evicted += count(&report["evicted"]);
+            let totals = report["totals"].as_object().expect("totals");
+            let total: u64 = totals.values().filter_map(Value::as_u64).sum();
+            assert_eq!(total, pods.len() as u64, "every pod has one outcome");
+        }
+    }
+    assert!(placed > 0 && refused > 0 && evicted > 0, "{placed}, {refused}, {evicted}");
+}
+
 /// The reasons say in parts what `because` says in words, and the totals add up.
 #[test]
 fn impact_has_reasons_and_totals() {

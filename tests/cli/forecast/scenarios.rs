@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{RELEASES, devices, forecast, items, message_start, recording, text};
 
-const SCENARIOS: &str = "crates/forecast/tests/recorded/scenarios.jsonl.gz";
+pub(super) const SCENARIOS: &str = "crates/forecast/tests/recorded/scenarios.jsonl.gz";
 
 /// A node and the devices of each claim.
 type Place = (String, Vec<Vec<String>>);
@@ -67,7 +67,7 @@ fn scenarios_end_as_recorded() {
 }
 
 /// The objects that a step creates or replaces.
-fn applied(step: &Value) -> Vec<&Value> {
+pub(super) fn applied(step: &Value) -> Vec<&Value> {
     items(&step["create"]).iter().chain(step.get("replace")).collect()
 }
 
