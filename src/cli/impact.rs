@@ -397,13 +397,14 @@ impl ImpactReporter<'_> {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
-        self.check_pending(&sanitize::line(change.name()), assessment.elsewhere.as_ref());
         if !self.sums.iter().any(|sum| sum.is_of(profile)) {
             self.sums.push(ImpactSum::new(profile, at));
         }
         for sum in self.sums.iter_mut().filter(|sum| sum.is_of(profile)) {
             sum.add(&assessment, &json);
         }
+        let elsewhere = assessment.elsewhere;
+        self.check_pending(&sanitize::line(change.name()), elsewhere.as_ref());
         Ok(())
     }
 
