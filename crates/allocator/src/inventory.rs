@@ -112,6 +112,23 @@ impl<'d> Inventory<'d> {
         inventory
     }
 
+    /// The behaviours of the release.
+    pub fn semantics(&self) -> &Semantics {
+        &self.semantics
+    }
+
+    /// The pools, by driver and name, that only one node can use, with that node: all of their slices name it.
+    pub fn local_pools(&self) -> impl Iterator<Item = (&'d str, &'d str, &'d str)> {
+        self.pools.iter().filter_map(|pool| {
+            let mut nodes = pool.slices.iter().map(|&slice| match self.slices.get(slice)?.nodes {
+                NodeSelection::Name(name) => Some(name),
+                _ => None,
+            });
+            let node = nodes.next()??;
+            nodes.all(|other| other == Some(node)).then_some((pool.driver, pool.name, node))
+        })
+    }
+
     /// The device of that name, if a slice publishes it.
     pub fn device(&self, driver: &str, pool: &str, device: &str) -> Option<DeviceKey> {
         self.keys.get(&(driver, pool, device)).copied()

@@ -68,5 +68,6 @@ pub use outcome::{
 pub use pools::NodePools;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, Selectors};
+pub use tolerance::tolerates;
 pub use tollgate_api::profile::{DistinctMemory, Features, Semantics};
 pub use usage::{Holding, Usage};

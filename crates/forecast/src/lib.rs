@@ -4,12 +4,24 @@
 //! [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group. Everything
 //! is a function of its input: no files, no clock, no threads; chance comes from a seed.
 
+mod attempt;
+mod claims;
+mod controllers;
+mod course;
+mod devices;
+mod eras;
+mod extended;
 mod forecast;
+mod held;
+pub mod nodes;
 mod outcome;
 mod plan;
+mod player;
+mod random;
 mod restart;
 mod selectors;
 mod state;
+mod tables;
 mod workload;
 
 pub use forecast::Course;
@@ -17,7 +29,8 @@ pub use outcome::{
     EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, PlacedClaim, PlacedDevice, Placement, PodForecast,
     PodOutcome, Totals, WorkloadName,
 };
-pub use plan::{Plan, Player, Release, Settings, Step};
+pub use plan::{Plan, Release, Settings, Step};
+pub use player::Player;
 pub use restart::{GroupRestart, group_restarts};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};

@@ -148,6 +148,17 @@ impl<'d> Objects<'d> {
         }
     }
 
+    /// Removes the object of that namespace and name, if it is there.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        if self.get(namespace, name).is_none() {
+            return;
+        }
+        let kept = std::mem::take(&mut self.objects).into_iter();
+        let kept = kept.filter(|object| (object.namespace(), object.name()) != (namespace, name));
+        self.by_name.clear();
+        kept.collect::<Vec<_>>().into_iter().for_each(|object| self.add(object));
+    }
+
     /// The object of that namespace (empty for kinds without one) and name.
     pub fn get(&self, namespace: &str, name: &str) -> Option<StoredObject<'d>> {
         self.by_name.get(&(namespace, name)).and_then(|&place| self.objects.get(place)).copied()
@@ -182,8 +193,7 @@ impl<'d> State<'d> {
     /// Adds an object whose type the caller gives, because items of a list do not repeat theirs.
     pub fn add_as(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
         let kind = ObjectKind::of(api_version, kind)?;
-        let version = api_version.strip_prefix("resource.k8s.io/").and_then(Version::parse);
-        let object = StoredObject { version: version.unwrap_or(Version::V1), value };
+        let object = StoredObject { version: version_of(value), value };
         self.of_kind_mut(kind).add(object);
         Some(kind)
     }
@@ -193,7 +203,18 @@ impl<'d> State<'d> {
         &self.kinds[kind as usize]
     }
 
+    /// Removes an object, if it is there.
+    pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
+        self.of_kind_mut(kind).remove(namespace, name);
+    }
+
     fn of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {
         &mut self.kinds[kind as usize]
     }
+}
+
+/// The version in `resource.k8s.io` that an object is written in; v1 for the other groups.
+pub(crate) fn version_of(value: Value<'_>) -> Version {
+    let version = value.get("apiVersion").str().strip_prefix("resource.k8s.io/");
+    version.and_then(Version::parse).unwrap_or(Version::V1)
 }

@@ -5,8 +5,11 @@
 //! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
 //! earliest taint of any device decides for a claim, the earliest claim for a pod.
 
+use super::kinds::SnapshotKind;
 use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
+use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
+use super::{ProposedChange, cost};
 use crate::tolerance::{TaintFields, matches};
 use tollgate_api::profile::Profile;
 use tollgate_formats::gotime::Timestamp;
@@ -171,6 +174,46 @@ pub(super) fn visit_taints<'s>(
     }
     for rule in rules.iter().filter(|rule| rule_selects(rule, result, snapshot, profile)) {
         of(TaintSource::Rule(rule), &rule.taint);
+    }
+}
+
+impl Snapshot {
+    /// Stores the rule of a change, replacing the previous one. A changed slice is stored already.
+    pub fn apply_change(&mut self, change: ProposedChange) {
+        if let ProposedChange::Rule(rule) = change {
+            self.put_rule(rule);
+        }
+    }
+
+    /// Stores the record of a rule, replacing the previous one.
+    pub(super) fn put_rule(&mut self, rule: Rule) {
+        self.remove(SnapshotKind::Rule, "", &rule.name);
+        self.bytes += cost::rule_bytes(&rule);
+        self.rules.insert(std::sync::Arc::clone(&rule.name), std::sync::Arc::new(rule));
+    }
+
+    /// Returns when the taints of a device evict the pods that use it with these tolerations; `None` if never. The pods
+    /// and claims of the snapshot do not matter.
+    pub fn device_eviction_time(
+        &self,
+        (driver, pool, device): (&str, &str, &str),
+        tolerations: &[Toleration],
+        profile: &Profile,
+    ) -> Option<Timestamp> {
+        let rules: Vec<&Rule> = self.rules().filter(|rule| rule.taint.evicts()).collect();
+        let result = AllocatedDevice {
+            driver: driver.into(),
+            pool: pool.into(),
+            device: device.into(),
+            pool_slot: self.pools.find(driver, pool).unwrap_or(Slot::NONE),
+            copied: tolerations.into(),
+            requested: None,
+        };
+        let mut earliest: Option<UnixNanos> = None;
+        visit_taints(self, &rules, profile, &result, |hit| {
+            earliest = earliest.into_iter().chain(hit.eviction_time()).min();
+        });
+        earliest.map(from_unix_nanos)
     }
 }
 

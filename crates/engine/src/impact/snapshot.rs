@@ -84,7 +84,7 @@ pub struct Snapshot {
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
     drivers: BTreeMap<InternedStr, Pools>,
     /// By driver and name.
-    pools: SlotMap<Pool>,
+    pub(super) pools: SlotMap<Pool>,
     pub(super) claims: SlotMap<ClaimEntry>,
     pub(super) pods: SlotMap<Option<Arc<Pod>>>,
     pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
@@ -168,9 +168,7 @@ impl Snapshot {
                 read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
                 shape::check_identity(kind, object)?;
                 let rule = read::rule_record(view::TaintRule::of(object), &mut self.names);
-                self.remove(kind, "", &rule.name);
-                self.bytes += cost::rule_bytes(&rule);
-                self.rules.insert(InternedStr::clone(&rule.name), Arc::new(rule));
+                self.put_rule(rule);
             }
             SnapshotKind::Budget => {
                 shape::check_identity(kind, object)?;

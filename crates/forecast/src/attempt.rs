@@ -1,0 +1,447 @@
+//! The scheduler: which of the waiting pods get a node, and which node.
+//!
+//! One attempt goes as upstream's scheduling cycle does: are all claims there, do their classes exist, which nodes pass
+//! the filters, which of them does the allocator find devices on, which has the best score.
+
+use crate::claims::Consumer;
+use crate::course::{PodState, World};
+use crate::devices::{AskIndex, AskedClaim, Devices, Found, Memory};
+use crate::forecast::Pending;
+use crate::held::Held;
+use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
+use crate::tables::{ClaimIndex, PodEntry, PodIndex};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use tollgate_allocator::Unschedulable;
+use tollgate_allocator::condition::{PostFilter, error_message, rejected_text, unschedulable_message};
+
+/// How many consumers can reserve a claim.
+const MAX_CONSUMERS: usize = 256;
+
+/// What the scheduler writes, with the status UnschedulableAndUnresolvable, if too many have reserved a claim.
+const CLAIM_IN_USE: &str = "resourceclaim in use";
+
+/// What comes of an attempt.
+enum Attempt<'p> {
+    /// A node was found.
+    Found(Choice<'p>),
+    Pending(Pending),
+    /// A claim that is in the way was deallocated: the pod is tried again.
+    Deallocate(ClaimIndex),
+    NotModelled(String),
+}
+
+/// A node with the allocations of the claims that had none.
+struct Choice<'p> {
+    node: NodeIndex,
+    allocations: Vec<(ClaimIndex, Arc<Held<'p>>)>,
+}
+
+/// The claims of a pod at an attempt.
+struct PodClaims<'p> {
+    /// Those that have to be allocated.
+    unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
+    /// Those that are allocated already.
+    allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
+    /// What the allocated ones count for each node.
+    score: i64,
+    /// Too many have reserved one of them.
+    is_in_use: bool,
+}
+
+fn unschedulable(message: String) -> Pending {
+    Pending { condition: Some(("Unschedulable".to_owned(), message)), explanation: None }
+}
+
+fn scheduler_error(message: String) -> Pending {
+    Pending { condition: Some(("SchedulerError".to_owned(), message)), explanation: None }
+}
+
+impl<'p> World<'_, 'p> {
+    /// Tries all pods that wait.
+    pub(crate) fn schedule(&mut self) {
+        let mut turn = self.waiting();
+        while !turn.is_empty() {
+            // What is needed by pods that found no node. While nothing is freed, others that need the same find none.
+            let mut failed: Vec<(PodIndex, Pending)> = Vec::new();
+            let mut touched: BTreeSet<ClaimIndex> = BTreeSet::new();
+            for pod in std::mem::take(&mut turn) {
+                let twin = failed.iter().find(|(other, _)| self.are_twins(pod, *other));
+                if let Some((_, pending)) = twin {
+                    let pending = pending.clone();
+                    self.pending.insert(pod, pending);
+                    continue;
+                }
+                self.try_until_settled(pod, &mut failed, &mut touched);
+            }
+            // A pod that waits for a claim of others, or for others, is tried again when they are placed.
+            if !touched.is_empty() {
+                turn = self.waiting().into_iter().filter(|pod| self.is_woken(*pod, &touched)).collect();
+            }
+        }
+    }
+
+    fn try_until_settled(
+        &mut self,
+        pod: PodIndex,
+        failed: &mut Vec<(PodIndex, Pending)>,
+        touched: &mut BTreeSet<ClaimIndex>,
+    ) {
+        // Each turn deallocates a claim.
+        loop {
+            match self.attempt(pod) {
+                Attempt::Found(choice) => {
+                    let claims = self.plan.tables.pods.get(pod).into_iter().flat_map(PodEntry::claims);
+                    touched.extend(claims);
+                    self.bind(pod, &choice);
+                }
+                Attempt::Deallocate(claim) => {
+                    self.deallocate(claim);
+                    touched.insert(claim);
+                    failed.clear();
+                    continue;
+                }
+                Attempt::Pending(pending) => {
+                    if pending.condition.as_ref().is_some_and(|(reason, _)| reason == "Unschedulable") {
+                        failed.push((pod, pending.clone()));
+                    }
+                    self.pending.insert(pod, pending);
+                }
+                Attempt::NotModelled(what) => {
+                    self.not_modelled.insert(pod, vec![what]);
+                    self.pending.insert(pod, Pending::default());
+                }
+            }
+            return;
+        }
+    }
+
+    /// True if what is placed for one pod can be placed for the other: they need the same, and have no claims in common
+    /// with others.
+    fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
+        let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
+        else {
+            return false;
+        };
+        let are_made = |entry: &PodEntry<'_>| entry.references.iter().all(|claim| claim.template.is_some());
+        let templates = |entry: &PodEntry<'p>| -> Vec<Option<&'p str>> {
+            entry.references.iter().map(|claim| claim.template).collect()
+        };
+        one.namespace == other.namespace
+            && are_made(one)
+            && are_made(other)
+            && templates(one) == templates(other)
+            && self.plan.catalog.are_alike(one.needs, other.needs)
+    }
+
+    fn is_woken(&self, pod: PodIndex, touched: &BTreeSet<ClaimIndex>) -> bool {
+        self.plan.tables.pods.get(pod).is_some_and(|entry| {
+            entry.spec.get("affinity").get("podAffinity").exists()
+                || entry
+                    .references
+                    .iter()
+                    .any(|claim| claim.claim.is_some_and(|claim| touched.contains(&claim)))
+        })
+    }
+
+    fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
+        let plan = self.plan;
+        let Some(entry) = plan.tables.pods.get(pod) else { return Attempt::Pending(Pending::default()) };
+        if !plan.catalog.pod(entry.needs).scheduling_gates.is_empty() {
+            let message = "Scheduling is blocked due to non-empty scheduling gates".to_owned();
+            let condition = Some(("SchedulingGated".to_owned(), message));
+            return Attempt::Pending(Pending { condition, explanation: None });
+        }
+        let claims = match self.claims_of(pod, entry) {
+            Ok(claims) => claims,
+            Err(missing) => {
+                return Attempt::Pending(Pending { condition: None, explanation: Some(missing) });
+            }
+        };
+        if self.occupancy.nodes().is_empty() {
+            return Attempt::Pending(unschedulable(NO_NODES.to_owned()));
+        }
+        self.find_node(pod, entry, &claims)
+    }
+
+    /// The claims of a pod; an error if one of them is missing.
+    // upstream v1.37 DynamicResources.PreEnqueue
+    fn claims_of(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>) -> Result<PodClaims<'p>, String> {
+        let plan = self.plan;
+        let templates = plan.eras.templates.get(self.devices.era.templates);
+        let (mut unallocated, mut allocated) = (Vec::new(), Vec::new());
+        let (mut score, mut is_in_use) = (0, false);
+        for reference in &entry.references {
+            let Some(claim) = reference.claim else { continue };
+            let Some(known) = plan.tables.claims.get(claim) else { continue };
+            let state = self.claim(claim);
+            if state.spec.is_none()
+                && let Some(template) = reference.template.filter(|_| known.is_generated)
+            {
+                state.spec = templates.and_then(|all| all.get(&(entry.namespace, template)).copied());
+                if state.spec.is_none() {
+                    return Err(format!("ResourceClaimTemplate {template} does not exist."));
+                }
+            }
+            let Some(spec) = state.spec else {
+                return Err(format!("ResourceClaim {} does not exist.", known.name));
+            };
+            match &state.allocation {
+                Some(held) => {
+                    score += held.score(spec.spec);
+                    let is_reserved = state.reserved.contains(&Consumer::Pod(pod));
+                    is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
+                    allocated.push((claim, Arc::clone(held)));
+                }
+                None => {
+                    let asked = AskedClaim { namespace: entry.namespace, name: &known.name, spec };
+                    unallocated.push((claim, asked));
+                }
+            }
+        }
+        Ok(PodClaims { unallocated, allocated, score, is_in_use })
+    }
+
+    fn find_node(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>, claims: &PodClaims<'p>) -> Attempt<'p> {
+        let plan = self.plan;
+        let semantics = &plan.release.semantics;
+        let era = self.devices.era;
+        let (Some(fits), Some(classes)) = (self.fits.get(era.nodes), plan.eras.classes.get(era.classes))
+        else {
+            return Attempt::Pending(Pending::default());
+        };
+        let nodes = self.occupancy.nodes().len();
+        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_text(semantics, nodes, text)));
+        let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
+            Ok(cycle) => cycle,
+            Err(rejection) => return rejected(rejection.text),
+        };
+        if claims.is_in_use {
+            return rejected(CLAIM_IN_USE);
+        }
+        let mut filter = DeviceFilter {
+            devices: &mut self.devices,
+            memory: self.memory,
+            pod,
+            entry,
+            claims,
+            ask: None,
+            has_extended: plan.extended.has(pod, era.classes),
+        };
+        if !claims.unallocated.is_empty() {
+            let asked: Vec<AskedClaim<'p>> = claims.unallocated.iter().map(|(_, asked)| *asked).collect();
+            let ask = filter.memory.ask(era, &asked);
+            if let Some(reason) = filter.memory.rejection(ask) {
+                return rejected(&reason.to_string());
+            }
+            filter.ask = Some(ask);
+        }
+        let wanted = nodes_to_find(cycle.candidate_count());
+        let mut diagnosis = Diagnosis::default();
+        let (mut feasible, mut scores, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        let mut elsewhere: BTreeSet<ClaimIndex> = BTreeSet::new();
+        let mut looked_at = 0;
+        for node in cycle.candidates(self.start) {
+            looked_at += 1;
+            if let Err(rejection) = cycle.check(node) {
+                diagnosis.add(node, &rejection);
+                continue;
+            }
+            match filter.check(node, &cycle) {
+                Verdict::Fits(allocations, score) => {
+                    feasible.push(node);
+                    scores.push(score);
+                    found.push(allocations);
+                }
+                Verdict::Rejected(text) => diagnosis.add_text(node, text, false),
+                Verdict::ClaimElsewhere(claims) => {
+                    elsewhere.extend(claims);
+                    diagnosis.add_text(node, Unschedulable::ClaimElsewhere.to_string(), false);
+                }
+                Verdict::Failed(message) => return Attempt::Pending(scheduler_error(message)),
+                Verdict::NotModelled(what) => return Attempt::NotModelled(what),
+            }
+            if feasible.len() >= wanted {
+                break;
+            }
+        }
+        self.start = (self.start + looked_at) % cycle.candidate_count().max(1);
+        if let Some(best) = choose(&cycle, &feasible, &scores, &mut self.random)
+            && let (Some(node), Some(allocations)) = (feasible.get(best), found.into_iter().nth(best))
+        {
+            return Attempt::Found(Choice { node: *node, allocations });
+        }
+        let has_claims =
+            filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
+        let possible = cycle.preemption_candidates(&diagnosis);
+        if possible.into_iter().any(|node| matches!(filter.check(node, &cycle), Verdict::Fits(..))) {
+            return Attempt::NotModelled("preemption".to_owned());
+        }
+        let texts = diagnosis.texts(&plan.catalog, cycle.excluded());
+        let mut elsewhere: Vec<ClaimIndex> = elsewhere.into_iter().collect();
+        while !elsewhere.is_empty() {
+            let claim = elsewhere.swap_remove(self.random.below(elsewhere.len()));
+            if self.claim(claim).reserved.iter().all(|consumer| *consumer == Consumer::Pod(pod)) {
+                return Attempt::Deallocate(claim);
+            }
+        }
+        let post_filter = if has_claims { PostFilter::NothingChanged } else { PostFilter::NoClaims };
+        Attempt::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
+    }
+
+    /// Puts a pod on the node that was found.
+    fn bind(&mut self, pod: PodIndex, choice: &Choice<'p>) {
+        let plan = self.plan;
+        let Some(entry) = plan.tables.pods.get(pod) else { return };
+        let node = self.occupancy.nodes().get(choice.node).node.name;
+        for (claim, held) in &choice.allocations {
+            self.allocate(*claim, held);
+        }
+        let (mut waits, mut cannot_join) = (false, false);
+        for claim in entry.claims() {
+            let is_new = choice.allocations.iter().any(|(new, _)| *new == claim);
+            let state = self.claim(claim);
+            let Some(held) = &state.allocation else { continue };
+            waits |= held.waits_for_driver;
+            cannot_join |= !is_new && !held.has_timestamp && !state.reserved.contains(&Consumer::Pod(pod));
+        }
+        if cannot_join && plan.has_timestamps && plan.release.semantics.features.binding_conditions {
+            // The scheduler adds the missing timestamp together with the reservation, which the API server refuses.
+            for (claim, _) in &choice.allocations {
+                self.deallocate(*claim);
+            }
+            let message = "running PreBind plugin \"DynamicResources\": the allocation of a claim has no timestamp: \
+                           field is immutable";
+            self.pending.insert(pod, scheduler_error(message.to_owned()));
+            return;
+        }
+        for claim in entry.claims() {
+            let state = self.claim(claim);
+            let consumer = Consumer::Pod(pod);
+            if state.allocation.is_some() && !state.reserved.contains(&consumer) {
+                state.reserved.push(consumer);
+            }
+        }
+        self.occupancy.add_pod(choice.node, entry.needs);
+        self.leave_queue(pod);
+        if let Some(state) = self.pods.get_mut(pod) {
+            *state = if waits { PodState::Binding(node) } else { PodState::Bound(node) };
+        }
+        if waits {
+            let explanation = "Its devices are allocated, but their driver has not prepared them yet.";
+            let pending = Pending { condition: None, explanation: Some(explanation.to_owned()) };
+            self.pending.insert(pod, pending);
+        } else {
+            self.pending.remove(&pod);
+            self.note_due(pod);
+        }
+    }
+}
+
+/// The place of one of the nodes with the best score, at random.
+fn choose(
+    cycle: &Cycle<'_, '_, '_>,
+    feasible: &[NodeIndex],
+    devices: &[i64],
+    random: &mut crate::random::Random,
+) -> Option<usize> {
+    if feasible.len() < 2 {
+        return (!feasible.is_empty()).then_some(0);
+    }
+    let scores = cycle.scores(feasible, Some(devices));
+    let best = scores.iter().max()?;
+    let places: Vec<usize> =
+        scores.iter().enumerate().filter(|(_, score)| *score == best).map(|(place, _)| place).collect();
+    places.get(random.below(places.len())).copied()
+}
+
+/// What the filter for devices says about a node.
+enum Verdict<'p> {
+    Fits(Vec<(ClaimIndex, Arc<Held<'p>>)>, i64),
+    Rejected(String),
+    /// Allocated claims of the pod are not available on the node.
+    ClaimElsewhere(Vec<ClaimIndex>),
+    /// The attempt ends with an error.
+    Failed(String),
+    NotModelled(String),
+}
+
+/// The filter for devices at one attempt.
+struct DeviceFilter<'w, 'p> {
+    devices: &'w mut Devices<'p>,
+    memory: &'w mut Memory<'p>,
+    pod: PodIndex,
+    entry: &'p PodEntry<'p>,
+    claims: &'w PodClaims<'p>,
+    /// What the claims that have to be allocated ask for, if there are any.
+    ask: Option<AskIndex>,
+    /// Devices can provide extended resources of the pod.
+    has_extended: bool,
+}
+
+impl<'p> DeviceFilter<'_, 'p> {
+    // upstream v1.37 DynamicResources.Filter
+    fn check(&mut self, node: NodeIndex, cycle: &Cycle<'_, 'p, 'p>) -> Verdict<'p> {
+        let (ask, extended) = self.ask_on(node, cycle);
+        let mut allocations = Vec::new();
+        let mut score = self.claims.score;
+        if let Some(ask) = ask {
+            match self.devices.find(self.memory, node, ask) {
+                Some(Found::Allocated(found, own)) => {
+                    score += own;
+                    allocations = self.with_claims(&found, extended.is_some());
+                }
+                Some(Found::Unschedulable(reason)) => return Verdict::Rejected(reason.to_string()),
+                Some(Found::Failed) => {
+                    let asked = self.asked(extended);
+                    let error = self.devices.error(self.memory, node, &asked);
+                    return Verdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
+                }
+                Some(Found::GaveUp(steps)) => {
+                    return Verdict::NotModelled(format!("gave up after {steps} steps"));
+                }
+                None => return Verdict::Rejected(Unschedulable::CannotAllocate.to_string()),
+            }
+        }
+        let place = cycle.node(node);
+        let elsewhere = self.claims.allocated.iter().filter(|(_, held)| !held.nodes.includes(place));
+        let elsewhere: Vec<ClaimIndex> = elsewhere.map(|(claim, _)| *claim).collect();
+        if elsewhere.is_empty() {
+            Verdict::Fits(allocations, score)
+        } else {
+            Verdict::ClaimElsewhere(elsewhere)
+        }
+    }
+
+    /// What is asked for on a node, with the claim for extended resources if there is one.
+    fn ask_on(
+        &mut self,
+        node: NodeIndex,
+        cycle: &Cycle<'_, 'p, 'p>,
+    ) -> (Option<AskIndex>, Option<AskedClaim<'p>>) {
+        if !self.has_extended {
+            return (self.ask, None);
+        }
+        let plan = self.devices.plan();
+        let era = self.devices.era;
+        let resources = cycle.delegated(node).map(|(name, _)| name);
+        let Some(spec) = plan.extended.claim(self.pod, era.classes, resources) else {
+            return (self.ask, None);
+        };
+        let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
+        let extended = AskedClaim { namespace: self.entry.namespace, name, spec };
+        let asked = self.asked(Some(extended));
+        (Some(self.memory.ask(era, &asked)), Some(extended))
+    }
+
+    fn asked(&self, extended: Option<AskedClaim<'p>>) -> Vec<AskedClaim<'p>> {
+        self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
+    }
+
+    fn with_claims(&self, found: &Rc<[Arc<Held<'p>>]>, extended: bool) -> Vec<(ClaimIndex, Arc<Held<'p>>)> {
+        let claims = self.claims.unallocated.iter().map(|(claim, _)| *claim);
+        let claims = claims.chain(extended.then_some(self.entry.extended));
+        claims.zip(found.iter().cloned()).collect()
+    }
+}

@@ -1,0 +1,1 @@
+//! Filters and scores on small clusters.
