@@ -163,7 +163,7 @@ mod tests {
 
     fn info(gates: Result<Vec<(Gate, bool)>, String>) -> ServerInfo {
         ServerInfo {
-            release: Release { major: "1".to_owned(), minor: "36".to_owned() },
+            release: Release { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
             live: LiveServer { gates, served: Ok(ServedVersions::default()) },
             stale_gates: None,
         }

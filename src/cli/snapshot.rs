@@ -170,7 +170,7 @@ impl Arguments {
         ));
         line(format!("cluster: {}", asked.endpoint()));
         line(format!("time: {time}"));
-        line(format!("kubernetes: {}", asked.info.release));
+        line(format!("kubernetes: {}", asked.info.release.version()));
         line(match &asked.info.live.gates {
             Ok(_) => format!("feature gates: {}", asked.profile.describe_gates()),
             Err(why) => format!("feature gates: not known ({why})"),

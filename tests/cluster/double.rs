@@ -270,7 +270,7 @@ impl Double {
         if path == "/version" {
             let minor = self.state().minor.clone();
             return stream
-                .answer(200, &json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0")}));
+                .answer(200, &json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.4")}));
         }
         if let (true, Some(text)) = (path == "/metrics", self.state().metrics.clone()) {
             return stream.answer_text(&text);

@@ -125,6 +125,9 @@ impl<'d> Inventory<'d> {
         if is_complete(reaching.len()) {
             return Rest::Slices(Vec::new());
         }
+        if self.semantics.slices_stand_alone {
+            return Rest::Missing;
+        }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
@@ -154,9 +157,14 @@ impl<'d> Inventory<'d> {
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
         let has_counters =
             |index: &usize| self.slices.get(*index).is_some_and(|slice| !slice.counters.is_empty());
-        let (sets, reaching): (Vec<usize>, Vec<usize>) = reaching.into_iter().partition(has_counters);
+        let (sets, reaching) = if self.semantics.slices_stand_alone {
+            (reaching.clone(), reaching)
+        } else {
+            reaching.into_iter().partition(has_counters)
+        };
         let (more_sets, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(has_counters);
-        let sets = sets.into_iter().chain(more_sets).filter_map(|index| self.slices.get(index));
+        let sets = sets.into_iter().chain(more_sets);
+        let sets = sets.filter_map(|index| Some((self.scope_of_counters(index), self.slices.get(index)?)));
         let devices = self.devices_of(&reaching);
         let counters = self.counters(sets, &devices, &self.devices_of(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
@@ -183,28 +191,34 @@ impl<'d> Inventory<'d> {
         names.is_sorted_by(|one, other| one < other)
     }
 
-    /// The counters of a pool; `None` if a set is there twice, or a device takes what does not exist.
+    /// The slice within which the counters of a slice are shared; `None` if the whole pool shares them.
+    fn scope_of_counters(&self, slice: usize) -> Option<usize> {
+        self.semantics.slices_stand_alone.then_some(slice)
+    }
+
+    /// The counters of a pool, from slices with their scope; `None` if a set is there twice, or a device takes what does not exist.
     fn counters<'a>(
         &'a self,
-        slices: impl Iterator<Item = &'a Slice<'d>>,
+        slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
         devices: &[usize],
         others: &[usize],
     ) -> Option<Counters>
     where
         'd: 'a,
     {
-        let mut known: HashMap<&str, HashMap<&str, usize, RandomState>, RandomState> = HashMap::default();
+        let mut known: HashMap<_, HashMap<&str, usize, RandomState>, RandomState> = HashMap::default();
         let mut counters = Counters::default();
         if !self.semantics.features.partitionable_devices {
             return Some(counters);
         }
-        for set in slices.flat_map(|slice| &slice.counters) {
+        let sets = slices.flat_map(|(scope, slice)| slice.counters.iter().map(move |set| (scope, set)));
+        for (scope, set) in sets {
             let mut numbers = HashMap::default();
             for &(name, value) in &set.counters {
                 numbers.insert(name, counters.totals.len());
                 counters.totals.push(value);
             }
-            if known.insert(set.name, numbers).is_some() {
+            if known.insert((scope, set.name), numbers).is_some() {
                 return None;
             }
         }
@@ -214,7 +228,7 @@ impl<'d> Inventory<'d> {
             };
             let mut taken = Vec::new();
             for CounterSet { name, counters } in &device.consumes {
-                let numbers = known.get(name)?;
+                let numbers = known.get(&(self.scope_of_counters(device.slice), *name))?;
                 for (name, amount) in counters {
                     taken.push((*numbers.get(name)?, *amount));
                 }

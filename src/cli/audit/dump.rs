@@ -151,9 +151,8 @@ fn is_for_forecasts(api_version: &str, kind: &str) -> bool {
 /// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
 pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile> {
     let server = inventory.server();
-    let (major, minor) =
-        server.map(|server| server.release.as_str()).or(inventory.release())?.split_once('.')?;
-    let (profile, _) = Profile::of_server(major, minor)?;
+    let release = server.map(|server| server.release.as_str()).or(inventory.release())?;
+    let (profile, _) = Profile::of_server(release)?;
     let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }

@@ -138,7 +138,7 @@ impl Inventory {
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
     pub(in crate::cli) fn take_release(&mut self, release: &Profile) -> Result<(), String> {
         match self.server().map(|server| server.release.as_str()).or(self.release()) {
-            Some(known) if Profile::meant_by(known).is_none_or(|known| known.name != release.name) => {
+            Some(known) if Profile::meant_by(known).is_none_or(|known| !known.is_same_release(release)) => {
                 Err(known.to_owned())
             }
             Some(_) => Ok(()),

@@ -182,6 +182,34 @@ fn a_rule_without_selector() {
 }
 
 #[test]
+fn counters_beside_devices() {
+    let slice_named = |name: &str, amount: u32| {
+        let device = |n| {
+            format!(
+                r#"{{"name":"{name}{n}","consumesCounters":[{{"counterSet":"k","counters":{{"m":{{"value":"{amount}"}}}}}}]}}"#
+            )
+        };
+        let counters = r#""sharedCounters":[{"name":"k","counters":{"m":{"value":"4"}}}]"#;
+        let whole = slice(&format!(r#"{counters},"devices":[{},{}]"#, device(0), device(1)));
+        let whole = whole.replace(r#""name":"s""#, &format!(r#""name":"{name}""#));
+        whole.replace(r#""resourceSliceCount":1"#, r#""resourceSliceCount":2"#)
+    };
+    let slices = [slice_named("a", 3), slice_named("b", 2)];
+    let specs = vec![exactly(""); 3];
+    let answer = |semantics, slices: &[String]| allocate(semantics, Version::V1, slices, &[], &specs);
+    assert_eq!(answer(Semantics::V1_34, &slices), "r=a0 r=b0 r=b1", "each slice has counters of its own");
+    let twice = "invalid resource pools were encountered";
+    assert_eq!(answer(Semantics::V1_35, &slices), twice, "the set is there twice");
+    let [here, there] = slices;
+    let elsewhere = [here, there.replace(r#""nodeName":"n1""#, r#""nodeName":"n2""#)];
+    assert_eq!(
+        answer(Semantics::V1_34, &elsewhere),
+        "cannot allocate all claims",
+        "a slice does not reach the node"
+    );
+}
+
+#[test]
 fn the_flat_version() {
     let basic = slice(r#""devices":[{"name":"d0","basic":{"capacity":{"m":{"value":"4"}}}}]"#);
     let spec =

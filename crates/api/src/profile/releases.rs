@@ -17,6 +17,20 @@ use tollgate_formats::names::{KeyWord, Unit};
 pub const ALL: &[&Profile] =
     &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
 
+/// The patch releases that differ from the newest patch of their release, oldest first.
+pub(super) const EARLIER_PATCHES: &[EarlierPatches] =
+    &[EarlierPatches { of: &V1_37, last: 0, profile: &V1_37_0 }];
+
+/// Patch releases of one release that have a profile of their own.
+#[derive(Debug)]
+pub(super) struct EarlierPatches {
+    /// The newest patch of the release.
+    pub(super) of: &'static Profile,
+    /// The number of the last patch with this profile.
+    pub(super) last: u64,
+    pub(super) profile: &'static Profile,
+}
+
 /// The default profile.
 pub const DEFAULT: &Profile = &KEP_5055;
 
@@ -149,6 +163,7 @@ const V1_35: Profile = Profile {
     cel: cel::V1_35,
     stored_cel: cel::V1_35,
     selectors: evaluate::BEHAVIOUR_V1_35,
+    allocation: Semantics::V1_35,
     label_unit: Unit::Bytes,
     label_key_word: KeyWord::LabelKey,
     counters: CounterRules::PerSet,
@@ -223,6 +238,15 @@ const V1_37: Profile = Profile {
     indexes_owner_references: true,
     requires_rule_version: true,
     ..V1_36
+};
+
+/// Kubernetes 1.37.0. The fix that the patches after it have was merged; which patch has it first was not seen.
+const V1_37_0: Profile = Profile {
+    name: "1.37.0",
+    about: "Kubernetes 1.37.0: the scheduler applies a DeviceTaintRule without deviceSelector to every device (fixed \
+            after 1.37.0)",
+    allocation: Semantics::V1_37_0,
+    ..V1_37
 };
 
 /// The release by which drafts are judged where they say nothing.
@@ -334,7 +358,7 @@ const KEP_5055: Profile = Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, DEFAULT, NEWEST};
+    use super::{ALL, DEFAULT, EARLIER_PATCHES, NEWEST};
     use crate::profile::{Availability, Profile};
 
     fn releases() -> impl Iterator<Item = (u32, &'static Profile)> {
@@ -355,6 +379,16 @@ mod tests {
             releases().is_sorted_by(|(one, _), (next, _)| one + 1 == *next),
             "a release is missing in ALL"
         );
+    }
+
+    #[test]
+    fn an_earlier_patch_is_named_after_its_release() {
+        for patches in EARLIER_PATCHES {
+            assert_eq!(patches.profile.name, format!("{}.{}", patches.of.name, patches.last));
+            assert!(patches.profile.about.contains(patches.profile.name), "{}", patches.profile.about);
+            assert!(patches.profile.is_same_release(patches.of));
+            assert_ne!(patches.profile.allocation, patches.of.allocation, "nothing differs");
+        }
     }
 
     #[test]

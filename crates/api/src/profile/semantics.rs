@@ -12,6 +12,9 @@ use super::{Gate, GateSet};
 pub struct Semantics {
     /// A slice with shared counters counts as reaching every node, whatever its node selection says.
     pub counter_slices_reach_every_node: bool,
+    /// Devices and their counters are in one slice and share them with no other slice, and the slices that reach a node
+    /// are all that its pool needs there. Otherwise counters belong to the pool, and all its slices must exist.
+    pub slices_stand_alone: bool,
     /// What a `distinctAttribute` constraint compares a device with.
     pub distinct_memory: DistinctMemory,
     /// `All` leaves out shareable devices with too little left. Otherwise they belong to "all", and the request fails.
@@ -104,7 +107,7 @@ impl Features {
 }
 
 impl Semantics {
-    /// Kubernetes 1.33. Only the features are known to differ from 1.36.
+    /// Kubernetes 1.33.
     pub const V1_33: Semantics = Semantics {
         features: Features {
             binding_conditions: false,
@@ -112,15 +115,20 @@ impl Semantics {
             extended_resources: false,
             ..Features::ALL
         },
-        ..Semantics::V1_36
+        ..Semantics::V1_34
     };
 
-    /// Kubernetes 1.34 and 1.35. Nothing is known to differ from 1.36.
-    pub const V1_34: Semantics = Semantics::V1_36;
+    /// Kubernetes 1.34.
+    pub const V1_34: Semantics =
+        Semantics { counter_slices_reach_every_node: false, slices_stand_alone: true, ..Semantics::V1_35 };
+
+    /// Kubernetes 1.35. It looks at pools and slices in no fixed order; the order of 1.36 is one of those.
+    pub const V1_35: Semantics = Semantics::V1_36;
 
     /// Kubernetes 1.36 (seen in 1.36.4).
     pub const V1_36: Semantics = Semantics {
         counter_slices_reach_every_node: true,
+        slices_stand_alone: false,
         distinct_memory: DistinctMemory::LastOfEachRequest,
         all_skips_used_up_shares: true,
         bare_share_holds_counters: false,
