@@ -27,7 +27,7 @@ use super::console::Console;
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
-use super::state::{self, DumpOmissions, StateObjects, StateTexts};
+use super::state::{self, DumpOmissions, Inventory, StateObjects, StateTexts};
 use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
 pub(super) use by::GroupBy;
@@ -45,7 +45,7 @@ use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
-use tollgate_forecast::{GroupRestart, State, group_restarts};
+use tollgate_forecast::{GROUP_KINDS, GroupRestart, ObjectKind, State, group_restarts};
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 
@@ -190,9 +190,11 @@ impl Arguments {
 
     /// True if the objects of a dump are needed beyond its snapshot: for groups, for what happens to the rest of a
     /// LeaderWorkerSet, JobSet or PodGroup, or to see whether evicted pods fit on other nodes.
-    fn needs_objects(&self, text: &str) -> bool {
-        let has_groups =
-            || ["LeaderWorkerSet", "JobSet", "PodGroup", "Node"].iter().any(|kind| text.contains(kind));
+    fn needs_objects(&self, inventory: &Inventory) -> bool {
+        let has_groups = || {
+            let mut kinds = GROUP_KINDS.iter().chain([&ObjectKind::Node]);
+            kinds.any(|kind| inventory.names_object_kind(*kind))
+        };
         self.by.is_some_and(GroupBy::needs_objects) || has_groups()
     }
 
@@ -201,8 +203,8 @@ impl Arguments {
         if self.state.is_empty() {
             return read_live(self, tally, console);
         }
-        let (snapshot, inventory, texts) =
-            state::read_with_texts(&self.state, &|text| self.needs_objects(text))?;
+        let (snapshot, inventory, texts) = state::read_with_texts(&self.state)?;
+        let texts = self.needs_objects(&inventory).then_some(texts);
         let profiles = self.release.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
         let omissions = self.check_completeness(omissions, tally, console);
@@ -426,7 +428,7 @@ impl ImpactReporter<'_> {
             self.check_pending(&sum.title(), elsewhere.as_ref());
             for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(sum.extent())) {
                 self.tally.denied += 1;
-                self.console.error(&format!("{}: {excess}", sum.title()));
+                self.console.error(&format!("the sum of {}: {excess}", sum.counted_rules()));
             }
         }
         Ok(())

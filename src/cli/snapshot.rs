@@ -156,7 +156,7 @@ impl Arguments {
     /// The beginning of a snapshot, as comments and a document: where it comes from. The address has no credentials. JSON
     /// has no comments, and says with the document what a reader needs.
     fn header(&self, asked: &AskedServer) -> String {
-        let (release, live) = (asked.info.release.to_string(), asked.info.live.clone());
+        let (release, live) = (asked.info.release.version(), asked.info.live.clone());
         let server = RecordedServer { release, live };
         if self.format() == Format::Json {
             return server.to_json() + "\n";

@@ -30,6 +30,11 @@ pub(super) const MAX_STATE: u64 = 1 << 30;
 pub(super) const KUBECTL: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
+/// The command that makes a dump for devices and forecast, which also read nodes, classes, templates and workloads.
+pub(super) const KUBECTL_FOR_FORECASTS: &str = "kubectl get nodes,deviceclasses,resourceslices,resourceclaims,\
+    resourceclaimtemplates,devicetaintrules,pods,replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs,pdb,\
+    namespaces -A -o yaml";
+
 /// Reads the cluster state from these inputs, and prints notes about what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
     let (snapshot, inventory) = read_with_inventory(paths)?;
@@ -49,15 +54,11 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
     read_inputs(paths, |_, _| {})
 }
 
-/// Like [`read_with_inventory`]. Also returns the texts, if one of them is needed.
-pub(super) fn read_with_texts(
-    paths: &[PathBuf],
-    is_needed: &dyn Fn(&str) -> bool,
-) -> Result<(Snapshot, Inventory, Option<StateTexts>), Failure> {
+/// Like [`read_with_inventory`]. Also returns the texts, for those who need more of the objects than the snapshot has.
+pub(super) fn read_with_texts(paths: &[PathBuf]) -> Result<(Snapshot, Inventory, StateTexts), Failure> {
     let mut texts = Vec::new();
     let (snapshot, inventory) = read_inputs(paths, |name, text| texts.push((name, text)))?;
-    let is_needed = texts.iter().any(|(_, text)| is_needed(text));
-    Ok((snapshot, inventory, is_needed.then(|| StateTexts::of(texts))))
+    Ok((snapshot, inventory, StateTexts::of(texts)))
 }
 
 /// Reads the state from these inputs, and hands on the name and the text of each.

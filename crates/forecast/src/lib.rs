@@ -31,7 +31,7 @@ pub use outcome::{
 };
 pub use plan::{Plan, Release, Settings, Step};
 pub use player::Player;
-pub use restart::{GroupRestart, group_restarts};
+pub use restart::{GROUP_KINDS, GroupRestart, group_restarts};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

@@ -14,6 +14,10 @@ use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The kinds whose objects say what happens to the other pods.
+pub const GROUP_KINDS: [ObjectKind; 4] =
+    [ObjectKind::JobSet, ObjectKind::LeaderWorkerSet, ObjectKind::PodGroup, ObjectKind::CoschedulingPodGroup];
+
 /// What happens to the other pods of a group that loses pods.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupRestart<'d> {
@@ -50,13 +54,7 @@ impl<'d> Member<'d> {
 /// What the loss of pods does to the other pods of their groups, by kind, namespace and name. `is_lost` gets the namespace
 /// and the name of a pod.
 pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> bool) -> Vec<GroupRestart<'d>> {
-    const KINDS: [ObjectKind; 4] = [
-        ObjectKind::JobSet,
-        ObjectKind::LeaderWorkerSet,
-        ObjectKind::PodGroup,
-        ObjectKind::CoschedulingPodGroup,
-    ];
-    if KINDS.iter().all(|kind| state.of_kind(*kind).is_empty()) {
+    if GROUP_KINDS.iter().all(|kind| state.of_kind(*kind).is_empty()) {
         return Vec::new();
     }
     let pods = state.of_kind(ObjectKind::Pod);
@@ -112,7 +110,7 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
         ObjectKind::PodGroup => Some(("gang.minCount", gang.get("minCount").int().unwrap_or(1))),
         _ => Some(("minMember", spec.get("minMember").int().unwrap_or(1))),
     };
-    let kept = counted(others, "other pod", "keeps running", "keep running");
+    let kept = other_pods(others, "", "keeps running", "keep running");
     match minimum {
         None => {
             ("schedulingPolicy: basic".to_owned(), format!("{kept}, and each new pod is scheduled alone"), 0)
@@ -125,12 +123,12 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
     }
 }
 
-/// `the 3 other pods keep running`, `the other pod keeps running`, `no other pod keeps running`.
-fn counted(count: usize, what: &str, one: &str, many: &str) -> String {
+/// `the 3 other pods of that Job keep running`, `the other pod of that Job keeps running`, with ` of that Job` as `whose`.
+fn other_pods(count: usize, whose: &str, one: &str, many: &str) -> String {
     match count {
-        0 => format!("no {what} {one}"),
-        1 => format!("the {what} {one}"),
-        _ => format!("the {count} {what}s {many}"),
+        0 => format!("no other pod{whose} {one}"),
+        1 => format!("the other pod{whose} {one}"),
+        _ => format!("the {count} other pods{whose} {many}"),
     }
 }
 

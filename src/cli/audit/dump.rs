@@ -52,11 +52,12 @@ pub(super) fn audit(
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in texts {
         let is_snapshot = RecordedServer::find(text).is_some();
-        let is_audited: fn(&str, &str) -> bool = match is_snapshot {
-            true => |api_version, list| {
+        let is_audited: fn(&str, &str) -> bool = if is_snapshot {
+            |api_version, list| {
                 !list.strip_suffix("List").is_some_and(|kind| is_for_forecasts(api_version, kind))
-            },
-            false => |_, _| true,
+            }
+        } else {
+            |_, _| true
         };
         let lines = Lines::of(text);
         for document in documents(text).with_max_size(usize::MAX) {
@@ -129,23 +130,19 @@ pub(super) fn audit(
 /// a cluster does not list them, and the audit of its snapshot gives the same report.
 fn is_for_forecasts(api_version: &str, kind: &str) -> bool {
     use ObjectKind as Kind;
-    match ObjectKind::of(api_version, kind) {
-        None
-        | Some(
-            Kind::Namespace | Kind::Pod | Kind::PodDisruptionBudget | Kind::DeviceClass | Kind::ResourceSlice,
+    ObjectKind::of(api_version, kind).is_some_and(|kind| {
+        !matches!(
+            kind,
+            Kind::Namespace
+                | Kind::Pod
+                | Kind::PodDisruptionBudget
+                | Kind::DeviceClass
+                | Kind::ResourceSlice
+                | Kind::DeviceTaintRule
+                | Kind::ResourceClaimTemplate
+                | Kind::ResourceClaim
         )
-        | Some(Kind::DeviceTaintRule | Kind::ResourceClaimTemplate | Kind::ResourceClaim) => false,
-        Some(
-            Kind::Node
-            | Kind::ReplicaSet
-            | Kind::Deployment
-            | Kind::StatefulSet
-            | Kind::DaemonSet
-            | Kind::Job,
-        )
-        | Some(Kind::CronJob | Kind::JobSet | Kind::LeaderWorkerSet)
-        | Some(Kind::PodGroup | Kind::CoschedulingPodGroup) => true,
-    }
+    })
 }
 
 /// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.

@@ -128,10 +128,10 @@ impl ImpactSum {
         }
     }
 
-    /// `3 rules together`
-    pub(super) fn title(&self) -> String {
+    /// `3 rules`
+    pub(super) fn counted_rules(&self) -> String {
         let what = if self.parts.iter().all(|part| part.is_rule) { "rules" } else { "objects" };
-        format!("{} {what} together", self.parts.len())
+        format!("{} {what}", self.parts.len())
     }
 
     /// The pods that only one of the changes evicts, counted for each change.
@@ -154,8 +154,9 @@ impl ImpactSum {
             (false, false) => "at least ",
         };
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let (title, profile, at) = (self.title(), self.profile.name, format_time(self.at));
-        let mut out = format!("{title} ({profile}, at {at}): {hedge}{pods} pod{} evicted", plural(pods));
+        let (rules, profile, at) = (self.counted_rules(), self.profile.name, format_time(self.at));
+        let mut out =
+            format!("{rules} together ({profile}, at {at}): {hedge}{pods} pod{} evicted", plural(pods));
         if pods > 0 {
             _ = write!(out, " in {hedge}{namespaces} namespace{}", plural(namespaces));
         }

@@ -37,7 +37,7 @@ impl DumpOmissions {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
-    /// The kinds of a state that is read whole.
+    /// The kinds that forecasts read.
     object_kinds: Vec<ObjectKind>,
     omissions: Vec<String>,
     /// Releases in the headers of its files.
@@ -61,11 +61,12 @@ impl Inventory {
                 self.omissions.push(omission);
             }
         }
-        for item in list::objects(root).filter(|item| item.value().kind() == NodeKind::Object) {
-            let object = item.value();
-            if let Some(kind) = SnapshotKind::of(object.get("apiVersion").str(), object.get("kind").str()) {
+        for item in list::objects(root).filter(|item| item.written().kind() == NodeKind::Object) {
+            let (version, kind) = item.api_version_and_kind();
+            if let Some(kind) = SnapshotKind::of(version, kind) {
                 self.add_kind(kind);
             }
+            ObjectKind::of(version, kind).into_iter().for_each(|kind| self.add_object_kind(kind));
         }
     }
 
@@ -94,6 +95,11 @@ impl Inventory {
         if !self.object_kinds.contains(&kind) {
             self.object_kinds.push(kind);
         }
+    }
+
+    /// True if the dump has objects of a kind, or a list of them if the dump was read whole.
+    pub(in crate::cli) fn names_object_kind(&self, kind: ObjectKind) -> bool {
+        self.object_kinds.contains(&kind)
     }
 
     /// True if a dump that is read whole has nothing that a forecast reads.

@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use super::{Inventory, KUBECTL, MAX_STATE};
+use super::{Inventory, KUBECTL_FOR_FORECASTS, MAX_STATE};
 use crate::cli::outcome::Failure;
 use crate::files::{self, Input};
 use tollgate_api::conform::{Schema, conform};
@@ -69,8 +69,10 @@ impl StateTexts {
         }
         if parsed.inventory.names_no_object_kind() {
             let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
-            let message =
-                format!("{}: contains no cluster objects; create a dump with `{KUBECTL}`", names.join(", "));
+            let message = format!(
+                "{}: contains no cluster objects; create a dump with `tollgate snapshot` or `{KUBECTL_FOR_FORECASTS}`",
+                names.join(", ")
+            );
             return Err(Failure::Input(message));
         }
         Ok(parsed)

@@ -115,7 +115,8 @@ mod tests {
             .with(ApiKind::DeviceTaintRule, Version::V1beta2)
             .with(ApiKind::ResourceSlice, Version::V1beta1)
             .with(ApiKind::ResourceSlice, Version::V1);
-        let gates = vec![(Gate::DRADeviceTaints, true), (Gate::DRADeviceTaintRules, false)];
+        // JSON sorts them by name.
+        let gates = vec![(Gate::DRADeviceTaintRules, false), (Gate::DRADeviceTaints, true)];
         for live in [
             LiveServer { gates: Ok(gates), served: Ok(served) },
             LiveServer { gates: Err("/metrics: \"no\"".into()), served: Err("403".into()) },

@@ -4,7 +4,7 @@
 //! which the eviction sets, says otherwise. Rules for exit codes are not considered, because nobody knows how a container
 //! ends that is told to stop.
 
-use super::{Member, counted};
+use super::{Member, other_pods};
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub(super) fn effect<'d>(
         }
     }
     let others = members.iter().filter(|member| !member.is_lost).count();
-    let kept = || counted(others, "other pod", "keeps running", "keep running");
+    let kept = || other_pods(others, "", "keeps running", "keep running");
     let failed = by_job.into_values().find_map(|(job, lost)| failure(job, lost));
     let Some(FailedJob { job, reason }) = failed else {
         return (policy(object), format!("{}, and the Job replaces what it loses", kept()), 0);
@@ -53,13 +53,13 @@ pub(super) fn effect<'d>(
         !member.is_lost && job_of(state, member.pod).is_some_and(|other| other.name() == job.name())
     };
     let (what, restarted) = match action(object, job, reason) {
-        Action::RestartAll => (counted(others, "other pod", "is recreated", "are recreated"), others),
+        Action::RestartAll => (other_pods(others, "", "is recreated", "are recreated"), others),
         Action::RestartJob => {
             let others = members.iter().filter(of_job).count();
-            (counted(others, "other pod of that Job", "is recreated", "are recreated"), others)
+            (other_pods(others, " of that Job", "is recreated", "are recreated"), others)
         }
         Action::Fail => {
-            let deleted = counted(others, "other pod", "is deleted", "are deleted");
+            let deleted = other_pods(others, "", "is deleted", "are deleted");
             (format!("the JobSet fails and {deleted}"), others)
         }
         Action::Unknown(rule) => (format!("rule {rule} of the failure policy looks at its message"), 0),

@@ -3,7 +3,7 @@
 //! The workers of a group belong to a StatefulSet that the leader pod owns. Without its leader, a group is deleted and
 //! created anew, whatever the policy.
 
-use super::{Member, counted};
+use super::{Member, other_pods};
 use crate::state::StoredObject;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ pub(super) fn effect(object: StoredObject<'_>, members: &[Member<'_>]) -> (Strin
     for member in members {
         groups.entry(member.label(GROUP_INDEX)).or_default().push(*member);
     }
-    let (mut recreated, mut kept) = (0, 0);
+    // How many other pods, of how many groups.
+    let (mut recreated, mut kept) = ((0, 0), (0, 0));
     for group in groups.into_values().filter(|group| group.iter().any(|member| member.is_lost)) {
         let others = group.iter().filter(|member| !member.is_lost).count();
         let loses_leader = group.iter().any(|member| member.is_lost && member.label(WORKER_INDEX) == "0");
@@ -28,14 +29,16 @@ pub(super) fn effect(object: StoredObject<'_>, members: &[Member<'_>]) -> (Strin
             "RecreateGroupAfterStart" => !group.iter().any(is_pending),
             _ => false,
         };
-        *(if is_recreated || loses_leader { &mut recreated } else { &mut kept }) += others;
+        let count = if is_recreated || loses_leader { &mut recreated } else { &mut kept };
+        *count = (count.0 + others, count.1 + 1);
     }
+    let whose = |groups: usize| if groups == 1 { " of the same group" } else { " of the same groups" };
     let mut effects = Vec::new();
-    if recreated > 0 {
-        effects.push(counted(recreated, "other pod of the same group", "is recreated", "are recreated"));
+    if recreated.0 > 0 {
+        effects.push(other_pods(recreated.0, whose(recreated.1), "is recreated", "are recreated"));
     }
-    if kept > 0 || recreated == 0 {
-        effects.push(counted(kept, "other pod of the same group", "keeps running", "keep running"));
+    if kept.0 > 0 || recreated.0 == 0 {
+        effects.push(other_pods(kept.0, whose(kept.1.max(1)), "keeps running", "keep running"));
     }
-    (format!("restartPolicy: {policy}"), effects.join(", and "), recreated)
+    (format!("restartPolicy: {policy}"), effects.join(", and "), recreated.0)
 }

@@ -77,7 +77,7 @@ fn a_leader_worker_set_recreates_the_group() {
             "RecreateGroupOnPodRestart): the 2 other pods of the same group are recreated",
             2,
         ),
-        ("", &["p0-1", "p1-0", "p1-1"], "Restart): the 3 other pods of the same group are recreated", 3),
+        ("", &["p0-1", "p1-0", "p1-1"], "Restart): the 3 other pods of the same groups are recreated", 3),
         ("", &["p0-0", "p0-1", "p0-2"], "Restart): no other pod of the same group keeps running", 0),
         (none, &["p0-1"], "(restartPolicy: None): the 2 other pods of the same group keep running", 0),
         (
