@@ -425,7 +425,7 @@ impl ImpactReporter<'_> {
                     self.console.write_text(&format!("\n{text}{sentence}"))?;
                 }
             }
-            self.check_pending(&sum.title(), elsewhere.as_ref());
+            self.check_pending(&format!("the sum of {}", sum.counted_rules()), elsewhere.as_ref());
             for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(sum.extent())) {
                 self.tally.denied += 1;
                 self.console.error(&format!("the sum of {}: {excess}", sum.counted_rules()));
