@@ -17,6 +17,7 @@ mod config;
 #[cfg(feature = "online")]
 mod conformance;
 mod console;
+mod devices;
 mod diff;
 mod explain;
 mod fix;
@@ -129,6 +130,7 @@ commands! {
     Test(test::Arguments);
     Impact(impact::Arguments);
     Forecast(Box<forecast::Arguments>);
+    Devices(devices::Arguments);
     Audit(audit::Arguments);
     #[cfg(feature = "online")]
     Snapshot(snapshot::Arguments);

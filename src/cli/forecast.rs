@@ -23,8 +23,12 @@ use super::limit_list::LimitList;
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
+#[cfg(feature = "online")]
+use super::snapshot::WORKLOAD_KINDS;
 use super::state::{StateObjects, StateTexts};
 use super::version::Output;
+#[cfg(feature = "online")]
+use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
 use given::{Admission, GivenObject, GivenTexts};
 pub(super) use json::TotalsRecord;
 pub(super) use limits::{CheckedLimits, check_pending};
@@ -137,7 +141,7 @@ impl Arguments {
     ) -> Result<Tally, Failure> {
         let asked = self.release.live_server()?;
         let profiles = self.release.live_profiles()?;
-        let (objects, omissions) = live::read_for_forecast(asked, console);
+        let (objects, omissions) = live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, console);
         tally.unreadable += omissions.failures.len();
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read, so every outcome is unknown");
@@ -277,6 +281,10 @@ fn play_admitted(
 fn release_of(profile: &'static Profile) -> Release {
     Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
+
+/// What is listed in a running cluster; workloads only if the user may list them.
+#[cfg(feature = "online")]
+const LISTED_KINDS: [ListedKind; 8] = [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 
 /// A forecast can say nothing without objects of these kinds. A cluster can do without the others.
 const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];

@@ -8,11 +8,13 @@
 
 mod objects;
 mod state;
+mod whole;
 
 use std::sync::OnceLock;
 
 pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
-pub(super) use state::{LiveState, read_for_forecast, read_state, read_workloads};
+pub(super) use state::{LiveState, read_state, read_workloads};
+pub(super) use whole::read_objects;
 
 use super::console::Console;
 use super::outcome::Failure;

@@ -35,6 +35,8 @@ enum Described {
     Impact,
     /// One line of the output of `tollgate forecast -o json`
     Forecast,
+    /// Output of `tollgate devices -o json`
+    Devices,
 }
 
 impl Arguments {
@@ -48,6 +50,7 @@ impl Arguments {
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
             Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
+            Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())

@@ -64,6 +64,16 @@ impl<'d> Capacity<'d> {
         Capacity { name, value, policy: capacity.request_policy().map(Policy::new) }
     }
 
+    /// What is left of it, if that much is used, in the format of its value.
+    pub(crate) fn left(&self, used: i128) -> Quantity<'static> {
+        const WHOLE: i128 = 1_000_000_000;
+        let left = self.value.nano_value().saturating_sub(used);
+        match i64::try_from(left / WHOLE) {
+            Ok(whole) if left % WHOLE == 0 => self.value.in_same_format(whole, 0),
+            _ => self.value.in_same_format(i64::try_from(left).unwrap_or(i64::MAX), -9),
+        }
+    }
+
     /// What a request takes: the policy's default or all of it if nothing is requested, else what is requested, rounded
     /// up as the policy says.
     fn taken(

@@ -5,7 +5,8 @@
 //! remembered: a request for all devices fails because of it.
 
 use crate::inventory::{CounterSet, Inventory, Slice};
-use crate::node::Node;
+use crate::node::{Node, NodeSelection};
+use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,6 +64,17 @@ impl Counters {
     pub(crate) fn taken_by(&self, device: usize) -> &[(usize, i128)] {
         self.taken.get(&device).map_or(&[], Vec::as_slice)
     }
+
+    /// What the devices of allocated claims leave of each counter; below zero if they take more than there is.
+    pub(crate) fn left_by(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
+        let mut left = self.totals.clone();
+        let is_held =
+            |device: usize| inventory.devices.get(device).is_some_and(|device| usage.is_held(device.key));
+        for (_, taken) in self.taken.iter().filter(|(device, _)| is_held(**device)) {
+            add_counters(&mut left, taken, -1);
+        }
+        left
+    }
 }
 
 impl<'d> Inventory<'d> {
@@ -73,7 +85,8 @@ impl<'d> Inventory<'d> {
         let mut current: HashMap<usize, usize, RandomState> = HashMap::default();
         let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
         for &index in named.iter().chain(&self.shared) {
-            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, node)) else {
+            let reaches = |selection: NodeSelection<'_>| selection.reaches(node);
+            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, &reaches)) else {
                 continue;
             };
             let at = *current.entry(slice.pool).or_insert_with(|| {
@@ -89,27 +102,33 @@ impl<'d> Inventory<'d> {
         self.flatten(node, pools)
     }
 
-    fn is_relevant(&self, slice: &Slice<'_>, node: Node<'_>) -> bool {
-        let features = self.semantics.features;
-        if !features.partitionable_devices && (slice.per_device.is_some() || !slice.counters.is_empty()) {
+    /// Whether a slice matters where `reaches` says which node selections reach.
+    pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
+        if self.needs_partitionable_devices(slice) {
             return false;
         }
         let has_counters_for_all = self.reaches_every_node(&slice.counters);
         !self.is_ignored(slice)
             && (has_counters_for_all
-                || slice.nodes.reaches(node)
+                || reaches(slice.nodes)
                 || slice.selects_per_device() && {
                     let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
-                    devices.any(|device| device.nodes.reaches(node))
+                    devices.any(|device| reaches(device.nodes))
                 })
     }
 
-    fn is_ignored(&self, slice: &Slice<'_>) -> bool {
+    /// The slice has what only DRAPartitionableDevices understands, and that is off.
+    pub(crate) fn needs_partitionable_devices(&self, slice: &Slice<'_>) -> bool {
+        let is_on = self.semantics.features.partitionable_devices;
+        !is_on && (slice.per_device.is_some() || !slice.counters.is_empty())
+    }
+
+    pub(crate) fn is_ignored(&self, slice: &Slice<'_>) -> bool {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
     /// Adds a slice to those of its pool, of which only the highest generation counts.
-    fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
+    pub(crate) fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
             Some(current) if generation < current => {}
@@ -146,7 +165,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// The pool of these slices, which reach the node; `None` if a newer generation of it does not.
-    fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
+    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
         let others = match self.rest_of_pool(first, reaching) {
             Rest::Slices(others) => others,
@@ -269,11 +288,11 @@ enum Rest {
 }
 
 /// A pool before its devices have their place in the order of all pools.
-struct Gathered {
+pub(crate) struct Gathered {
     pool: usize,
-    state: PoolState,
-    devices: Vec<usize>,
-    counters: Counters,
+    pub(crate) state: PoolState,
+    pub(crate) devices: Vec<usize>,
+    pub(crate) counters: Counters,
     /// A device has binding conditions: the pool is tried after all others.
     is_late: bool,
 }
@@ -286,5 +305,14 @@ impl Gathered {
     fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
         let pool = inventory.pools.get(self.pool);
         (self.is_late, pool.map_or("", |pool| pool.driver), pool.map_or("", |pool| pool.name))
+    }
+}
+
+/// Adds to the sums of counters what a device takes, or takes it away again with the sign -1.
+pub(crate) fn add_counters(sums: &mut [i128], taken: &[(usize, i128)], sign: i128) {
+    for &(index, amount) in taken {
+        if let Some(sum) = sums.get_mut(index) {
+            *sum = sum.saturating_add(amount.saturating_mul(sign));
+        }
     }
 }

@@ -3,9 +3,9 @@
 //! One attempt goes as upstream's scheduling cycle does: are all claims there, do their classes exist, which nodes pass
 //! the filters, which of them does the allocator find devices on, which has the best score.
 
+use crate::allocations::{AskIndex, AskedClaim, Devices, Found, Memory};
 use crate::claims::Consumer;
 use crate::course::{PodState, World};
-use crate::devices::{AskIndex, AskedClaim, Devices, Found, Memory};
 use crate::forecast::Pending;
 use crate::held::Held;
 use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
@@ -18,6 +18,9 @@ use tollgate_allocator::condition::{PostFilter, error_message, rejected_text, un
 
 /// How many consumers can reserve a claim.
 const MAX_CONSUMERS: usize = 256;
+
+/// With so many nodes, every attempt looks at all of them.
+const FEW_NODES: usize = 100;
 
 /// What the scheduler writes, with the status UnschedulableAndUnresolvable, if too many have reserved a claim.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
@@ -39,9 +42,9 @@ struct Choice<'p> {
 }
 
 /// The claims of a pod at an attempt.
-struct PodClaims<'p> {
+pub(crate) struct PodClaims<'p> {
     /// Those that have to be allocated.
-    unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
+    pub(crate) unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
     /// Those that are allocated already.
     allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
     /// What the allocated ones count for each node.
@@ -59,46 +62,44 @@ fn scheduler_error(message: String) -> Pending {
 }
 
 impl<'p> World<'_, 'p> {
-    /// Tries all pods that wait.
+    /// Tries the pods that wait, if something has changed for them.
+    // upstream v1.37 DynamicResources.EventsToRegister
     pub(crate) fn schedule(&mut self) {
-        let mut turn = self.waiting();
-        while !turn.is_empty() {
+        loop {
+            let waiting = self.waiting().into_iter();
+            let turn: Vec<PodIndex> = waiting.filter(|pod| self.is_awake(*pod)).collect();
+            self.wakes_all = false;
+            self.touched.clear();
+            if turn.is_empty() {
+                return;
+            }
             // What is needed by pods that found no node. While nothing is freed, others that need the same find none.
             let mut failed: Vec<(PodIndex, Pending)> = Vec::new();
-            let mut touched: BTreeSet<ClaimIndex> = BTreeSet::new();
-            for pod in std::mem::take(&mut turn) {
+            for pod in turn {
                 let twin = failed.iter().find(|(other, _)| self.are_twins(pod, *other));
                 if let Some((_, pending)) = twin {
                     let pending = pending.clone();
                     self.pending.insert(pod, pending);
                     continue;
                 }
-                self.try_until_settled(pod, &mut failed, &mut touched);
-            }
-            // A pod that waits for a claim of others, or for others, is tried again when they are placed.
-            if !touched.is_empty() {
-                turn = self.waiting().into_iter().filter(|pod| self.is_woken(*pod, &touched)).collect();
+                self.try_until_settled(pod, &mut failed);
             }
         }
     }
 
-    fn try_until_settled(
-        &mut self,
-        pod: PodIndex,
-        failed: &mut Vec<(PodIndex, Pending)>,
-        touched: &mut BTreeSet<ClaimIndex>,
-    ) {
+    fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, Pending)>) {
         // Each turn deallocates a claim.
         loop {
             match self.attempt(pod) {
                 Attempt::Found(choice) => {
-                    let claims = self.plan.tables.pods.get(pod).into_iter().flat_map(PodEntry::claims);
-                    touched.extend(claims);
                     self.bind(pod, &choice);
+                    // The texts of those that find no node can be others from now on.
+                    if self.occupancy.nodes().len() <= FEW_NODES {
+                        failed.clear();
+                    }
                 }
                 Attempt::Deallocate(claim) => {
                     self.deallocate(claim);
-                    touched.insert(claim);
                     failed.clear();
                     continue;
                 }
@@ -117,9 +118,28 @@ impl<'p> World<'_, 'p> {
         }
     }
 
+    /// Whether a pod that waits is tried. One that turned out to need what is not modelled is not tried again.
+    fn is_awake(&self, pod: PodIndex) -> bool {
+        if self.not_modelled.contains_key(&pod) {
+            return false;
+        }
+        let Some(pending) = self.pending.get(&pod) else { return true };
+        if self.wakes_all {
+            return true;
+        }
+        !self.touched.is_empty()
+            && self.plan.tables.pods.get(pod).is_some_and(|entry| {
+                // A missing claim has no condition, and one that is there and does not change does not help.
+                let waits_for_pods =
+                    pending.condition.is_some() && entry.spec.get("affinity").get("podAffinity").exists();
+                let mut claims = entry.references.iter().filter_map(|reference| reference.claim);
+                waits_for_pods || claims.any(|claim| self.touched.contains(&claim))
+            })
+    }
+
     /// True if what is placed for one pod can be placed for the other: they need the same, and have no claims in common
     /// with others.
-    fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
+    pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
         let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
         else {
             return false;
@@ -133,16 +153,6 @@ impl<'p> World<'_, 'p> {
             && are_made(other)
             && templates(one) == templates(other)
             && self.plan.catalog.are_alike(one.needs, other.needs)
-    }
-
-    fn is_woken(&self, pod: PodIndex, touched: &BTreeSet<ClaimIndex>) -> bool {
-        self.plan.tables.pods.get(pod).is_some_and(|entry| {
-            entry.spec.get("affinity").get("podAffinity").exists()
-                || entry
-                    .references
-                    .iter()
-                    .any(|claim| claim.claim.is_some_and(|claim| touched.contains(&claim)))
-        })
     }
 
     fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
@@ -167,7 +177,11 @@ impl<'p> World<'_, 'p> {
 
     /// The claims of a pod; an error if one of them is missing.
     // upstream v1.37 DynamicResources.PreEnqueue
-    fn claims_of(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>) -> Result<PodClaims<'p>, String> {
+    pub(crate) fn claims_of(
+        &mut self,
+        pod: PodIndex,
+        entry: &'p PodEntry<'p>,
+    ) -> Result<PodClaims<'p>, String> {
         let plan = self.plan;
         let templates = plan.eras.templates.get(self.devices.era.templates);
         let (mut unallocated, mut allocated) = (Vec::new(), Vec::new());
@@ -323,6 +337,7 @@ impl<'p> World<'_, 'p> {
                 state.reserved.push(consumer);
             }
         }
+        self.touched.extend(entry.claims());
         self.occupancy.add_pod(choice.node, entry.needs);
         self.leave_queue(pod);
         if let Some(state) = self.pods.get_mut(pod) {

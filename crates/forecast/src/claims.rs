@@ -45,6 +45,7 @@ impl<'p> World<'_, 'p> {
         let state = self.claim(claim);
         state.reserved.clear();
         if let Some(held) = state.allocation.take() {
+            self.wakes_all = true;
             self.devices.change(self.memory, &held, false);
         }
     }
@@ -64,6 +65,7 @@ impl<'p> World<'_, 'p> {
             && let Some(node) = self.occupancy.nodes().find(node)
         {
             self.occupancy.remove_pod(node, entry.needs);
+            self.wakes_all = true;
         }
         for claim in entry.claims() {
             let is_generated = self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated);

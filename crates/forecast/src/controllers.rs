@@ -84,6 +84,13 @@ impl Controllers {
         controller_reference(pod.value).get("kind").str() == "StatefulSet"
     }
 
+    /// True if its StatefulSet makes its pods one after the other.
+    pub(crate) fn is_ordered<'d>(&self, state: &State<'d>, pod: StoredObject<'d>) -> bool {
+        let set = controllers_of(state, pod).next().map(|(_, owner)| owner.value);
+        let policy = set.map_or("", |set| set.get("spec").get("podManagementPolicy").str());
+        self.keeps_name(pod) && policy != "Parallel"
+    }
+
     /// The selector of the controller that spreads its pods.
     pub(crate) fn selector<'d>(&self, state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
         let (kind, owner) = controllers_of(state, pod).next()?;
@@ -155,10 +162,9 @@ impl Plan<'_> {
         for eviction in &self.evictions {
             let Some(replacement) = eviction.replacement else { continue };
             let Some(followed) = self.followed.get(eviction.followed) else { continue };
-            let (Some(name), Some(workload)) = (&followed.name, &followed.workload) else { continue };
+            let Some(name) = followed.name.as_ref().filter(|_| eviction.is_ordered) else { continue };
             let Some((set, ordinal)) = name.rsplit_once('-') else { continue };
             let Ok(ordinal) = ordinal.parse() else { continue };
-            let _ = workload;
             sets.entry((&followed.namespace, set)).or_default().push((ordinal, eviction.pod, replacement));
         }
         let mut after: Vec<(PodIndex, Vec<(Option<PodIndex>, PodIndex)>)> = Vec::new();

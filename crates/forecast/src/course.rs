@@ -3,9 +3,10 @@
 //! After every change, those that are due are evicted, controllers make new pods, and the scheduler tries all pods that
 //! wait, the one of the highest priority that has waited longest first.
 
+use crate::allocations::{Devices, Memory};
 use crate::claims::ClaimState;
 use crate::controllers::{Job, OnDisruption};
-use crate::devices::{Devices, Memory};
+use crate::eras::Era;
 use crate::forecast::{Course, End, Pending, PodCourse};
 use crate::nodes::{Fits, Occupancy};
 use crate::outcome::EvictedPod;
@@ -14,7 +15,7 @@ use crate::player::Player;
 use crate::random::Random;
 use crate::tables::{ClaimIndex, Controller, PodIndex};
 use foldhash::fast::RandomState;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
@@ -52,8 +53,12 @@ pub(crate) struct World<'a, 'p> {
     pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
     /// The place at which the next attempt starts to look at nodes.
     pub(crate) start: usize,
+    /// Something was freed or has changed: every pod that waits is tried again.
+    pub(crate) wakes_all: bool,
+    /// The claims that have changed: pods that refer to them are tried again.
+    pub(crate) touched: BTreeSet<ClaimIndex>,
     /// The pods that wait, in the order in which they began to.
-    queue: Vec<PodIndex>,
+    pub(crate) queue: Vec<PodIndex>,
     /// When the pods that were placed in this course are evicted.
     due: Vec<(Timestamp, PodIndex)>,
     now: Timestamp,
@@ -63,18 +68,26 @@ pub(crate) struct World<'a, 'p> {
     evicted: Vec<EvictedPod>,
     /// For each pod that is followed: how often it was evicted after it was placed, and where it was then.
     evictions: BTreeMap<PodIndex, (u32, End)>,
+    /// Slices that disagree are listed the other way round.
+    is_other_order: bool,
+}
+
+fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, is_other_order: bool) -> Era {
+    let other = plan.eras.other_order.get(&stage.era.devices).filter(|_| is_other_order);
+    Era { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
 }
 
 impl<'a, 'p> World<'a, 'p> {
     /// Plays a course from beginning to end.
     pub(crate) fn play(player: &'a mut Player<'p>, course: u32) -> Option<Course> {
         let plan = player.plan;
-        let first = plan.stages.first()?;
+        let mut random = Random::new(plan.settings.seed, course);
+        let is_other_order = random.below(2) == 1;
+        let first = era_of(plan, plan.stages.first()?, is_other_order);
         let mut pods = vec![PodState::Absent; plan.tables.pods.len()];
         for &(pod, node) in &plan.bound {
             *pods.get_mut(pod)? = PodState::Bound(node);
         }
-        let mut random = Random::new(plan.settings.seed, course);
         let nodes = plan.eras.nodes.first()?.len();
         let start = random.below(nodes);
         let mut world = World {
@@ -83,12 +96,14 @@ impl<'a, 'p> World<'a, 'p> {
             memory: &mut player.memory,
             random,
             occupancy: player.occupancy.clone()?,
-            devices: Devices::new(plan, first.era)?,
+            devices: Devices::new(plan, first)?,
             claims: HashMap::default(),
             pods,
             pending: HashMap::default(),
             not_modelled: HashMap::default(),
             start,
+            wakes_all: true,
+            touched: BTreeSet::new(),
             queue: Vec::new(),
             due: Vec::new(),
             now: plan.settings.now,
@@ -97,6 +112,7 @@ impl<'a, 'p> World<'a, 'p> {
             jobs: plan.controllers.jobs.clone(),
             evicted: Vec::new(),
             evictions: BTreeMap::new(),
+            is_other_order,
         };
         for &pod in &plan.waiting {
             world.create(pod);
@@ -108,6 +124,9 @@ impl<'a, 'p> World<'a, 'p> {
             world.begin(number, stage)?;
         }
         world.pass_time(None);
+        if world.is_explained(course) {
+            world.explain_pending();
+        }
         Some(world.finish())
     }
 
@@ -115,12 +134,14 @@ impl<'a, 'p> World<'a, 'p> {
         self.stage = number;
         self.now = stage.at;
         let before = self.devices.era;
-        if before != stage.era {
-            if before.nodes != stage.era.nodes {
-                self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(stage.era.nodes)?);
+        let era = era_of(self.plan, stage, self.is_other_order);
+        if before != era {
+            self.wakes_all = true;
+            if before.nodes != era.nodes {
+                self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(era.nodes)?);
                 self.start = 0;
             }
-            self.devices = Devices::new(self.plan, stage.era)?;
+            self.devices = Devices::new(self.plan, era)?;
             for (claim, state) in &self.claims {
                 let stored = self.plan.tables.claims.get(*claim).and_then(|claim| claim.stored.as_ref());
                 let stored = stored.and_then(|claim| claim.allocation.as_ref());
@@ -148,8 +169,10 @@ impl<'a, 'p> World<'a, 'p> {
     fn act(&mut self, action: &Action<'p>) {
         match action {
             Action::CreatePod(pod) => {
-                let entry = self.plan.tables.pods.get(*pod);
-                let same = entry.and_then(|entry| self.alive(entry.namespace, &entry.name));
+                let followed = self.plan.tables.pods.get(*pod).and_then(|entry| entry.followed);
+                let followed = followed.and_then(|followed| self.plan.followed.get(followed));
+                let named = followed.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
+                let same = named.and_then(|(namespace, name)| self.alive(namespace, name));
                 match same {
                     // An update of a pod does not move it.
                     Some(other) if other != *pod => self.follow_other(*pod, other),
@@ -165,7 +188,10 @@ impl<'a, 'p> World<'a, 'p> {
                     self.queue.retain(|other| *other != pod);
                 }
             }
-            Action::ApplyClaim(claim, spec) => self.claim(*claim).spec = Some(*spec),
+            Action::ApplyClaim(claim, spec) => {
+                self.claim(*claim).spec = Some(*spec);
+                self.touched.insert(*claim);
+            }
             Action::DeleteClaim(claim) => {
                 let state = self.claim(*claim);
                 // A claim that is in use stays until it is not.
@@ -184,12 +210,12 @@ impl<'a, 'p> World<'a, 'p> {
         };
         let stored = self.plan.tables.by_name.get(&(namespace, name)).copied().filter(|pod| is_alive(*pod));
         stored.or_else(|| {
-            let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
-            let mut named = followed.filter(|pod| {
-                let entry = self.plan.tables.pods.get(*pod);
-                entry.is_some_and(|entry| entry.namespace == namespace && entry.name == name)
-            });
-            named.find(|pod| is_alive(*pod))
+            // Names that are not known are not compared.
+            let named =
+                self.plan.followed.iter().filter(|followed| {
+                    followed.namespace == namespace && followed.name.as_deref() == Some(name)
+                });
+            named.filter_map(|followed| followed.pod).find(|pod| is_alive(*pod))
         })
     }
 

@@ -5,7 +5,7 @@
 
 use crate::nodes::{Catalog, DelegatedResources, Nodes};
 use crate::plan::Release;
-use crate::state::{ObjectKind, Objects, State};
+use crate::state::{ObjectKind, Objects, State, StoredObject};
 use crate::tables::{SpecEntry, Tables};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -31,6 +31,9 @@ pub(crate) struct Eras<'d> {
     pub(crate) classes: Vec<ClassEra<'d>>,
     pub(crate) templates: Vec<HashMap<(&'d str, &'d str), SpecEntry<'d>, RandomState>>,
     pub(crate) nodes: Vec<Nodes<'d>>,
+    /// Eras of devices in which slices of one pool disagree on their number, each with the same era where they are listed
+    /// the other way round. The slice that is listed first decides, and upstream's order is random.
+    pub(crate) other_order: HashMap<usize, usize, RandomState>,
 }
 
 /// The devices, and how rules and slices taint them.
@@ -62,6 +65,14 @@ pub(crate) struct Changed {
     pub(crate) nodes: bool,
 }
 
+impl<'d> ClassEra<'d> {
+    /// The class of that name.
+    pub(crate) fn class(&self, name: &str) -> Option<Class<'d>> {
+        let mut objects = self.objects.iter();
+        objects.find(|class| class.get("metadata").get("name").str() == name).map(|class| Class::of(*class))
+    }
+}
+
 impl Changed {
     pub(crate) const ALL: Changed = Changed { devices: true, classes: true, templates: true, nodes: true };
 
@@ -90,20 +101,15 @@ impl<'d> Eras<'d> {
     ) -> Era {
         let mut era = before;
         if changed.devices {
-            let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
-            let rules = state.of_kind(ObjectKind::DeviceTaintRule).iter();
-            let inventory = Inventory::new(
-                release.semantics,
-                slices.map(|slice| (slice.version, Slice::of(slice.value))),
-                rules.map(|rule| TaintRule::of(rule.value)),
-            );
-            let mut usage = Usage::default();
-            let stored = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
-            for held in stored {
-                held.holdings(&inventory).for_each(|holding| usage.hold(&holding));
-            }
-            self.devices.push(DeviceEra { inventory, usage, taints: taints.clone() });
+            let mut slices: Vec<StoredObject<'d>> = state.of_kind(ObjectKind::ResourceSlice).iter().collect();
+            let rules: Vec<StoredObject<'d>> = state.of_kind(ObjectKind::DeviceTaintRule).iter().collect();
+            self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
             era.devices = self.devices.len() - 1;
+            if counts_disagree(&slices) {
+                slices.reverse();
+                self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
+                self.other_order.insert(era.devices, era.devices + 1);
+            }
         }
         if changed.classes {
             let objects = state.of_kind(ObjectKind::DeviceClass);
@@ -141,6 +147,39 @@ impl<'d> Eras<'d> {
             era.delegated = catalog.delegated(era.objects.iter().copied());
         }
     }
+}
+
+impl<'d> DeviceEra<'d> {
+    fn new(
+        slices: &[StoredObject<'d>],
+        rules: &[StoredObject<'d>],
+        taints: &Snapshot,
+        release: &Release,
+        tables: &Tables<'d>,
+    ) -> DeviceEra<'d> {
+        let inventory = Inventory::new(
+            release.semantics,
+            slices.iter().map(|slice| (slice.version, Slice::of(slice.value))),
+            rules.iter().map(|rule| TaintRule::of(rule.value)),
+        );
+        let mut usage = Usage::default();
+        let stored = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
+        for held in stored {
+            held.holdings(&inventory).for_each(|holding| usage.hold(&holding));
+        }
+        DeviceEra { inventory, usage, taints: taints.clone() }
+    }
+}
+
+/// Whether slices of one generation of a pool disagree on how many there are.
+fn counts_disagree(slices: &[StoredObject<'_>]) -> bool {
+    let mut counts = HashMap::with_hasher(RandomState::default());
+    slices.iter().any(|slice| {
+        let spec = Slice::of(slice.value).spec();
+        let (driver, pool) = (spec.driver(), spec.pool());
+        let count = pool.resource_slice_count();
+        *counts.entry((driver, pool.name(), pool.generation())).or_insert(count) != count
+    })
 }
 
 /// The class for each extended resource: of several classes, the newest, and of those the first by name.

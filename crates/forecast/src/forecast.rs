@@ -86,7 +86,8 @@ impl Totals {
 #[derive(Default)]
 struct Sum {
     places: BTreeMap<Place, u32>,
-    pending: BTreeMap<Pending, u32>,
+    conditions: BTreeMap<Option<(String, String)>, u32>,
+    explanations: BTreeMap<String, u32>,
     not_modelled: BTreeSet<String>,
     not_recreated: u32,
     evicted_again: bool,
@@ -97,7 +98,12 @@ impl Sum {
         self.evicted_again |= pod.evicted_again;
         match pod.end {
             End::Bound(place) => *self.places.entry(place).or_default() += 1,
-            End::Pending(pending) => *self.pending.entry(pending).or_default() += 1,
+            End::Pending(Pending { condition, explanation }) => {
+                *self.conditions.entry(condition).or_default() += 1;
+                if let Some(explanation) = explanation {
+                    *self.explanations.entry(explanation).or_default() += 1;
+                }
+            }
             End::Unknown(what) => self.not_modelled.extend(what),
             End::NotRecreated => self.not_recreated += 1,
         }
@@ -122,8 +128,7 @@ impl Sum {
         placements.sort_by_key(|placement| std::cmp::Reverse(placement.courses));
         let placements_omitted = placements.len().saturating_sub(MAX_PLACEMENTS);
         placements.truncate(MAX_PLACEMENTS);
-        let frequent = self.pending.into_iter().min_by_key(|(_, courses)| std::cmp::Reverse(*courses));
-        let Pending { condition, explanation } = frequent.map(|(pending, _)| pending).unwrap_or_default();
+        let condition = most_frequent(self.conditions).flatten();
         let (reason, message) = condition.unzip();
         PodForecast {
             namespace: pod.namespace.clone(),
@@ -138,8 +143,13 @@ impl Sum {
             placements_omitted,
             reason,
             message,
-            explanation,
+            explanation: most_frequent(self.explanations),
             not_modelled: self.not_modelled.into_iter().collect(),
         }
     }
+}
+
+/// The key with the highest number, the first of several.
+fn most_frequent<T: Ord>(counts: BTreeMap<T, u32>) -> Option<T> {
+    counts.into_iter().min_by_key(|(_, count)| std::cmp::Reverse(*count)).map(|(key, _)| key)
 }

@@ -1,15 +1,19 @@
 //! Who holds which device, what is left, and where pods that are evicted or created will go.
 //!
 //! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
-//! [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group. Everything
-//! is a function of its input: no files, no clock, no threads; chance comes from a seed.
+//! [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group;
+//! [`report_devices`] lists the devices. Everything is a function of its input: no files, no clock, no threads; chance
+//! comes from a seed.
 
+mod allocations;
 mod attempt;
+mod builder;
 mod claims;
 mod controllers;
 mod course;
 mod devices;
 mod eras;
+mod explain;
 mod extended;
 mod forecast;
 mod held;
@@ -24,6 +28,10 @@ mod state;
 mod tables;
 mod workload;
 
+pub use devices::{
+    BlockedBy, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice, ReportedTaint,
+    report_devices,
+};
 pub use forecast::Course;
 pub use outcome::{
     EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, PlacedClaim, PlacedDevice, Placement, PodForecast,

@@ -17,6 +17,7 @@ mod affinity;
 mod catalog;
 mod cycle;
 mod fit;
+mod images;
 mod node;
 mod occupancy;
 mod pod;
@@ -25,6 +26,7 @@ mod reason;
 mod resources;
 mod score;
 mod selector;
+mod semantics;
 mod spread;
 mod unmodelled;
 
@@ -39,6 +41,7 @@ pub use occupancy::Occupancy;
 pub use pod::{PodNeeds, PodSource};
 pub use reason::{Diagnosis, Reason, Rejection};
 pub use resources::{DelegatedResources, Requests, ResourceId};
+pub use semantics::FilterSemantics;
 
 /// What the scheduler writes if the cluster has no node at all.
 pub const NO_NODES: &str = "no nodes available to schedule pods";

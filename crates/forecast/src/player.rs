@@ -1,7 +1,7 @@
 //! Plays courses, and remembers what they have in common.
 
+use crate::allocations::Memory;
 use crate::course::World;
-use crate::devices::Memory;
 use crate::forecast::Course;
 use crate::nodes::{Fits, Occupancy};
 use crate::plan::Plan;

@@ -72,7 +72,6 @@ pub(crate) enum Controller {
 /// A claim.
 #[derive(Debug)]
 pub(crate) struct ClaimEntry<'d> {
-    pub(crate) namespace: &'d str,
     pub(crate) name: String,
     /// It was made for a pod, or will be.
     pub(crate) is_generated: bool,
@@ -122,7 +121,7 @@ impl<'d> Tables<'d> {
         let claim = *self.claims_by_name.entry((namespace, name)).or_insert(next);
         if claim == next {
             let name = name.to_owned();
-            self.claims.push(ClaimEntry { namespace, name, is_generated: false, stored: None });
+            self.claims.push(ClaimEntry { name, is_generated: false, stored: None });
         }
         claim
     }
@@ -150,8 +149,8 @@ impl<'d> Tables<'d> {
         }
     }
 
-    fn generated_claim(&mut self, namespace: &'d str, name: String) -> ClaimIndex {
-        self.claims.push(ClaimEntry { namespace, name, is_generated: true, stored: None });
+    fn generated_claim(&mut self, name: String) -> ClaimIndex {
+        self.claims.push(ClaimEntry { name, is_generated: true, stored: None });
         self.claims.len() - 1
     }
 
@@ -179,14 +178,14 @@ impl<'d> Tables<'d> {
                     (Some(self.claim(namespace, name)), claim.resource_claim_template_name())
                 }
                 (None, None) => {
-                    let generated = self.generated_claim(namespace, format!("{name}-{reference}-gen"));
+                    let generated = self.generated_claim(format!("{name}-{reference}-gen"));
                     (Some(generated), claim.resource_claim_template_name())
                 }
             };
             references.push(ClaimReference { reference, claim, template });
         }
         let extended = match status.get("extendedResourceClaimStatus").get("resourceClaimName").str() {
-            "" => self.generated_claim(namespace, "<extended-resources>".to_owned()),
+            "" => self.generated_claim("<extended-resources>".to_owned()),
             name => self.claim(namespace, name),
         };
         self.pods.push(PodEntry {

@@ -6,11 +6,9 @@
 use super::objects::MissingObjects;
 use super::{AskedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
-use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
+use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cli::state::StateObjects;
-use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, ReadLimits, SLICES, TEMPLATES,
-};
+use crate::cluster::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, ReadLimits, SLICES};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
 
@@ -76,51 +74,10 @@ pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> 
 }
 
 /// Reads the pods of the cluster and the workloads that they belong to, as a snapshot has them. Workloads that the user may
-/// not list are left out with a note; the pods are then grouped by what is known of them.
+/// not list are left out with a note.
 pub(in crate::cli) fn read_workloads(asked: &AskedServer, console: &mut Console) -> StateObjects<'static> {
-    read_whole(asked, &[], std::iter::once(&PODS).chain(&WORKLOAD_KINDS), console).0
-}
-
-/// The kinds without which a forecast says nothing.
-const FORECAST_KINDS: [ListedKind; 8] = [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
-
-/// Reads what a forecast depends on, as a snapshot has it, and prints what is missing to stderr. Workloads that the user
-/// may not list are left out with a note.
-pub(in crate::cli) fn read_for_forecast(
-    asked: &AskedServer,
-    console: &mut Console,
-) -> (StateObjects<'static>, Omissions) {
-    read_whole(asked, &FORECAST_KINDS, &WORKLOAD_KINDS, console)
-}
-
-/// Reads the objects of some kinds, as a snapshot has them; those of `optional` kinds only if the user may list them.
-fn read_whole<'k>(
-    asked: &AskedServer,
-    required: &[ListedKind],
-    optional: impl IntoIterator<Item = &'k ListedKind>,
-    console: &mut Console,
-) -> (StateObjects<'static>, Omissions) {
-    let mut found = StateObjects::of_cluster();
-    let mut objects = LiveObjects::new(asked, None);
-    let projection = Projection { with_parameters: false, annotations: &[] };
-    let kinds = required.iter().map(|kind| (kind, true));
-    for (kind, is_required) in kinds.chain(optional.into_iter().map(|kind| (kind, false))) {
-        let mut missing = MissingObjects::default();
-        let mut add = |api_version: &str, object: Value<'_>, _: &mut Console| {
-            let kept = project(kind, object, projection);
-            if let Err(error) = found.add_copy(api_version, kind.kind, kept.root()) {
-                missing.add(|| error.to_string());
-            }
-        };
-        if is_required {
-            _ = objects.read(kind, ReadLimits::WHOLE, console, &mut add);
-        } else {
-            // Why something is missing was said.
-            _ = objects.read_if_allowed(kind, ReadLimits::WHOLE, console, &mut add);
-        }
-        missing.report(&mut objects.omissions, console);
-    }
-    (found, objects.omissions)
+    let wanted = std::iter::once(&PODS).chain(&WORKLOAD_KINDS);
+    super::read_objects(asked, &[], wanted, console).0
 }
 
 #[cfg(test)]

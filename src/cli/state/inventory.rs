@@ -39,6 +39,8 @@ pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
     /// The kinds that forecasts read.
     object_kinds: Vec<ObjectKind>,
+    /// Lists of a state that is read whole that were cut off, as messages; a plain `List` has no kind.
+    cut_lists: Vec<(Option<ObjectKind>, String)>,
     omissions: Vec<String>,
     /// Releases in the headers of its files.
     releases: Vec<String>,
@@ -77,15 +79,16 @@ impl Inventory {
             let (version, kind) =
                 (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
             let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
-            kind.into_iter().for_each(|kind| self.add_object_kind(kind));
+            if let Some(kind) = kind {
+                self.add_object_kind(kind);
+            }
         }
-        let is_read = |version: &str, kind: &str| {
-            kind == "List"
-                || kind.strip_suffix("List").is_none_or(|kind| ObjectKind::of(version, kind).is_some())
-        };
-        for omission in incomplete_lists(file, root, is_read) {
-            if !self.omissions.contains(&omission) {
-                self.omissions.push(omission);
+        for cut in list::lists(root).into_iter().filter(|list| is_cut_off(*list)) {
+            let (version, name) = (cut.get("apiVersion").str(), cut.get("kind").str());
+            let kind = name.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
+            // A plain `List` may contain anything.
+            if kind.is_some() || name == "List" {
+                self.cut_lists.push((kind, incomplete_message(file, cut)));
             }
         }
     }
@@ -117,9 +120,21 @@ impl Inventory {
         (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)))
     }
 
-    /// Files and lists that are certainly incomplete, as messages.
-    pub(in crate::cli) fn incomplete_parts(&self) -> &[String] {
-        &self.omissions
+    /// Files that are empty, and lists of these kinds that were cut off, in a dump that is read whole, as messages.
+    pub(in crate::cli) fn incomplete_parts_with(&self, kinds: &[ObjectKind]) -> Vec<String> {
+        let cut = self.cut_lists.iter().filter(|(kind, _)| kind.is_none_or(|kind| kinds.contains(&kind)));
+        let mut parts = self.omissions.clone();
+        for (_, message) in cut {
+            if !parts.contains(message) {
+                parts.push(message.clone());
+            }
+        }
+        parts
+    }
+
+    /// Files that are empty, and lists that were cut off, in a dump that is read whole, as messages.
+    pub(in crate::cli) fn incomplete_parts(&self) -> Vec<String> {
+        self.incomplete_parts_with(&ObjectKind::ALL)
     }
 
     /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.
@@ -212,16 +227,21 @@ pub(in crate::cli) fn incomplete_lists(
     root: Value<'_>,
     is_needed: fn(&str, &str) -> bool,
 ) -> impl Iterator<Item = String> {
-    let is_cut = move |list: &Value<'_>| {
-        if !is_needed(list.get("apiVersion").str(), list.get("kind").str()) {
-            return false;
-        }
-        let metadata = list.get("metadata");
-        let remaining = metadata.get("remainingItemCount").int();
-        !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)
+    let is_needed = move |list: &Value<'_>| {
+        is_needed(list.get("apiVersion").str(), list.get("kind").str()) && is_cut_off(*list)
     };
-    let message = move |list: Value<'_>| format!("{file} contains an incomplete {}", list.get("kind").str());
-    list::lists(root).into_iter().filter(is_cut).map(message)
+    list::lists(root).into_iter().filter(is_needed).map(move |list| incomplete_message(file, list))
+}
+
+/// True for a list of which the API server has more.
+fn is_cut_off(list: Value<'_>) -> bool {
+    let metadata = list.get("metadata");
+    let remaining = metadata.get("remainingItemCount").int();
+    !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)
+}
+
+fn incomplete_message(file: &str, list: Value<'_>) -> String {
+    format!("{file} contains an incomplete {}", list.get("kind").str())
 }
 
 #[cfg(test)]

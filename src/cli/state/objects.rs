@@ -94,7 +94,9 @@ impl<'t> StateObjects<'t> {
                     let file = sanitize::line(file);
                     Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
                 })?;
-                found.into_iter().for_each(|kind| self.inventory.add_object_kind(kind));
+                if let Some(kind) = found {
+                    self.inventory.add_object_kind(kind);
+                }
             }
             self.documents.push(document);
         }

@@ -37,6 +37,8 @@ pub struct Semantics {
     pub selector_errors_name_device: bool,
     /// A DeviceTaintRule without `deviceSelector` taints every device. Otherwise it taints none.
     pub rule_without_selector_taints_all: bool,
+    /// A `namespaceSelector` of the pod that is scheduled is also compared with no labels at all.
+    pub namespace_selector_sees_no_labels: bool,
     /// The message of a pod without a node says what the plugin did about it after filtering.
     pub message_has_post_filter: bool,
     /// The feature gates.
@@ -139,6 +141,7 @@ impl Semantics {
         refuses_derived_attributes: false,
         selector_errors_name_device: false,
         rule_without_selector_taints_all: true,
+        namespace_selector_sees_no_labels: true,
         message_has_post_filter: true,
         features: Features::ALL,
     };
@@ -155,6 +158,7 @@ impl Semantics {
         ignores_compatibility_groups: true,
         refuses_derived_attributes: true,
         selector_errors_name_device: true,
+        namespace_selector_sees_no_labels: false,
         message_has_post_filter: false,
         ..Semantics::V1_36
     };

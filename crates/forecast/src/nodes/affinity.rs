@@ -85,6 +85,14 @@ impl<'d> Term<'d> {
         }
     }
 
+    /// As [`Term::matches`], for a term of the pod that is scheduled.
+    // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
+    fn matches_existing(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
+        let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
+            && self.namespace_selector.matches(&Labels::default());
+        self.matches(catalog, class) || (applies_everywhere && self.selector.matches(&class.labels))
+    }
+
     // upstream v1.37 AffinityTerm.Matches
     fn matches(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let in_namespace = || {
@@ -116,18 +124,19 @@ impl AffinityPlan {
         let mut plan = AffinityPlan::default();
         let PodTerms { near, apart, preferred } = &own.terms;
         if !near.is_empty() {
-            let selected = |class: &PodClass<'_>| near.iter().all(|term| term.matches(catalog, class));
+            let selected =
+                |class: &PodClass<'_>| near.iter().all(|term| term.matches_existing(catalog, class));
             plan.near = near.iter().map(|term| term.topology).collect();
             plan.near_classes =
                 catalog.classes().filter(|(_, class)| selected(class)).map(|(id, _)| id).collect();
             plan.selects_itself = selected(own);
         }
         for term in apart {
-            let selected = catalog.classes().filter(|(_, class)| term.matches(catalog, class));
+            let selected = catalog.classes().filter(|(_, class)| term.matches_existing(catalog, class));
             plan.apart.push((term.topology, selected.map(|(id, _)| id).collect()));
         }
         for (weight, term) in preferred {
-            let selected = catalog.classes().filter(|(_, class)| term.matches(catalog, class));
+            let selected = catalog.classes().filter(|(_, class)| term.matches_existing(catalog, class));
             plan.preferred.extend(selected.map(|(id, _)| (term.topology, id, *weight)));
         }
         for (id, class) in catalog.classes_with_terms() {

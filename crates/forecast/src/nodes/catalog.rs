@@ -14,6 +14,7 @@ use super::node::NodeInfo;
 use super::pod::{PodNeeds, PodSource};
 use super::resources::{DelegatedResources, ResourceId, ResourceNames};
 use super::selector::Labels;
+use super::semantics::FilterSemantics;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_document::doc::Value;
@@ -49,13 +50,15 @@ pub(super) struct PodClass<'d> {
 }
 
 /// What the pods of a cluster need.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Catalog<'d> {
+    semantics: FilterSemantics,
     resources: ResourceNames<'d>,
     namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
     pods: Vec<PodNeeds<'d>>,
     classes: Vec<PodClass<'d>>,
     class_of: HashMap<String, ClassId, RandomState>,
+    classes_in: HashMap<&'d str, Vec<ClassId>, RandomState>,
     /// Those whose pods have affinity terms of their own.
     classes_with_terms: Vec<ClassId>,
     kind_of: HashMap<String, KindId, RandomState>,
@@ -65,13 +68,25 @@ pub struct Catalog<'d> {
 
 impl<'d> Catalog<'d> {
     /// An empty catalog of a cluster with these namespaces (Namespace objects).
-    pub fn new(namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
+    pub fn new(semantics: FilterSemantics, namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
         let labelled = namespaces.into_iter().map(|namespace| {
             let metadata = namespace.get("metadata");
             let name = metadata.get("name").str();
             (name, Labels::read(metadata.get("labels"), &[(NAMESPACE_NAME_LABEL, name)]))
         });
-        Catalog { namespaces: labelled.collect(), ..Catalog::default() }
+        Catalog {
+            semantics,
+            resources: ResourceNames::default(),
+            namespaces: labelled.collect(),
+            pods: Vec::new(),
+            classes: Vec::new(),
+            class_of: HashMap::default(),
+            classes_in: HashMap::default(),
+            classes_with_terms: Vec::new(),
+            kind_of: HashMap::default(),
+            shape_of: HashMap::default(),
+            topologies: Vec::new(),
+        }
     }
 
     /// Reads a pod. Every pod that is bound, waits or will be created is read once.
@@ -117,6 +132,10 @@ impl<'d> Catalog<'d> {
         self.resources.name(resource)
     }
 
+    pub(super) fn semantics(&self) -> FilterSemantics {
+        self.semantics
+    }
+
     pub(super) fn resources_mut(&mut self) -> &mut ResourceNames<'d> {
         &mut self.resources
     }
@@ -145,6 +164,12 @@ impl<'d> Catalog<'d> {
 
     pub(super) fn knows_namespaces(&self) -> bool {
         !self.namespaces.is_empty()
+    }
+
+    /// The classes of a namespace.
+    pub(super) fn classes_in(&self, namespace: &str) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+        let classes = self.classes_in.get(namespace).map_or(&[][..], Vec::as_slice);
+        classes.iter().map(|&class| (class, self.class(class)))
     }
 
     pub(super) fn classes_with_terms(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
@@ -186,6 +211,7 @@ impl<'d> Catalog<'d> {
         if !class.terms.is_empty() {
             self.classes_with_terms.push(id);
         }
+        self.classes_in.entry(class.namespace).or_default().push(id);
         self.classes.push(class);
         self.class_of.insert(key, id);
         id

@@ -139,14 +139,13 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
 
     // upstream v1.37 fitsRequest
     fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
-        let info = self.occupancy.nodes().get(node);
         let used = self.occupancy.usage(node);
+        let offered = self.occupancy.nodes().offer(node);
         let mut lacking = Lacking::default();
-        if used.pods + 1 > info.max_pods {
+        if used.pods + 1 > offered.pods {
             lacking.add(Reason::TooManyPods, true);
         }
         let requested = &self.pod.requests;
-        let offered = &info.allocatable;
         let amounts = [
             (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, Reason::InsufficientCpu),
             (requested.memory, offered.memory, used.memory, Reason::InsufficientMemory),

@@ -8,6 +8,7 @@
 
 use super::affinity::AffinityPlan;
 use super::catalog::{Catalog, PodId, TopologyId};
+use super::images;
 use super::node::{Domains, NodeIndex, NodeInfo, Nodes};
 use super::pod::PodNeeds;
 use super::reason::Reason;
@@ -144,6 +145,8 @@ pub(super) struct NodeFit {
     pub(super) preferred: Option<Vec<i64>>,
     /// The numbers of taints with PreferNoSchedule that are not tolerated; `None` if there is none.
     pub(super) soft_taints: Option<Vec<i64>>,
+    /// The scores for images that are there; `None` if there is none.
+    pub(super) images: Option<Vec<i64>>,
 }
 
 impl NodeFit {
@@ -169,6 +172,7 @@ impl NodeFit {
             preferred: (!pod.preferred_nodes.is_empty())
                 .then(|| nodes.iter().map(|(_, info)| preference(info)).collect()),
             soft_taints: soft.iter().any(|&count| count > 0).then_some(soft),
+            images: images::scores(nodes, &pod.images),
         }
     }
 

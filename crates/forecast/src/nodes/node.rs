@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
 
+use super::images;
 use super::resources::{Amounts, Requests, ResourceId, ResourceNames};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -31,6 +32,8 @@ pub struct NodeInfo<'d> {
     pub allocatable: Requests,
     /// How many pods can run on it.
     pub max_pods: i64,
+    /// The names and sizes of the images that are on it.
+    pub(super) images: Vec<(&'d str, i64)>,
 }
 
 impl<'d> NodeInfo<'d> {
@@ -42,6 +45,7 @@ impl<'d> NodeInfo<'d> {
             taints: spec.get("taints").items().map(Taint::of).collect(),
             unschedulable: spec.get("unschedulable").bool() == Some(true),
             max_pods: allocatable.whole("pods"),
+            images: images::of_node(object.get("status")),
             allocatable: Requests::from_amounts(&allocatable, names),
         }
     }
@@ -63,10 +67,20 @@ impl<'d> NodeInfo<'d> {
     }
 }
 
+/// What a node offers of the resources that every node has, in one place, because it is read for each node and each pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) milli_cpu: i64,
+    pub(super) memory: i64,
+    pub(super) ephemeral_storage: i64,
+    pub(super) pods: i64,
+}
+
 /// The nodes of a cluster at one time.
 #[derive(Clone, Default, Debug)]
 pub struct Nodes<'d> {
     infos: Vec<NodeInfo<'d>>,
+    offers: Vec<Offer>,
     by_name: HashMap<&'d str, NodeIndex, RandomState>,
     /// The places of the resources that some node offers in `scalars`, by the number of the resource.
     columns: Vec<Option<usize>>,
@@ -102,6 +116,13 @@ impl<'d> Nodes<'d> {
                 }
             }
         }
+        let offer = |info: &NodeInfo<'_>| Offer {
+            milli_cpu: info.allocatable.milli_cpu,
+            memory: info.allocatable.memory,
+            ephemeral_storage: info.allocatable.ephemeral_storage,
+            pods: info.max_pods,
+        };
+        nodes.offers = infos.iter().map(offer).collect();
         nodes.infos = infos;
         nodes
     }
@@ -122,6 +143,10 @@ impl<'d> Nodes<'d> {
     /// A node, by a number that these nodes gave.
     pub fn get(&self, node: NodeIndex) -> &NodeInfo<'d> {
         &self.infos[node.get()]
+    }
+
+    pub(super) fn offer(&self, node: NodeIndex) -> Offer {
+        self.offers[node.get()]
     }
 
     /// All nodes, in the scheduler's order.

@@ -31,6 +31,17 @@ pub(super) struct Bound {
     pub(super) pod: PodId,
 }
 
+/// A bound pod, and the place of the one of its class before it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    bound: Bound,
+    before: u32,
+    is_removed: bool,
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
 /// Which pods are bound to which nodes.
 #[derive(Clone, Debug)]
 pub struct Occupancy<'c, 'd> {
@@ -39,7 +50,10 @@ pub struct Occupancy<'c, 'd> {
     usage: Vec<Usage>,
     /// The amounts of other resources that are taken, by [`Nodes::scalar_cell`].
     scalars: Vec<i64>,
-    by_class: Vec<Vec<Bound>>,
+    /// The bound pods: for each class, the place of its last one in the list, which leads to the others. Flat, because
+    /// there can be as many classes as pods.
+    last_of_class: Vec<u32>,
+    bound: Vec<Entry>,
     ports: Vec<(NodeIndex, HostPort<'d>)>,
 }
 
@@ -51,7 +65,8 @@ impl<'c, 'd> Occupancy<'c, 'd> {
             nodes,
             usage: vec![Usage::default(); nodes.len()],
             scalars: vec![0; nodes.scalar_cells()],
-            by_class: vec![Vec::new(); catalog.class_count()],
+            last_of_class: vec![NONE; catalog.class_count()],
+            bound: Vec::new(),
             ports: Vec::new(),
         }
     }
@@ -59,7 +74,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     /// The same pods after the nodes have changed. Pods on nodes that are gone are left out.
     pub fn with_nodes(&self, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         let mut moved = Occupancy::new(self.catalog, nodes);
-        for bound in self.by_class.iter().flatten() {
+        for bound in self.bound() {
             if let Some(node) = nodes.find(self.nodes.get(bound.node).node.name) {
                 moved.add_pod(node, bound.pod);
             }
@@ -79,16 +94,31 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     pub fn add_pod(&mut self, node: NodeIndex, pod: PodId) {
         self.count(node, pod, 1);
         let needs = self.catalog.pod(pod);
-        self.by_class[needs.class.0 as usize].push(Bound { node, pod });
+        let last = &mut self.last_of_class[needs.class.0 as usize];
+        self.bound.push(Entry { bound: Bound { node, pod }, before: *last, is_removed: false });
+        *last = u32::try_from(self.bound.len() - 1).unwrap_or(NONE);
         self.ports.extend(needs.host_ports.iter().map(|&port| (node, port)));
     }
 
     /// Takes a pod away from its node. Returns false, and changes nothing, if it is not there.
     pub fn remove_pod(&mut self, node: NodeIndex, pod: PodId) -> bool {
         let needs = self.catalog.pod(pod);
-        let bound = &mut self.by_class[needs.class.0 as usize];
-        let Some(place) = bound.iter().position(|&bound| bound == Bound { node, pod }) else { return false };
-        bound.swap_remove(place);
+        let mut after = None;
+        let mut place = self.last_of_class[needs.class.0 as usize];
+        while place != NONE && self.bound[place as usize].bound != (Bound { node, pod }) {
+            after = Some(place);
+            place = self.bound[place as usize].before;
+        }
+        if place == NONE {
+            return false;
+        }
+        let entry = &mut self.bound[place as usize];
+        entry.is_removed = true;
+        let before = entry.before;
+        match after {
+            Some(after) => self.bound[after as usize].before = before,
+            None => self.last_of_class[needs.class.0 as usize] = before,
+        }
         for &port in &needs.host_ports {
             if let Some(place) = self.ports.iter().position(|&used| used == (node, port)) {
                 self.ports.swap_remove(place);
@@ -127,13 +157,15 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     }
 
     /// The pods of a class.
-    pub(super) fn of_class(&self, class: ClassId) -> &[Bound] {
-        &self.by_class[class.0 as usize]
+    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = Bound> {
+        let entry = |place: u32| self.bound.get(place as usize);
+        let last = entry(self.last_of_class[class.0 as usize]);
+        std::iter::successors(last, move |last| entry(last.before)).map(|entry| entry.bound)
     }
 
-    /// All bound pods, in no particular order.
+    /// All bound pods, in the order in which they were bound.
     pub(super) fn bound(&self) -> impl Iterator<Item = Bound> {
-        self.by_class.iter().flatten().copied()
+        self.bound.iter().filter(|entry| !entry.is_removed).map(|entry| entry.bound)
     }
 
     /// The nodes on which one of the ports is in use, sorted.

@@ -2,10 +2,12 @@
 
 use super::affinity::PodTerms;
 use super::catalog::{Catalog, ClassId, KindId, PodClass, ShapeId};
+use super::images;
 use super::resources::{PodRequests, Requests, is_sidecar};
 use super::selector::{Labels, Selector};
 use super::spread::SpreadConstraint;
 use super::unmodelled;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use tollgate_api::view::{List, NodeSelector, NodeTerm, Toleration, View};
 use tollgate_document::doc::Value;
@@ -17,8 +19,6 @@ pub struct PodSource<'d> {
     /// `metadata` of the pod or of the pod template.
     pub metadata: Value<'d>,
     pub spec: Value<'d>,
-    /// The node that the pod is bound to, or must run on; empty for one that is to be scheduled, whatever its spec says.
-    pub node_name: &'d str,
     /// `status` of the pod; absent for a template.
     pub status: Value<'d>,
     /// Labels that a controller adds to pods of a template.
@@ -26,6 +26,8 @@ pub struct PodSource<'d> {
     /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod: its pods are spread
     /// over nodes and zones unless the pod has constraints of its own.
     pub controller_selector: Option<Value<'d>>,
+    /// The pod does not exist yet: a node name and a deletion in the source are not its own.
+    pub is_new: bool,
 }
 
 impl<'d> PodSource<'d> {
@@ -36,16 +38,16 @@ impl<'d> PodSource<'d> {
             namespace: metadata.get("namespace").str(),
             metadata,
             spec: pod.get("spec"),
-            node_name: pod.get("spec").get("nodeName").str(),
             status: pod.get("status"),
             further_labels: Vec::new(),
             controller_selector: None,
+            is_new: false,
         }
     }
 
-    /// The pod that replaces this one, which was bound.
-    pub fn of_replaced(pod: Value<'d>) -> PodSource<'d> {
-        PodSource { node_name: "", status: Value::absent(), ..PodSource::of_object(pod) }
+    /// A pod like that one, but not bound yet: what a controller makes in place of a pod that is gone.
+    pub fn of_replacement(pod: Value<'d>) -> PodSource<'d> {
+        PodSource { status: Value::absent(), is_new: true, ..PodSource::of_object(pod) }
     }
 
     /// A pod that a controller makes from a template, such as `spec.template` of a Deployment.
@@ -54,10 +56,10 @@ impl<'d> PodSource<'d> {
             namespace,
             metadata: template.get("metadata"),
             spec: template.get("spec"),
-            node_name: template.get("spec").get("nodeName").str(),
             status: Value::absent(),
             further_labels: Vec::new(),
             controller_selector: None,
+            is_new: false,
         }
     }
 }
@@ -105,6 +107,7 @@ pub struct PodNeeds<'d> {
     pub(super) node_affinity: Option<NodeSelector<'d>>,
     pub(super) preferred_nodes: Vec<(i64, NodeTerm<'d>)>,
     pub(super) tolerations: List<'d, Toleration<'d>>,
+    pub(super) images: Vec<Cow<'d, str>>,
     pub(super) spread: Vec<SpreadConstraint<'d>>,
     /// The constraints are those that the scheduler applies to pods without any.
     pub(super) has_default_spread: bool,
@@ -132,7 +135,8 @@ impl<'d> PodNeeds<'d> {
         let PodRequests { requested, taken, scored, counted } =
             PodRequests::read(spec, status, catalog.resources_mut());
         let class = class_of(catalog, source, &labels);
-        let (shape, kind) = shape_and_kind_of(catalog, source, class);
+        let images = images::of_pod(spec);
+        let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);
         PodNeeds {
             class,
             kind,
@@ -142,11 +146,12 @@ impl<'d> PodNeeds<'d> {
             scored,
             counted,
             host_ports: host_ports(spec),
-            node_name: source.node_name,
+            node_name: if source.is_new { "" } else { spec.get("nodeName").str() },
             node_selector: spec.get("nodeSelector"),
             node_affinity: required.exists().then(|| NodeSelector::of(required)),
             preferred_nodes,
             tolerations: List::of(spec.get("tolerations")),
+            images,
             spread: spread_constraints(catalog, source, &labels),
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
             priority: priority(spec),
@@ -170,7 +175,7 @@ impl<'d> PodNeeds<'d> {
 fn class_of<'d>(catalog: &mut Catalog<'d>, source: &PodSource<'d>, labels: &Labels<'d>) -> ClassId {
     let affinity = source.spec.get("affinity");
     let (near, apart) = (affinity.get("podAffinity"), affinity.get("podAntiAffinity"));
-    let terminating = source.metadata.get("deletionTimestamp").exists();
+    let terminating = !source.is_new && source.metadata.get("deletionTimestamp").exists();
     let mut key = format!("{}\0{terminating}\0{}\0{}", source.namespace, near.raw_json(), apart.raw_json());
     for (name, value) in labels.iter() {
         let _ = write!(key, "\0{name}\0{value}");
@@ -187,12 +192,15 @@ fn shape_and_kind_of<'d>(
     catalog: &mut Catalog<'d>,
     source: &PodSource<'d>,
     class: ClassId,
+    images: &[Cow<'_, str>],
 ) -> (ShapeId, KindId) {
     let spec = source.spec;
-    let mut key = spec.get("affinity").get("nodeAffinity").raw_json().into_owned();
-    let _ = write!(key, "\0{}", source.node_name);
-    for field in ["nodeSelector", "tolerations"] {
+    let mut key = format!("{}\0{}", source.is_new, spec.get("affinity").get("nodeAffinity").raw_json());
+    for field in ["nodeName", "nodeSelector", "tolerations"] {
         let _ = write!(key, "\0{}", spec.get(field).raw_json());
+    }
+    for image in images {
+        let _ = write!(key, "\0{image}");
     }
     let shape = catalog.intern_shape(key);
     let constraints = spec.get("topologySpreadConstraints").raw_json();

@@ -214,14 +214,20 @@ impl PodRequests {
     pub(super) fn read<'d>(spec: Value<'d>, status: Value<'d>, names: &mut ResourceNames<'d>) -> PodRequests {
         let pod_level = pod_level_requests(spec);
         let plain = sum(spec, status, Side::Spec, &[], &pod_level);
-        let scored = sum(spec, status, Side::Spec, &ASSUMED, &pod_level);
+        // Upstream does not score nodes by what the pod requests as a whole.
+        let scored = sum(spec, status, Side::Spec, &ASSUMED, &Amounts::default());
+        let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
+        if pod_level.is_empty() && !status.get("containerStatuses").exists() {
+            let requested = Requests::from_amounts(&plain, names);
+            let scored = pair(&scored);
+            return PodRequests { taken: requested.clone(), requested, scored, counted: scored };
+        }
         let assumed: Vec<(&str, i128)> = ASSUMED
             .into_iter()
             .filter(|(name, _)| pod_level.is_empty() || plain.get(name).is_none())
             .collect();
         let taken = with_status(spec, status, &[], &pod_level);
         let counted = with_status(spec, status, &assumed, &pod_level);
-        let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
         PodRequests {
             requested: Requests::from_amounts(&plain, names),
             taken: Requests::from_amounts(&taken, names),

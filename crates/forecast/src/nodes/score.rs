@@ -14,6 +14,7 @@ pub(super) const MAXIMUM: i64 = 100;
 mod weight {
     pub(super) const TAINT_TOLERATION: i64 = 3;
     pub(super) const NODE_AFFINITY: i64 = 2;
+    pub(super) const IMAGE_LOCALITY: i64 = 1;
     pub(super) const POD_TOPOLOGY_SPREAD: i64 = 2;
     pub(super) const INTER_POD_AFFINITY: i64 = 2;
     pub(super) const DYNAMIC_RESOURCES: i64 = 2;
@@ -22,8 +23,6 @@ mod weight {
 impl Cycle<'_, '_, '_> {
     /// The total scores of feasible nodes. The scheduler takes one of those with the best score, at random. `devices` has
     /// the scores of the plugin for devices as it computes them for each node, before they are compared with each other.
-    ///
-    /// The images that are on a node are not known, so they do not count.
     pub fn scores(&self, nodes: &[NodeIndex], devices: Option<&[i64]>) -> Vec<i64> {
         let mut totals: Vec<i64> = nodes.iter().map(|&node| self.resource_score(node)).collect();
         let mut add = |weight: i64, scores: Vec<i64>| {
@@ -39,6 +38,9 @@ impl Cycle<'_, '_, '_> {
             let mut scores = of_nodes(preferred);
             normalize(&mut scores);
             add(weight::NODE_AFFINITY, scores);
+        }
+        if let Some(images) = &self.fit.images {
+            add(weight::IMAGE_LOCALITY, of_nodes(images));
         }
         if let Some(scores) = spread::scores(&self.plans.spread, self.fits, self.occupancy, nodes) {
             add(weight::POD_TOPOLOGY_SPREAD, scores);
@@ -56,9 +58,9 @@ impl Cycle<'_, '_, '_> {
 
     /// What is left on the node, and how evenly cpu and memory are used. Both have weight 1.
     fn resource_score(&self, node: NodeIndex) -> i64 {
-        let info = self.occupancy.nodes().get(node);
+        let offered = self.occupancy.nodes().offer(node);
         let used = self.occupancy.usage(node);
-        let offered = [info.allocatable.milli_cpu, info.allocatable.memory];
+        let offered = [offered.milli_cpu, offered.memory];
         let left = least_allocated(offered, used.counted, self.pod.scored);
         let requested = [self.pod.requests.milli_cpu, self.pod.requests.memory];
         let balance =

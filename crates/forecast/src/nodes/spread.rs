@@ -87,6 +87,8 @@ pub(super) struct ConstraintPlan {
     own: i64,
     /// Whether pods on the node are counted.
     counts: Vec<bool>,
+    /// The groups of nodes that are counted, for a required constraint.
+    groups: Vec<usize>,
 }
 
 /// The constraints of the pods of one kind.
@@ -130,17 +132,23 @@ impl SpreadConstraint<'_> {
         let own = catalog.class(pod.class);
         // A selector that selects everything counts no pod, though it selects the pod itself.
         // upstream v1.37 countPodsMatchSelector
-        let classes = catalog.classes().filter(|(_, class)| {
-            !self.selector.is_everything()
-                && class.namespace == own.namespace
-                && !class.terminating
-                && self.selector.matches(&class.labels)
+        let classes = catalog.classes_in(own.namespace).filter(|(_, class)| {
+            !self.selector.is_everything() && !class.terminating && self.selector.matches(&class.labels)
         });
-        let counts = fits.nodes().iter().map(|(node, _)| {
-            eligible[node.get()]
-                && (!self.honors_affinity || fit.matches_affinity(node))
-                && (!self.honors_taints || fit.is_tolerated(node))
-        });
+        let counts: Vec<bool> = fits
+            .nodes()
+            .iter()
+            .map(|(node, _)| {
+                eligible[node.get()]
+                    && (!self.honors_affinity || fit.matches_affinity(node))
+                    && (!self.honors_taints || fit.is_tolerated(node))
+            })
+            .collect();
+        let domains = fits.domains(self.topology);
+        let counted = fits.nodes().iter().filter(|(node, _)| self.is_required && counts[node.get()]);
+        let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.of(node)).collect();
+        groups.sort_unstable();
+        groups.dedup();
         ConstraintPlan {
             topology: self.topology,
             is_hostname: catalog.topology_key(self.topology) == HOSTNAME,
@@ -148,13 +156,14 @@ impl SpreadConstraint<'_> {
             min_domains: self.min_domains,
             classes: classes.map(|(id, _)| id).collect(),
             own: self.selector.matches(&own.labels).into(),
-            counts: counts.collect(),
+            counts,
+            groups,
         }
     }
 }
 
 impl ConstraintPlan {
-    fn selected<'o>(&'o self, occupancy: &'o Occupancy<'_, '_>) -> impl Iterator<Item = &'o Bound> {
+    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = Bound> {
         self.classes.iter().flat_map(|&class| occupancy.of_class(class))
     }
 }
@@ -177,15 +186,9 @@ impl SpreadState {
                     pods[domain] += 1;
                 }
             }
-            let mut exists = vec![false; domains.count];
-            for (node, _) in fits.nodes().iter().filter(|(node, _)| constraint.counts[node.get()]) {
-                if let Some(domain) = domains.of(node) {
-                    exists[domain] = true;
-                }
-            }
-            let existing = || pods.iter().zip(&exists).filter(|&(_, &exists)| exists).map(|(&pods, _)| pods);
-            let too_few = existing().count() < constraint.min_domains;
-            let least = if too_few { 0 } else { existing().min().unwrap_or(i64::from(i32::MAX)) };
+            let least = constraint.groups.iter().map(|&group| pods[group]).min();
+            let too_few = constraint.groups.len() < constraint.min_domains;
+            let least = if too_few { 0 } else { least.unwrap_or(i64::from(i32::MAX)) };
             (pods, least)
         };
         SpreadState { counts: plan.required.iter().map(count).collect() }

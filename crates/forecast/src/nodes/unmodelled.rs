@@ -34,6 +34,7 @@ pub(super) fn names(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'stat
     add(!scheduler.is_empty() && scheduler != super::DEFAULT_SCHEDULER, "schedulerName");
     let compares = |toleration: Value<'_>| matches!(toleration.get("operator").str(), "Gt" | "Lt");
     add(spec.get("tolerations").items().any(compares), "tolerations with operator Gt or Lt");
+    add(needs_declared_features(spec), "features that nodes declare");
     add(spec.get("schedulingGroup").exists(), "schedulingGroup");
     add(spec.get("workloadRef").exists(), "workloadRef");
     // Admission adds the overhead, the node selector and the tolerations of the runtime class to stored pods.
@@ -45,4 +46,21 @@ pub(super) fn names(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'stat
     });
     add(needs_namespaces && !catalog.knows_namespaces(), "namespaceSelector without Namespaces");
     names
+}
+
+/// True if the scheduler looks for nodes that declare a feature that the pod uses.
+// upstream v1.37 nodedeclaredfeatures.InferForScheduling
+fn needs_declared_features(spec: Value<'_>) -> bool {
+    let containers = || spec.get("containers").items().chain(spec.get("initContainers").items());
+    let restarts_all = |container: Value<'_>| {
+        let mut rules = container.get("restartPolicyRules").items();
+        rules.any(|rule| rule.get("action").str() == "RestartAllContainers")
+    };
+    let has_bind_options = |container: Value<'_>| {
+        container.get("volumeMounts").items().any(|mount| !mount.get("bindMountOptions").is_empty())
+    };
+    let on_host_network = spec.get("hostNetwork").bool() == Some(true);
+    (on_host_network && spec.get("hostUsers").bool() == Some(false))
+        || containers().any(restarts_all)
+        || containers().any(has_bind_options)
 }

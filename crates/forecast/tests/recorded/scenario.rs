@@ -10,9 +10,13 @@ use tollgate_formats::gotime::Timestamp;
 
 const SAMPLES: u32 = 64;
 
-pub(crate) fn play(state: State<'_>, steps: Vec<Step<'_>>, release: Release, samples: u32) -> Forecast {
+pub(crate) fn settings() -> Settings {
     let now = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
-    let plan = Plan::new(state, steps, release, Settings { assume_complete: true, ..Settings::at(now) });
+    Settings { assume_complete: true, ..Settings::at(now) }
+}
+
+pub(crate) fn play(state: State<'_>, steps: Vec<Step<'_>>, release: Release, samples: u32) -> Forecast {
+    let plan = Plan::new(state, steps, release, settings());
     let mut player = plan.player();
     let courses: Vec<_> = (0..samples).map(|course| player.play(course)).collect();
     Forecast::from_courses(&plan, courses)
@@ -47,7 +51,7 @@ pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: Release,
     let mut starts: Vec<(Value<'_>, Vec<Value<'_>>)> = Vec::new();
     for &outcome in &outcomes {
         let before = outcome.get("before");
-        let before = if before.exists() { before } else { scenario.get("before") };
+        let before = if before.exists() { before } else { scenario.get("before").get("items") };
         match starts.iter_mut().find(|(known, _)| known.index() == before.index()) {
             Some((_, outcomes)) => outcomes.push(outcome),
             None => starts.push((before, vec![outcome])),
@@ -63,7 +67,7 @@ pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: Release,
     let namespaces: Vec<_> = namespaces.iter().map(|text| parse(text).expect("JSON")).collect();
     for (before, outcomes) in starts {
         let mut state = State::default();
-        for object in before.get("items").items().chain(namespaces.iter().map(|doc| doc.root())) {
+        for object in before.items().chain(namespaces.iter().map(|doc| doc.root())) {
             state.add(object);
         }
         let (steps, deleted) = steps_of(scenario, &refused);
@@ -85,7 +89,10 @@ pub(crate) fn compare(scenario: Value<'_>, release_name: &str, release: Release,
     }
 }
 
-fn steps_of<'d>(scenario: Value<'d>, refused: &BTreeSet<&str>) -> (Vec<Step<'d>>, BTreeSet<String>) {
+pub(crate) fn steps_of<'d>(
+    scenario: Value<'d>,
+    refused: &BTreeSet<&str>,
+) -> (Vec<Step<'d>>, BTreeSet<String>) {
     let mut steps = Vec::new();
     let mut deleted = BTreeSet::new();
     for step in scenario.get("change").items().chain(scenario.get("arrivals").items()) {
