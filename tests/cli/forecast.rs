@@ -8,6 +8,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::disallowed_types,
+    clippy::indexing_slicing,
     reason = "a test that cannot read its data has failed; recordings are generic JSON trees"
 )]
 

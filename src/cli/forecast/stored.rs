@@ -120,10 +120,8 @@ pub(super) fn is_dra(kind: ObjectKind) -> bool {
 /// The JSON of an object of the state, with its type, which items of lists need not have.
 pub(super) fn of_state(state: &State<'_>, kind: ObjectKind, namespace: &str, name: &str) -> Option<String> {
     let object = state.of_kind(kind).get(namespace, name)?;
-    let api_version = match is_dra(kind) {
-        true => format!("resource.k8s.io/{}", object.version.name()),
-        false => "v1".to_owned(),
-    };
+    let version = object.version.name();
+    let api_version = if is_dra(kind) { format!("resource.k8s.io/{version}") } else { "v1".to_owned() };
     Some(list::with_type(object.value, &api_version, kind.name()).value().to_json())
 }
 
