@@ -163,7 +163,10 @@ fn impact_has_reasons_and_totals() {
     for output in transcribed("impact") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
-            let Some(totals) = report.get("totals") else { continue };
+            // The sum of several rules has totals of its own.
+            let Some(totals) = report.get("totals").filter(|_| report.get("rule").is_some()) else {
+                continue;
+            };
             let number = |key: &str| totals[key].as_u64().expect("a number");
             assert_eq!(number("evicted"), number("evictedNow") + number("evictedLater"));
             assert_eq!(
