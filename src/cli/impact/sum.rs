@@ -43,7 +43,7 @@ pub(super) struct SumRecord<'a> {
     together: Vec<&'a str>,
     profile: &'static str,
     at: String,
-    totals: SumTotals,
+    sum: SumTotals,
     parts: Vec<PartRecord<'a>>,
 }
 
@@ -167,7 +167,7 @@ impl ImpactSum {
             together: self.parts.iter().map(|part| part.name.as_str()).collect(),
             profile: self.profile.name,
             at: format_time(self.at),
-            totals: SumTotals {
+            sum: SumTotals {
                 evicted: pods,
                 namespaces,
                 devices_at_most: devices,
