@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 
@@ -100,7 +101,7 @@ impl<'a> Groups<'a> {
         let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(row).collect();
         let mut out = table::aligned(&header, &rows);
         if self.groups.len() > shown {
-            out += &format!("… and {} more; --limit 0 lists them all\n", self.groups.len() - shown);
+            _ = writeln!(out, "… and {} more; --limit 0 lists them all", self.groups.len() - shown);
         }
         out
     }
@@ -149,18 +150,12 @@ fn row((key, counts): &(GroupKey<'_>, GroupCounts)) -> Vec<String> {
     names.into_iter().chain(numbers.map(|number| number.to_string())).chain([last]).collect()
 }
 
-/// A group in JSON. The fields that name it depend on `--by`.
+/// A group in JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GroupRecord<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<&'a str>,
-    /// Null for pods without a controller.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    workload: Option<Option<WorkloadRecord<'a>>>,
-    /// Null for pods that are not scheduled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<Option<&'a str>>,
+    #[serde(flatten)]
+    name: GroupName<'a>,
     pods: usize,
     evicted: usize,
     evicted_now: usize,
@@ -176,20 +171,36 @@ struct WorkloadRecord<'a> {
     name: &'a str,
 }
 
-fn record<'a>(key: GroupKey<'a>, counts: GroupCounts) -> GroupRecord<'a> {
-    let (namespace, workload, node) = match key {
-        GroupKey::Namespace(namespace) => (Some(namespace), None, None),
+/// The fields that name a group, which depend on `--by`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum GroupName<'a> {
+    Namespace {
+        namespace: &'a str,
+    },
+    Workload {
+        namespace: &'a str,
+        /// Null for pods without a controller.
+        workload: Option<WorkloadRecord<'a>>,
+    },
+    Node {
+        /// Null for pods that are not scheduled.
+        node: Option<&'a str>,
+    },
+}
+
+fn record(key: GroupKey<'_>, counts: GroupCounts) -> GroupRecord<'_> {
+    let name = match key {
+        GroupKey::Namespace(namespace) => GroupName::Namespace { namespace },
         GroupKey::Workload(namespace, workload) => {
             let workload =
                 workload.map(|workload| WorkloadRecord { kind: workload.kind, name: workload.name });
-            (Some(namespace), Some(workload), None)
+            GroupName::Workload { namespace, workload }
         }
-        GroupKey::Node(node) => (None, None, Some(node)),
+        GroupKey::Node(node) => GroupName::Node { node },
     };
     GroupRecord {
-        namespace,
-        workload,
-        node,
+        name,
         pods: counts.pods(),
         evicted: counts.evicted(),
         evicted_now: counts.now,

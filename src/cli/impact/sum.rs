@@ -47,7 +47,7 @@ pub(super) struct SumRecord<'a> {
     together: Vec<&'a str>,
     profile: &'static str,
     at: String,
-    totals: SumTotals,
+    sum: SumTotals,
     parts: Vec<PartRecord<'a>>,
     /// What becomes of the evicted pods, if the state has nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,7 @@ impl ImpactSum {
             together: self.parts.iter().map(|part| part.name.as_str()).collect(),
             profile: self.profile.name,
             at: format_time(self.at),
-            totals: SumTotals {
+            sum: SumTotals {
                 evicted: pods,
                 namespaces,
                 devices_at_most: devices,

@@ -68,7 +68,9 @@ impl Inventory {
             if let Some(kind) = SnapshotKind::of(version, kind) {
                 self.add_kind(kind);
             }
-            ObjectKind::of(version, kind).into_iter().for_each(|kind| self.add_object_kind(kind));
+            if let Some(kind) = ObjectKind::of(version, kind) {
+                self.add_object_kind(kind);
+            }
         }
     }
 

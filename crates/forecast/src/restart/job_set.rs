@@ -129,11 +129,11 @@ fn action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> 
     let used = status.get("restartsCountTowardsMax").int().or(status.get("restarts").int()).unwrap_or(0);
     let has_restarts = used < policy.get("maxRestarts").int().unwrap_or(0);
     match rule.map_or("RestartJobSet", |rule| rule.get("action").str()) {
-        "FailJobSet" => Action::Fail,
         "RestartJobSetAndIgnoreMaxRestarts" => Action::RestartAll,
         "RestartJobAndIgnoreMaxRestarts" => Action::RestartJob,
         "RestartJob" if has_restarts => Action::RestartJob,
         "RestartJobSet" if has_restarts => Action::RestartAll,
+        // FailJobSet, and a restart when none is left.
         _ => Action::Fail,
     }
 }

@@ -1,3 +1,5 @@
+//! Groups with every policy, and what is said if they lose pods.
+
 use super::group_restarts;
 use crate::state::State;
 use tollgate_document::doc;
