@@ -113,6 +113,10 @@ book: ## build docs/ as a searchable book in target/book (needs mdbook)
 large: ## check impact, audit and snapshot with 50,000 devices and 20,000 pods: results and memory (minutes)
 	cargo test --locked --test cluster large:: -- --ignored --nocapture
 
+.PHONY: forecast-cases
+forecast-cases: ## compare forecasts with all recorded cases of the scheduler's allocator (minutes)
+	cargo test --locked --test cli all_cases_end_as_recorded -- --ignored
+
 .PHONY: deny
 deny: ## check licenses, banned crates and sources (needs cargo-deny)
 	cargo deny --offline check licenses bans sources

@@ -17,12 +17,15 @@ mod config;
 #[cfg(feature = "online")]
 mod conformance;
 mod console;
+mod devices;
 mod diff;
 mod explain;
 mod fix;
+mod forecast;
 mod given;
 mod impact;
 mod levels;
+mod limit_list;
 #[cfg(feature = "online")]
 mod live;
 mod lsp;
@@ -126,6 +129,8 @@ commands! {
     Manifests(manifests::Arguments);
     Test(test::Arguments);
     Impact(impact::Arguments);
+    Forecast(Box<forecast::Arguments>);
+    Devices(devices::Arguments);
     Audit(audit::Arguments);
     #[cfg(feature = "online")]
     Snapshot(snapshot::Arguments);

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, Command};
 
-use tollgate_api::profile::{self, Gate};
+use tollgate_api::profile::{Gate, Profile};
 use tollgate_engine::rules::{self, Origin};
 
 /// The names to complete.
@@ -42,7 +42,7 @@ impl<P: TypedValueParser> TypedValueParser for Completed<P> {
 
 /// The names that `--kubernetes` takes: releases, drafts and `cluster`.
 pub(super) fn profiles() -> Vec<&'static str> {
-    profile::ALL.iter().map(|profile| profile.name).chain(["cluster"]).collect()
+    Profile::all_with_patches().map(|profile| profile.name).chain(["cluster"]).collect()
 }
 
 /// The names of all origins and rules.

@@ -5,36 +5,47 @@
 //! listed in a cluster counts as unreadable input, and so does, with a limit, a dump that may be incomplete: a limit that
 //! was not checked must not pass.
 
+mod by;
+mod cluster;
+mod denials;
+mod elsewhere;
 mod histogram;
 mod json;
 mod limits;
 mod other_apis;
 mod patch;
 mod replacement;
+mod sum;
 mod text;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
-#[cfg(feature = "online")]
-use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
-use super::state::{self, DumpOmissions};
+use super::state::{StateObjects, StateTexts};
 use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
+pub(super) use by::GroupBy;
+use by::Groups;
+use cluster::ClusterInput;
+use denials::denials;
+pub(super) use denials::first_denial;
+pub(super) use denials::print_denials;
+use elsewhere::Elsewhere;
 use limits::{Extent, Limits};
+use sum::ImpactSum;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::source::{Lines, documents, list};
-use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
 use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
-use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_forecast::{GroupRestart, State, group_restarts};
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 
@@ -58,11 +69,15 @@ pub(super) struct Arguments {
     #[command(flatten)]
     clock: clock::ClockArgs,
 
+    /// Group the evicted pods, and count them, instead of listing each
+    #[arg(long, value_name = "GROUP")]
+    by: Option<GroupBy>,
+
     /// Assume that the rules have this effect
     #[arg(long, value_name = "EFFECT", value_parser = ["None", "NoSchedule", "NoExecute"])]
     effect: Option<String>,
 
-    /// Exit 1 if a rule exceeds any of these limits, such as pods=10,namespaces=2,devices=64
+    /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as pods=10,namespaces=2,devices=64,pending=0
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<Limits>,
 
@@ -92,6 +107,8 @@ To create a dump, run one of these commands:
   tollgate snapshot
   kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml
 
+For --by workload, add replicasets,jobs,statefulsets to the kinds of kubectl. `tollgate snapshot` includes them.
+
 Exit codes:
   0  the impact was reported
   1  a rule exceeds --max, or the API server would reject a rule
@@ -110,6 +127,12 @@ struct Assessment<'s> {
     no_effect: Option<String>,
     /// On what it depends whether the change does anything; the rest is what happens if it does.
     depends_on: Option<String>,
+    /// The pods in groups, if that was asked for.
+    groups: Option<Groups<'s>>,
+    /// What happens to the other pods of LeaderWorkerSets, JobSets and PodGroups.
+    restarts: Vec<GroupRestart<'s>>,
+    /// Where evicted pods go, if the state has nodes.
+    elsewhere: Option<Elsewhere>,
 }
 
 /// Pods that the text lists unless --limit says otherwise.
@@ -135,13 +158,18 @@ impl Arguments {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
-        let ClusterInput { snapshot, omissions, profiles } = self.read_cluster(&mut tally, console)?;
+        let ClusterInput { snapshot, omissions, profiles, texts, listed } =
+            self.read_cluster(&mut tally, console)?;
+        let parsed = texts.as_ref().map(StateTexts::parse).transpose()?;
+        let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
         let inputs = files::collect_complete(&self.paths)?;
         let mut reporter = ImpactReporter {
             arguments: self,
             profiles,
             snapshot,
+            state: state.as_ref(),
             omissions,
+            sums: Vec::new(),
             now: self.clock.now(),
             console,
             tally,
@@ -156,79 +184,9 @@ impl Arguments {
             let message = format!("{}: contains no DeviceTaintRule or ResourceSlice", names.join(", "));
             return Err(Failure::Input(message));
         }
+        reporter.report_sums()?;
         Ok(reporter.tally)
     }
-
-    /// Reads the state from the dump or from the running cluster, and determines the profiles to check against.
-    fn read_cluster(&self, tally: &mut Tally, console: &mut Console) -> Result<ClusterInput, Failure> {
-        if self.state.is_empty() {
-            return read_live(&self.release, tally, console);
-        }
-        let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
-        let profiles = self.release.dump_profiles(&inventory, console)?;
-        let omissions = inventory.omissions(self.assume_complete);
-        let omissions = self.check_completeness(omissions, tally, console);
-        Ok(ClusterInput { snapshot, omissions, profiles })
-    }
-
-    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
-    /// without objects is one only if a limit is to be checked, because the cluster may have none.
-    fn check_completeness(
-        &self,
-        omissions: DumpOmissions,
-        tally: &mut Tally,
-        console: &mut Console,
-    ) -> Vec<String> {
-        let (is_certain, lacks_kinds) = (!omissions.parts.is_empty(), omissions.kinds.is_some());
-        let messages = omissions.messages();
-        if !is_certain && self.max.is_none() {
-            state::note_omissions(&messages, console);
-            return messages;
-        }
-        if messages.is_empty() {
-            return messages;
-        }
-        tally.unreadable += 1;
-        let what = messages.join("; ");
-        // A list that was cut off stays so, whatever is assumed.
-        let hint =
-            if lacks_kinds { ". If the cluster contains no such objects, add --assume-complete" } else { "" };
-        console.error(&match self.max {
-            Some(_) => format!("cannot check --max: {what}{hint}"),
-            None => format!("the dump is incomplete: {what}"),
-        });
-        messages
-    }
-}
-
-/// The state of the cluster, what is missing from it, and the profiles to check against.
-struct ClusterInput {
-    snapshot: Snapshot,
-    /// What is missing.
-    omissions: Vec<String>,
-    profiles: Vec<&'static Profile>,
-}
-
-/// Reads the running cluster.
-#[cfg(feature = "online")]
-fn read_live(
-    release: &ReleaseArgs,
-    tally: &mut Tally,
-    console: &mut Console,
-) -> Result<ClusterInput, Failure> {
-    let asked = release.live_server()?;
-    let profiles = release.live_profiles()?;
-    let (snapshot, omissions) = live::read_state(asked, console);
-    tally.unreadable += omissions.failures.len();
-    if !omissions.failures.is_empty() {
-        console.note("some objects could not be read; more devices and pods may be affected");
-    }
-    Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles })
-}
-
-#[cfg(not(feature = "online"))]
-fn read_live(_: &ReleaseArgs, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
-    Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
 }
 
 /// Reports the impact of the objects in the inputs.
@@ -236,8 +194,12 @@ struct ImpactReporter<'r> {
     arguments: &'r Arguments,
     profiles: Vec<&'static Profile>,
     snapshot: Snapshot,
+    /// The objects of the cluster, if they are needed.
+    state: Option<&'r State<'r>>,
     /// What is missing from the state.
     omissions: Vec<String>,
+    /// What all objects do together, for each profile.
+    sums: Vec<ImpactSum>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
@@ -306,7 +268,7 @@ impl ImpactReporter<'_> {
         if !denials.is_empty() {
             self.tally.denied += denials.len();
             let by = format!("{}: {}", sanitize::line(file), profile.name);
-            print_denials(self.console, &by, object, &denials);
+            print_denials(self.console, &by, object.get("metadata").get("name").str(), &denials);
             return Ok(());
         }
         let at = gotime::parse(&self.now).map_err(Failure::Usage)?;
@@ -321,7 +283,11 @@ impl ImpactReporter<'_> {
             (ProposedChange::from_rule_manifest(object, effect, &self.snapshot, profile, at)?, &self.snapshot)
         };
         let is_complete = self.omissions.is_empty();
-        let assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
+        let mut assessment = assess(ImpactQuery { snapshot, change: &change, profile, at }, is_complete);
+        assessment.groups = self.arguments.by.map(|by| Groups::of(&assessment.impact, by, self.state));
+        assessment.restarts = self.state.map(|state| restarts(&assessment.impact, state)).unwrap_or_default();
+        let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
+        assessment.elsewhere = self.elsewhere(&[&json], profile, at);
         match self.arguments.output {
             Output::Json => {
                 writeln!(
@@ -345,8 +311,47 @@ impl ImpactReporter<'_> {
             self.tally.denied += 1;
             self.console.error(&format!("{}: {excess}", sanitize::line(change.name())));
         }
+        if !self.sums.iter().any(|sum| sum.is_of(profile)) {
+            self.sums.push(ImpactSum::new(profile, at));
+        }
+        for sum in self.sums.iter_mut().filter(|sum| sum.is_of(profile)) {
+            sum.add(&assessment, &json);
+        }
+        let elsewhere = assessment.elsewhere;
+        self.check_pending(&sanitize::line(change.name()), elsewhere.as_ref());
         Ok(())
     }
+
+    /// Reports what several objects do together.
+    fn report_sums(&mut self) -> Result<(), Failure> {
+        for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
+            let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
+            match self.arguments.output {
+                Output::Json => {
+                    writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
+                }
+                Output::Text => {
+                    let sentence = elsewhere.as_ref().and_then(Elsewhere::sentence);
+                    let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
+                    let text = sum.text(self.omissions.is_empty());
+                    self.console.write_text(&format!("\n{text}{sentence}"))?;
+                }
+            }
+            self.check_pending(&format!("the sum of {}", sum.counted_rules()), elsewhere.as_ref());
+            for excess in self.arguments.max.iter().flat_map(|limits| limits.excesses(sum.extent())) {
+                self.tally.denied += 1;
+                self.console.error(&format!("the sum of {}: {excess}", sum.counted_rules()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What happens to the other pods of LeaderWorkerSets, JobSets and PodGroups that lose pods.
+fn restarts<'a>(impact: &Impact<'_>, state: &State<'a>) -> Vec<GroupRestart<'a>> {
+    let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted());
+    let evicted: BTreeSet<(&str, &str)> = evicted.map(|pod| (pod.namespace, pod.name)).collect();
+    group_restarts(state, &|namespace, name| evicted.contains(&(namespace, name)))
 }
 
 /// Computes the impact of a change. `is_complete` is false if parts of the state are missing.
@@ -362,38 +367,17 @@ fn assess(query: ImpactQuery<'_>, is_complete: bool) -> Assessment<'_> {
         ProposedChange::Rule(_) => (query.profile.why_rules_do_nothing(), query.profile.rules_depend_on()),
         ProposedChange::Slice(_) => (query.profile.why_taints_do_nothing(), query.profile.taints_depend_on()),
     };
-    Assessment { query, impact, budgets, differences, no_effect, depends_on }
-}
-
-/// The first reason for which the API server would reject the object; `None` if it would accept it.
-pub(super) fn first_denial(object: Value<'_>, profile: &'static Profile, now: &str) -> Option<String> {
-    denials("upstream,decoding", object, profile, now).into_iter().next()
-}
-
-/// Most denials printed per object; a slice may have thousands.
-const MAX_SHOWN_DENIALS: usize = 10;
-
-/// Prints why an object is denied.
-fn print_denials(console: &mut Console, by: &str, object: Value<'_>, denials: &[String]) {
-    let name = sanitize::line(object.get("metadata").get("name").str());
-    for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
-        console.error(&format!("{by} rejects {name}: {denial}"));
+    Assessment {
+        query,
+        impact,
+        budgets,
+        differences,
+        no_effect,
+        depends_on,
+        groups: None,
+        restarts: Vec::new(),
+        elsewhere: None,
     }
-    if denials.len() > MAX_SHOWN_DENIALS {
-        let more = denials.len() - MAX_SHOWN_DENIALS;
-        console.error(&format!(
-            "{by} rejects {name}: {more} more errors; `tollgate validate` shows all of them"
-        ));
-    }
-}
-
-/// The messages of these rules' findings that deny the object.
-fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
-    let Ok(rules) = RuleSet::parse(rules) else { return Vec::new() };
-    let engine = Engine::new(vec![profile], rules);
-    let verdict = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
-    let denials = verdict.findings().iter().filter(|diagnostic| diagnostic.level == Level::Deny);
-    denials.map(Diagnostic::to_string).collect()
 }
 
 enum ImpactError {

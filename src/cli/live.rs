@@ -8,11 +8,13 @@
 
 mod objects;
 mod state;
+mod whole;
 
 use std::sync::OnceLock;
 
 pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
-pub(super) use state::{LiveState, read_state};
+pub(super) use state::{LiveState, read_state, read_state_for_impact, read_workloads};
+pub(super) use whole::read_objects;
 
 use super::console::Console;
 use super::outcome::Failure;
@@ -163,7 +165,7 @@ mod tests {
 
     fn info(gates: Result<Vec<(Gate, bool)>, String>) -> ServerInfo {
         ServerInfo {
-            release: Release { major: "1".to_owned(), minor: "36".to_owned() },
+            release: Release { major: "1".to_owned(), minor: "36".to_owned(), patch: String::new() },
             live: LiveServer { gates, served: Ok(ServedVersions::default()) },
             stale_gates: None,
         }

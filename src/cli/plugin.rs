@@ -11,7 +11,7 @@ use std::path::Path;
 
 use clap::{Arg, Command};
 
-use tollgate_api::profile;
+use tollgate_api::profile::Profile;
 
 /// The shell completes file names if there are no candidates.
 const DEFAULT: u8 = 0;
@@ -121,8 +121,8 @@ fn first_help_line(help: Option<&clap::builder::StyledStr>) -> String {
 fn value_candidates(arg: &Arg, current: &str, before: &str) -> (Candidates, u8) {
     let known: Candidates = match arg.get_id().as_str() {
         "kubernetes" | "profiles" => {
-            let profiles =
-                profile::ALL.iter().map(|profile| (profile.name.to_owned(), profile.about.to_owned()));
+            let profiles = Profile::all_with_patches()
+                .map(|profile| (profile.name.to_owned(), profile.about.to_owned()));
             profiles
                 .chain([("cluster".to_owned(), "the release of the running cluster".to_owned())])
                 .collect()

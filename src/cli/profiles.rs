@@ -82,7 +82,8 @@ struct ProfileLimits {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         let named = self.server.profiles(&self.profiles)?;
-        let wanted = if self.profiles.is_empty() { profile::ALL } else { &named };
+        let all: Vec<&'static Profile> = Profile::all_with_patches().collect();
+        let wanted = if self.profiles.is_empty() { &all } else { &named };
         let infos: Vec<ProfileInfo> = wanted.iter().map(|profile| profile_info(profile)).collect();
         match self.output {
             Output::Json => writeln!(console, "{}", super::to_json(&infos)?)?,

@@ -33,6 +33,10 @@ enum Described {
     Validate,
     /// One line of the output of `tollgate impact -o json`
     Impact,
+    /// One line of the output of `tollgate forecast -o json`
+    Forecast,
+    /// Output of `tollgate devices -o json`
+    Devices,
 }
 
 impl Arguments {
@@ -45,6 +49,8 @@ impl Arguments {
             Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
+            Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
+            Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())

@@ -1,12 +1,15 @@
-//! `tollgate snapshot`: a dump of the cluster with only what impact, audit and policies read, for bug reports and CI.
+//! `tollgate snapshot`: a dump of the cluster with only what impact, audit, policies and forecasts read, for bug reports
+//! and CI.
 //!
 //! Objects are written as they are listed, so memory does not grow with the cluster. What could not be listed is an
-//! incomplete list with a comment in its place, a message on stderr and the exit code. A file appears when all is written.
+//! incomplete list with the reason in its place, a message on stderr and the exit code; nodes and workloads that the user
+//! may not list are a note, because only forecasts need them. A file appears when all is written.
 //!
 //! Invariant: a snapshot that lacks something never passes as complete. Environment, commands, annotations, opaque
 //! parameters and messages of a cluster are not in it, unless a flag asks for them; `--state` reads it with the same numbers.
 
 mod fields;
+mod list_writer;
 mod target;
 
 use std::fmt::Write as _;
@@ -15,28 +18,34 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::Console;
 use super::live::{AskedServer, LiveObjects};
-use super::mutate::print;
 use super::outcome::{Failure, Tally};
 use super::shared::ContextArgs;
 use super::state::RecordedServer;
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
-    RULES, ReadLimits, SLICES, TEMPLATES,
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
+    DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
+    NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, ReadLimits, SLICES, STATEFUL_SETS, TEMPLATES,
 };
-use fields::{Projection, project};
+pub(super) use fields::{Projection, project};
+use list_writer::{Format, ListWriter};
 use target::SnapshotTarget;
 use tollgate_document::doc::Value;
 use tollgate_formats::sanitize;
 
 /// Save the cluster state for use with `--state`
 ///
-/// The snapshot does not contain environment variables, commands, most annotations, or opaque parameters.
+/// The snapshot does not contain environment variables, commands, images, the contents of volumes, most annotations, or
+/// opaque parameters.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
     /// Output file; `-` for stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+
+    /// Output format (default: json if the name of the output file ends with .json, otherwise yaml)
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
 
     /// Include the opaque parameters of claims, templates and classes, which ParameterPolicies check. The parameters
     /// might contain secrets
@@ -60,7 +69,7 @@ Tollgate reads the cluster that --context or the current context specifies, and 
 environment variable CI is set, --context is required.
 
 Exit codes:
-  0  the snapshot is complete
+  0  the snapshot is complete, except for nodes and workloads that you are not allowed to list
   2  usage error
   3  the cluster could not be reached, or some objects could not be listed
   4  internal error";
@@ -80,8 +89,19 @@ pub(super) const KINDS: [ListedKind; 11] = [
     RULES,
 ];
 
-/// Objects per document: a reader has one document in memory at a time.
-const PER_DOCUMENT: usize = 100;
+/// The workloads that pods belong to, for reports that name them and for forecasts.
+pub(super) const WORKLOAD_KINDS: [ListedKind; 10] = [
+    REPLICA_SETS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    JOBS,
+    CRON_JOBS,
+    JOB_SETS,
+    LEADER_WORKER_SETS,
+    POD_GROUPS,
+    COSCHEDULING_POD_GROUPS,
+];
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
@@ -92,24 +112,31 @@ impl Arguments {
         let projection =
             Projection { with_parameters: self.with_parameters, annotations: &self.keep_annotation };
         let mut written = 0;
-        for kind in &KINDS {
-            let mut list = ListWriter::new(kind);
+        for kind in KINDS.iter().chain(std::iter::once(&NODES)).chain(&WORKLOAD_KINDS) {
+            let mut list = ListWriter::new(kind, self.format());
             let (mut text, mut failure) = (String::new(), None);
             let before = objects.omissions.failures.len();
             // A kind fails to be written once; the rest of its objects is read in vain, which is rare.
-            let listed =
-                objects.read(kind, ReadLimits::WHOLE, console, &mut |api_version, object, console| {
-                    list.add(&mut text, api_version, object, projection);
-                    if text.len() > 1 << 16 && failure.is_none() {
-                        failure = target.write(console, &text).err();
-                        text.clear();
-                    }
-                });
+            let mut add = |api_version: &str, object: Value<'_>, console: &mut Console| {
+                list.add(&mut text, api_version, object, projection);
+                if text.len() > 1 << 16 && failure.is_none() {
+                    failure = target.write(console, &text).err();
+                    text.clear();
+                }
+            };
+            let (listed, forbidden) = if *kind == NODES || WORKLOAD_KINDS.contains(kind) {
+                match objects.read_if_allowed(kind, ReadLimits::WHOLE, console, &mut add) {
+                    Ok(listed) => (listed, None),
+                    Err(why) => (None, Some(why)),
+                }
+            } else {
+                (objects.read(kind, ReadLimits::WHOLE, console, &mut add), None)
+            };
             if let Some(failure) = failure {
                 return Err(failure);
             }
             list.finish(&mut text, listed.as_deref());
-            if let Some(why) = objects.omissions.failures.get(before) {
+            if let Some(why) = objects.omissions.failures.get(before).or(forbidden.as_ref()) {
                 list.mark_incomplete(&mut text, why);
             }
             written += list.count;
@@ -121,84 +148,38 @@ impl Arguments {
         Ok(Tally { unreadable: objects.omissions.failures.len(), ..Tally::default() })
     }
 
-    /// The beginning of a snapshot, as comments and a document: where it comes from. The address has no credentials.
+    fn format(&self) -> Format {
+        let is_json = self.output.extension().is_some_and(|extension| extension == "json");
+        self.format.unwrap_or(if is_json { Format::Json } else { Format::Yaml })
+    }
+
+    /// The beginning of a snapshot, as comments and a document: where it comes from. The address has no credentials. JSON
+    /// has no comments, and says with the document what a reader needs.
     fn header(&self, asked: &AskedServer) -> String {
+        let (release, live) = (asked.info.release.version(), asked.info.live.clone());
+        let server = RecordedServer { release, live };
+        if self.format() == Format::Json {
+            return server.to_json() + "\n";
+        }
         let (version, time) = (env!("CARGO_PKG_VERSION"), self.clock.now());
         let mut out = String::new();
         let mut line = |text: String| _ = writeln!(out, "# {}", sanitize::line(&text));
         line(format!(
-            "Cluster snapshot, created by tollgate {version} for `tollgate impact --state` and `tollgate audit \
-             --state`."
+            "Cluster snapshot, created by tollgate {version} for the option --state of `tollgate impact`, `tollgate \
+             audit`, `tollgate devices` and `tollgate forecast`."
         ));
         line(format!("cluster: {}", asked.endpoint()));
         line(format!("time: {time}"));
-        line(format!("kubernetes: {}", asked.info.release));
+        line(format!("kubernetes: {}", asked.info.release.version()));
         line(match &asked.info.live.gates {
             Ok(_) => format!("feature gates: {}", asked.profile.describe_gates()),
             Err(why) => format!("feature gates: not known ({why})"),
         });
         let parameters = if self.with_parameters { "" } else { ", opaque parameters" };
         line(format!(
-            "omitted: environment, commands, most annotations, messages, managed fields{parameters}"
+            "omitted: environment, commands, images, the contents of volumes, most annotations, messages, managed \
+             fields{parameters}"
         ));
-        let (release, live) = (asked.info.release.to_string(), asked.info.live.clone());
-        out + &RecordedServer { release, live }.to_yaml()
-    }
-}
-
-/// Writes the objects of one kind as lists of some objects each.
-struct ListWriter<'k> {
-    kind: &'k ListedKind,
-    /// Objects so far.
-    count: usize,
-    api_version: String,
-}
-
-impl<'k> ListWriter<'k> {
-    fn new(kind: &'k ListedKind) -> ListWriter<'k> {
-        ListWriter { kind, count: 0, api_version: String::new() }
-    }
-
-    /// Appends an object, and before it the beginning of a new list if the last one is full.
-    fn add(&mut self, out: &mut String, api_version: &str, object: Value<'_>, projection: Projection<'_>) {
-        if self.count.is_multiple_of(PER_DOCUMENT) {
-            api_version.clone_into(&mut self.api_version);
-            self.begin(out, "items:\n");
-        }
-        self.count += 1;
-        let kept = project(self.kind, object, projection);
-        // An item of a list: two columns to the right, with a dash in front of the first line.
-        for (index, line) in print::yaml(kept.root()).lines().enumerate() {
-            out.push_str(if index == 0 { "- " } else { "  " });
-            out.push_str(line);
-            out.push('\n');
-        }
-    }
-
-    fn begin(&self, out: &mut String, rest: &str) {
-        _ = write!(out, "---\napiVersion: {}\nkind: {}List\n{rest}", self.api_version, self.kind.kind);
-    }
-
-    /// Ends the lists of a kind. If there were no objects, writes an empty list, which says that there are none.
-    fn finish(&mut self, out: &mut String, listed: Option<&str>) {
-        match listed {
-            Some(api_version) if self.count == 0 => {
-                api_version.clone_into(&mut self.api_version);
-                self.begin(out, "items: []\n");
-            }
-            _ => {}
-        }
-    }
-
-    /// Writes an empty list with a `continue` token, which tells every reader that the list is not complete.
-    fn mark_incomplete(&mut self, out: &mut String, why: &str) {
-        if self.count == 0 {
-            let version = self.kind.versions.first().copied().unwrap_or_default();
-            let group = self.kind.group;
-            self.api_version =
-                if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        }
-        self.begin(out, "metadata: {continue: incomplete}\nitems: []\n");
-        _ = writeln!(out, "# {}", sanitize::line(why));
+        out + &server.to_yaml()
     }
 }

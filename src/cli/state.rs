@@ -4,6 +4,7 @@
 //! that cannot be read is an error with its position: if it were left out, the result would look like "no impact".
 
 mod inventory;
+mod objects;
 mod server;
 
 use std::path::PathBuf;
@@ -12,25 +13,31 @@ use std::sync::Arc;
 use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, Input};
-pub(super) use inventory::{DumpOmissions, Inventory, incomplete_lists};
+pub(super) use inventory::{DumpOmissions, Inventory, any_of, incomplete_lists};
+pub(super) use objects::{StateObjects, StateTexts};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
 use tollgate_document::field::{FieldPath, Path};
 use tollgate_document::source::{Lines, documents, list};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
 use tollgate_formats::sanitize;
 
 /// Largest dump in bytes.
 pub(super) const MAX_STATE: u64 = 1 << 30;
 
-/// The command that makes a dump.
+/// The command that makes a dump for impact and audit.
 pub(super) const KUBECTL: &str =
     "kubectl get resourceslices,resourceclaims,pods,devicetaintrules,pdb -A -o yaml";
 
+/// The command that makes a dump for devices and forecast, which also read nodes, classes, templates and workloads.
+pub(super) const KUBECTL_FOR_FORECASTS: &str = "kubectl get nodes,deviceclasses,resourceslices,resourceclaims,\
+    resourceclaimtemplates,devicetaintrules,pods,replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs,pdb,\
+    namespaces -A -o yaml";
+
 /// Reads the cluster state from these inputs, and prints notes about what may be missing.
 pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot, Failure> {
-    let (snapshot, inventory) = read_with_inventory(paths)?;
+    let (snapshot, inventory) = read_with_inventory(paths, DeviceDetails::default())?;
     note_omissions(&inventory.omissions(false).messages(), console);
     Ok(snapshot)
 }
@@ -43,14 +50,44 @@ pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
 }
 
 /// Reads the state from these inputs, with an inventory of their kinds.
-pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Inventory), Failure> {
+pub(super) fn read_with_inventory(
+    paths: &[PathBuf],
+    details: DeviceDetails,
+) -> Result<(Snapshot, Inventory), Failure> {
+    read_inputs(paths, details, |_, _| {})
+}
+
+/// Reads the state from these inputs, also with the attributes of devices if a stored rule needs them, or if
+/// `needs_attributes` says that another one does. Also returns the texts, for those who need more of the objects than the
+/// snapshot has.
+pub(super) fn read_for_impact(
+    paths: &[PathBuf],
+    needs_attributes: bool,
+) -> Result<(Snapshot, Inventory, StateTexts), Failure> {
+    // Attributes are most of a state, and rules that need them are rare, so the rules are read first.
+    let details = DeviceDetails { attributes: needs_attributes, counters: true };
+    let mut texts = Vec::new();
+    let (mut snapshot, mut inventory) = read_inputs(paths, details, |name, text| texts.push((name, text)))?;
+    if !needs_attributes && snapshot.has_class_rules() {
+        (snapshot, inventory) = parse_texts(&texts, DeviceDetails { attributes: true, ..details })?;
+    }
+    Ok((snapshot, inventory, StateTexts::of(texts)))
+}
+
+/// Reads the state from these inputs, and hands on the name and the text of each.
+fn read_inputs(
+    paths: &[PathBuf],
+    details: DeviceDetails,
+    mut each: impl FnMut(String, String),
+) -> Result<(Snapshot, Inventory), Failure> {
     let inputs = files::collect_complete(paths)?;
-    let mut snapshot = Snapshot::new();
+    let mut snapshot = Snapshot::with_details(details);
     let mut inventory = Inventory::default();
     let mut kept = 0;
     for input in &inputs {
         let text = files::read(input, MAX_STATE)?;
         kept += add_text(&input.name(), &text, &mut snapshot, &mut inventory)?;
+        each(input.name(), text);
     }
     if kept == 0 && !inventory.names_all_kinds() {
         let names: Vec<String> = inputs.iter().map(Input::name).collect();
@@ -63,7 +100,11 @@ pub(super) fn read_with_inventory(paths: &[PathBuf]) -> Result<(Snapshot, Invent
 
 /// Reads the state from texts with their names.
 pub(super) fn read_texts(texts: &[(String, String)]) -> Result<(Snapshot, Inventory), Failure> {
-    let (mut snapshot, mut inventory) = (Snapshot::new(), Inventory::default());
+    parse_texts(texts, DeviceDetails::default())
+}
+
+fn parse_texts(texts: &[(String, String)], details: DeviceDetails) -> Result<(Snapshot, Inventory), Failure> {
+    let (mut snapshot, mut inventory) = (Snapshot::with_details(details), Inventory::default());
     for (file, text) in texts {
         add_text(file, text, &mut snapshot, &mut inventory)?;
     }
@@ -111,7 +152,8 @@ fn add_text(
                 ));
             }
             match snapshot.apply(object) {
-                Ok(found) => kept += usize::from(found.is_some()),
+                // A state that contains only classes contains nothing of use.
+                Ok(found) => kept += usize::from(found.is_some_and(|kind| kind != SnapshotKind::Class)),
                 Err(unreadable) => return Err(fault(unreadable.at.clone(), &unreadable)),
             }
         }

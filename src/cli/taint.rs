@@ -22,8 +22,8 @@ use mark::TaintArg;
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
-use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, ResolvedTarget};
-use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, count};
+use tollgate_engine::impact::target::{self, DeviceNames, DeviceTarget, ResolvedTarget};
+use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, count};
 use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
 
@@ -83,6 +83,13 @@ struct Selection {
     /// Allow a rule for all devices of all drivers
     #[arg(long)]
     all_devices: bool,
+
+    /// Also include the partitions of the devices, with one rule each; requires --state or a cluster
+    ///
+    /// A taint on a device does not apply to devices that consume the same shared counters, such as the partitions of a
+    /// GPU.
+    #[arg(long)]
+    with_partitions: bool,
 }
 
 /// The state of the cluster, and the profiles that it has.
@@ -94,10 +101,15 @@ struct KnownState {
 }
 
 impl Selection {
+    /// What is read of devices besides their names and taints.
+    fn details(&self) -> DeviceDetails {
+        DeviceDetails { counters: self.with_partitions, ..DeviceDetails::default() }
+    }
+
     /// Reads the state from the dump, or from the cluster if one is named; without either there is none.
     fn read_state(&self, release: &ReleaseArgs, console: &mut Console) -> Result<KnownState, Failure> {
         if !self.state.is_empty() {
-            let (snapshot, inventory) = state::read_with_inventory(&self.state)?;
+            let (snapshot, inventory) = state::read_with_inventory(&self.state, self.details())?;
             let profiles = release.dump_profiles(&inventory, console)?;
             let omissions = inventory.omissions(false).messages();
             return Ok(KnownState { state: Some(snapshot), omissions, profiles });
@@ -105,7 +117,7 @@ impl Selection {
         #[cfg(feature = "online")]
         if release.asks_cluster() {
             let (profiles, asked) = (release.profiles()?, release.live_server()?);
-            let (snapshot, omissions) = super::live::read_state(asked, console);
+            let (snapshot, omissions) = super::live::read_state(asked, self.details(), console);
             return Ok(KnownState { state: Some(snapshot), omissions: omissions.failures, profiles });
         }
         Ok(KnownState { state: None, omissions: Vec::new(), profiles: release.profiles()? })
@@ -114,6 +126,33 @@ impl Selection {
     /// The devices to taint, one item per rule. With `must_exist`, names that are not in the state are an error, if
     /// there is one.
     fn resolve(
+        &self,
+        known: &KnownState,
+        must_exist: bool,
+        console: &mut Console,
+    ) -> Result<Vec<DeviceNames>, Failure> {
+        let devices = self.resolve_target(known, must_exist, console)?;
+        if !self.with_partitions {
+            return Ok(devices);
+        }
+        let Some(state) = &known.state else {
+            return Err(Failure::Usage(
+                "--with-partitions: the partitions of devices are looked up in the cluster state; add --state DUMP or \
+                 --context NAME"
+                    .to_owned(),
+            ));
+        };
+        let count = devices.len();
+        let all = target::with_partitions(devices, state);
+        if all.len() == count {
+            console
+                .note("these devices have no partitions in the cluster state, or they include all of them");
+        }
+        Ok(all)
+    }
+
+    /// The devices of the target, without partitions.
+    fn resolve_target(
         &self,
         known: &KnownState,
         must_exist: bool,

@@ -119,7 +119,7 @@ pub(super) fn errors(file: &str, document: &Document<'_>, lines: &Lines<'_>) -> 
         errors.push(InputError::at(file, lines, document.offset + at.span().start as usize, message));
     };
     let profile = root.get("kubernetes");
-    if profile.exists() && Profile::named(profile.str()).is_none() {
+    if profile.exists() && Profile::meant_by(profile.str()).is_none() {
         add(profile, format!("kubernetes: unknown profile `{}`", profile.str()));
     }
     let named = root.get("policies");

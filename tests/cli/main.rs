@@ -6,6 +6,8 @@
 mod completions;
 mod config;
 mod console;
+mod devices_cel;
+mod forecast;
 mod inputs;
 mod lsp;
 mod mistakes;

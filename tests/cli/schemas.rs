@@ -134,6 +134,47 @@ fn the_schema_of_impact_describes_its_lines() {
     assert!(kinds.iter().all(|count| *count > 0), "rules, patches and clusters: {kinds:?}");
 }
 
+#[test]
+fn the_schema_of_forecast_describes_its_lines() {
+    let validator = validator("forecast");
+    let [mut placed, mut refused, mut evicted] = [0; 3];
+    for output in transcribed("forecast") {
+        for line in output.lines() {
+            let report: Value = serde_json::from_str(line).expect("JSON");
+            check(&validator, &report, line);
+            check_closed(&validator, &report);
+            let count = |value: &Value| value.as_array().map_or(0, Vec::len);
+            let pods = report["pods"].as_array().expect("pods");
+            placed += pods.iter().map(|pod| count(&pod["placements"])).sum::<usize>();
+            refused += count(&report["refused"]);
+            evicted += count(&report["evicted"]);
+            let totals = report["totals"].as_object().expect("totals");
+            let total: u64 = totals.values().filter_map(Value::as_u64).sum();
+            assert_eq!(total, pods.len() as u64, "every pod has one outcome");
+        }
+    }
+    assert!(placed > 0 && refused > 0 && evicted > 0, "{placed}, {refused}, {evicted}");
+}
+
+#[test]
+fn the_schema_of_devices_describes_its_report() {
+    let validator = validator("devices");
+    let mut states = Vec::new();
+    for output in transcribed("devices") {
+        for line in output.lines() {
+            let report: Value = serde_json::from_str(line).expect("JSON");
+            check(&validator, &report, line);
+            check_closed(&validator, &report);
+            let devices = report["devices"].as_array().expect("devices");
+            assert_eq!(report["totals"]["devices"], devices.len());
+            states.extend(devices.iter().flat_map(|device| device["states"].as_array().unwrap().clone()));
+        }
+    }
+    for state in ["allocated", "tainted", "blocked", "shared", "unpublished", "free"] {
+        assert!(states.iter().any(|found| found == state), "no device is {state}");
+    }
+}
+
 /// The reasons say in parts what `because` says in words, and the totals add up.
 #[test]
 fn impact_has_reasons_and_totals() {
@@ -141,7 +182,10 @@ fn impact_has_reasons_and_totals() {
     for output in transcribed("impact") {
         for line in output.lines() {
             let report: Value = serde_json::from_str(line).expect("JSON");
-            let Some(totals) = report.get("totals") else { continue };
+            // The sum of several rules has totals of its own.
+            let Some(totals) = report.get("totals").filter(|_| report.get("rule").is_some()) else {
+                continue;
+            };
             let number = |key: &str| totals[key].as_u64().expect("a number");
             assert_eq!(number("evicted"), number("evictedNow") + number("evictedLater"));
             assert_eq!(

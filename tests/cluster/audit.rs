@@ -98,7 +98,7 @@ fn a_cluster_and_its_snapshot_give_the_same_report() {
     assert!(!text.contains("TOKEN") && !text.contains("PASSWORD"), "{text}");
     for line in [
         "# cluster: context double (http://127.0.0.1:",
-        "# kubernetes: 1.36\n",
+        "# kubernetes: 1.36.4\n",
         "# feature gates: the defaults of 1.36",
     ] {
         assert!(text.contains(line), "{line}: {text}");

@@ -270,7 +270,7 @@ impl Double {
         if path == "/version" {
             let minor = self.state().minor.clone();
             return stream
-                .answer(200, &json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.0")}));
+                .answer(200, &json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.4")}));
         }
         if let (true, Some(text)) = (path == "/metrics", self.state().metrics.clone()) {
             return stream.answer_text(&text);
@@ -779,6 +779,16 @@ fn list_kind(collection: &str) -> &'static str {
         "deviceclasses" => "DeviceClassList",
         "devicetaintrules" => "DeviceTaintRuleList",
         "foundationdbclusters" => "FoundationDBClusterList",
+        "nodes" => "NodeList",
+        "replicasets" => "ReplicaSetList",
+        "deployments" => "DeploymentList",
+        "statefulsets" => "StatefulSetList",
+        "daemonsets" => "DaemonSetList",
+        "jobs" => "JobList",
+        "cronjobs" => "CronJobList",
+        "jobsets" => "JobSetList",
+        "leaderworkersets" => "LeaderWorkerSetList",
+        "podgroups" => "PodGroupList",
         "clusterroles" => "ClusterRoleList",
         "validatingwebhookconfigurations" => "ValidatingWebhookConfigurationList",
         "mutatingwebhookconfigurations" => "MutatingWebhookConfigurationList",

@@ -47,8 +47,14 @@ fn serve_kinds(double: &Double) {
     double.report_gates(&[("DRADeviceTaints", true), ("DRADeviceTaintRules", true)]);
     double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"]);
     double.serve_kinds("v1beta2", &["DeviceTaintRule"]);
-    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS, "/api/v1/namespaces"] {
+    for collection in [SLICES, CLAIMS, RULES, PODS, BUDGETS, "/api/v1/namespaces", "/api/v1/nodes"] {
         double.serves(collection);
+    }
+    for resource in ["replicasets", "deployments", "statefulsets", "daemonsets"] {
+        double.serves(&format!("/apis/apps/v1/{resource}"));
+    }
+    for resource in ["jobs", "cronjobs"] {
+        double.serves(&format!("/apis/batch/v1/{resource}"));
     }
 }
 

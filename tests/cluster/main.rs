@@ -15,6 +15,7 @@ mod audit;
 mod client;
 mod conformance;
 mod connect;
+mod devices;
 mod double;
 mod e2e;
 mod gates;
@@ -37,5 +38,6 @@ mod register;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../serve/running.rs"]
 mod running;
+mod snapshot;
 mod state;
 mod webhook;

@@ -181,7 +181,7 @@ fn compare(
     for (index, (recorded, device)) in results.iter().zip(devices).enumerate() {
         agreement.answers += 1;
         let found = match &program {
-            Ok(program) => program.evaluate(device).map_err(|error| error.0),
+            Ok(program) => program.evaluate(device).map_err(|error| error.to_string()),
             Err(error) => {
                 differ(&index.to_string(), "compiles", &error.0);
                 break;

@@ -31,6 +31,7 @@ mod properties;
 mod put_back;
 mod ratchet;
 mod replacement;
+mod selection;
 mod shapes;
 mod shipped;
 mod sizes;

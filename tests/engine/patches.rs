@@ -6,10 +6,11 @@
 
 use std::fmt::Write as _;
 
-use tollgate_api::profile::Version;
+use tollgate_api::profile::{DEFAULT, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::source::documents;
-use tollgate_engine::impact::other_apis::patches::apply_patches;
+use tollgate_engine::impact::Snapshot;
+use tollgate_engine::impact::other_apis::patches::PatchLayers;
 
 fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     let documents: Vec<_> = documents(text).map(|document| document.expect("YAML")).collect();
@@ -21,10 +22,11 @@ fn told(text: &str, order: impl Fn(&mut Vec<SlicePatch<'_>>)) -> String {
     };
     let mut patches: Vec<SlicePatch<'_>> = of_kind("ResourceSlicePatch").map(SlicePatch::of).collect();
     order(&mut patches);
+    let layers = PatchLayers::new(&patches, &Snapshot::new(), DEFAULT);
     let mut out = String::new();
     for root in of_kind("ResourceSlice") {
         let version = Version::parse(root.get("apiVersion").str().rsplit('/').next().unwrap_or_default());
-        for device in apply_patches(Slice::of(root).spec(), version.expect("a version"), &patches) {
+        for device in layers.apply(Slice::of(root).spec(), version.expect("a version")) {
             _ = writeln!(out, "{}/{}/{}", device.driver, device.pool, device.device);
             for step in &device.steps {
                 _ = writeln!(out, "  {step}");

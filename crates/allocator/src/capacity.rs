@@ -3,8 +3,8 @@
 //! Quantities are exact; sums are kept in billionths, of which no quantity has a part. A device that is not shareable is
 //! checked in the same way (a request is then a minimum), but the caller records nothing for it.
 
-use crate::semantics::Semantics;
 use std::sync::LazyLock;
+use tollgate_api::profile::Semantics;
 use tollgate_api::view::{self, PolicyRange, RequestPolicy};
 use tollgate_formats::quantity::Quantity;
 
@@ -62,6 +62,16 @@ impl<'d> Capacity<'d> {
     pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
         let value = capacity.quantity().unwrap_or(Quantity::ZERO);
         Capacity { name, value, policy: capacity.request_policy().map(Policy::new) }
+    }
+
+    /// What is left of it, if that much is used, in the format of its value.
+    pub(crate) fn left(&self, used: i128) -> Quantity<'static> {
+        const WHOLE: i128 = 1_000_000_000;
+        let left = self.value.nano_value().saturating_sub(used);
+        match i64::try_from(left / WHOLE) {
+            Ok(whole) if left % WHOLE == 0 => self.value.in_same_format(whole, 0),
+            _ => self.value.in_same_format(i64::try_from(left).unwrap_or(i64::MAX), -9),
+        }
     }
 
     /// What a request takes: the policy's default or all of it if nothing is requested, else what is requested, rounded

@@ -5,9 +5,9 @@
 
 use crate::constraint::Constraint;
 use crate::outcome::{AvailableOn, Id, Unschedulable};
-use crate::semantics::Semantics;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
+use tollgate_api::profile::Semantics;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{self, ClaimSpec, Class, List, RequestBody, Selector, Toleration};
 use tollgate_formats::quantity::Quantity;

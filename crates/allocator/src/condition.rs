@@ -4,8 +4,8 @@
 //! here: preemption does not help with devices.
 
 use crate::outcome::{AllocationError, Unschedulable};
-use crate::semantics::Semantics;
 use std::collections::BTreeMap;
+use tollgate_api::profile::Semantics;
 
 /// What the plugin did after no node was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,12 @@ pub fn unschedulable_message(
 
 /// The message of a pod for which no node was looked at, up to " preemption:".
 pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &Unschedulable) -> String {
-    message(semantics, nodes, &reason.to_string(), PostFilter::NoClaims)
+    rejected_text(semantics, nodes, &reason.to_string())
+}
+
+/// The same for the reason of any filter.
+pub fn rejected_text(semantics: &Semantics, nodes: usize, reason: &str) -> String {
+    message(semantics, nodes, reason, PostFilter::NoClaims)
 }
 
 fn message(semantics: &Semantics, nodes: usize, reasons: &str, post_filter: PostFilter) -> String {

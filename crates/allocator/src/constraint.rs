@@ -4,7 +4,7 @@
 //! between is upstream's, including what one release forgets.
 
 use crate::search::Asked;
-use crate::semantics::{DistinctMemory, Semantics};
+use tollgate_api::profile::{DistinctMemory, Semantics};
 use tollgate_api::view::{self, DeviceBody, Strings, View as _};
 
 /// A constraint and what it remembers of the devices taken so far.

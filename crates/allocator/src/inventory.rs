@@ -7,12 +7,12 @@
 use crate::capacity::Capacity;
 use crate::node::NodeSelection;
 use crate::selector::Candidate;
-use crate::semantics::Semantics;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ops::Range;
+use tollgate_api::profile::Semantics;
 use tollgate_api::profile::Version;
-use tollgate_api::view::{self, DeviceBody, SliceSpec, Taint, TaintRule};
+use tollgate_api::view::{self, DeviceBody, SliceSpec, Taint, TaintRule, TaintSelector};
 use tollgate_formats::quantity::Quantity;
 
 /// A device by its name, as allocations know it. Two slices for different nodes can publish the same name.
@@ -75,7 +75,10 @@ pub(crate) struct Device<'d> {
     pub(crate) capacities: Vec<Capacity<'d>>,
     /// The counters that the device takes from shared counter sets.
     pub(crate) consumes: Vec<CounterSet<'d>>,
+    /// Those of the slice, then those of rules.
     pub(crate) taints: Vec<Taint<'d>>,
+    /// The names of the rules whose taints are the last ones of `taints`.
+    pub(crate) tainting_rules: Vec<&'d str>,
     pub(crate) is_shareable: bool,
     pub(crate) has_binding_conditions: bool,
     pub(crate) binds_to_node: bool,
@@ -87,6 +90,17 @@ impl<'d> Inventory<'d> {
         semantics: Semantics,
         slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
         rules: impl IntoIterator<Item = TaintRule<'d>>,
+    ) -> Inventory<'d> {
+        Inventory::with_class_rules(semantics, slices, rules, |_, _| true)
+    }
+
+    /// [`Inventory::new`] for releases whose rules can select devices by class and by CEL. `selects` is asked about
+    /// devices that the driver, pool and device of the rule fit.
+    pub fn with_class_rules(
+        semantics: Semantics,
+        slices: impl IntoIterator<Item = (Version, view::Slice<'d>)>,
+        rules: impl IntoIterator<Item = TaintRule<'d>>,
+        mut selects: impl FnMut(TaintSelector<'d>, Candidate<'d>) -> bool,
     ) -> Inventory<'d> {
         let mut inventory = Inventory {
             semantics,
@@ -107,9 +121,26 @@ impl<'d> Inventory<'d> {
             inventory.add_slice(version, slice, pool);
         }
         if semantics.features.device_taint_rules {
-            rules.into_iter().for_each(|rule| inventory.add_rule(rule));
+            rules.into_iter().for_each(|rule| inventory.add_rule(rule, &mut selects));
         }
         inventory
+    }
+
+    /// The behaviours of the release.
+    pub fn semantics(&self) -> &Semantics {
+        &self.semantics
+    }
+
+    /// The pools, by driver and name, that only one node can use, with that node: all of their slices name it.
+    pub fn local_pools(&self) -> impl Iterator<Item = (&'d str, &'d str, &'d str)> {
+        self.pools.iter().filter_map(|pool| {
+            let mut nodes = pool.slices.iter().map(|&slice| match self.slices.get(slice)?.nodes {
+                NodeSelection::Name(name) => Some(name),
+                _ => None,
+            });
+            let node = nodes.next()??;
+            nodes.all(|other| other == Some(node)).then_some((pool.driver, pool.name, node))
+        })
     }
 
     /// The device of that name, if a slice publishes it.
@@ -167,7 +198,11 @@ impl<'d> Inventory<'d> {
 
     /// Adds the taint of a rule to every device that it selects.
     // upstream v1.37 Tracker.applyPatches
-    fn add_rule(&mut self, rule: TaintRule<'d>) {
+    fn add_rule(
+        &mut self,
+        rule: TaintRule<'d>,
+        selects: &mut impl FnMut(TaintSelector<'d>, Candidate<'d>) -> bool,
+    ) {
         let spec = rule.spec();
         let selector = spec.device_selector();
         if selector.is_none() && !self.semantics.rule_without_selector_taints_all {
@@ -176,13 +211,23 @@ impl<'d> Inventory<'d> {
         let names = selector.map_or((None, None, None), |by| (by.driver(), by.pool(), by.device()));
         let fits = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
         for slice in &self.slices {
-            let in_pool = self
-                .pools
-                .get(slice.pool)
-                .is_some_and(|pool| fits(names.0, pool.driver) && fits(names.1, pool.name));
-            let devices = self.devices.get_mut(slice.devices.clone()).filter(|_| in_pool);
-            for device in devices.into_iter().flatten().filter(|device| fits(names.2, device.name)) {
-                device.taints.push(spec.taint());
+            let Some(pool) = self.pools.get(slice.pool) else { continue };
+            if !fits(names.0, pool.driver) || !fits(names.1, pool.name) {
+                continue;
+            }
+            let devices = self.devices.get_mut(slice.devices.clone()).into_iter().flatten();
+            for (index, device) in slice.devices.clone().zip(devices) {
+                let candidate = Candidate {
+                    driver: pool.driver,
+                    pool: pool.name,
+                    name: device.name,
+                    body: device.body,
+                    index,
+                };
+                if fits(names.2, device.name) && selector.is_none_or(|by| selects(by, candidate)) {
+                    device.taints.push(spec.taint());
+                    device.tainting_rules.push(rule.metadata().name());
+                }
             }
         }
     }
@@ -215,6 +260,7 @@ impl<'d> Device<'d> {
                 .map(|taken| CounterSet { name: taken.counter_set(), counters: counters(taken.counters()) })
                 .collect(),
             taints: body.taints().iter().collect(),
+            tainting_rules: Vec::new(),
             is_shareable: body.allow_multiple_allocations() == Some(true),
             has_binding_conditions: !body.binding_conditions().is_empty(),
             binds_to_node: body.0.get("bindsToNode").bool() == Some(true),

@@ -41,6 +41,7 @@
 //! # Ok::<(), tollgate_document::doc::SyntaxError>(())
 //! ```
 
+mod availability;
 mod capacity;
 mod claim;
 pub mod condition;
@@ -51,23 +52,26 @@ mod node;
 mod outcome;
 mod placing;
 mod pools;
+mod published;
 mod result;
 mod search;
 mod selector;
-mod semantics;
 mod tolerance;
 mod usage;
 
+pub use availability::Obstacle;
 pub use capacity::CapacityError;
 pub use claim::{Claims, Classes, UnallocatedClaim};
 pub use inventory::{DeviceKey, Inventory};
-pub use node::Node;
+pub use node::{Node, NodeSelection};
 pub use outcome::{
     AllocatedDevice, Allocation, AllocationError, AvailableOn, MAX_DEVICES, Outcome, SelectorSource,
     Unschedulable,
 };
 pub use pools::NodePools;
+pub use published::PublishedDevice;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, Selectors};
-pub use semantics::{DistinctMemory, Features, Semantics};
+pub use tolerance::tolerates;
+pub use tollgate_api::profile::{DistinctMemory, Features, Semantics};
 pub use usage::{Holding, Usage};

@@ -79,10 +79,12 @@ impl<'d> Node<'d> {
 
 /// Which nodes can use a device, or all devices of a slice.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum NodeSelection<'d> {
+pub enum NodeSelection<'d> {
     /// The node of that name.
     Name(&'d str),
+    /// All nodes.
     All,
+    /// The nodes that it matches.
     Selector(NodeSelector<'d>),
     /// None of the forms that are known.
     Unknown,
@@ -102,7 +104,8 @@ impl<'d> NodeSelection<'d> {
         }
     }
 
-    pub(crate) fn reaches(self, node: Node<'_>) -> bool {
+    /// Whether the node can use the device.
+    pub fn reaches(self, node: Node<'_>) -> bool {
         match self {
             NodeSelection::Name(name) => name == node.name,
             NodeSelection::All => true,

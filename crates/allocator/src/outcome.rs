@@ -21,6 +21,8 @@ pub enum Outcome<'d> {
     Unschedulable(Unschedulable),
     /// Something is wrong with a claim, a class or a pool.
     Failed(AllocationError),
+    /// The search met what is not supported, so it is not known what upstream's allocator does. The name of it.
+    Unsupported(&'static str),
     /// The search was ended after so many steps. What upstream's allocator does in this case depends on its time limit.
     GaveUp { steps: u64 },
 }
@@ -239,6 +241,7 @@ fn write_selector_error(
     const HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with \
                         has() for optional fields";
     match (error, device) {
+        (SelectorError::Unsupported(what), _) => write!(f, ": not supported by Tollgate: {what}"),
         (SelectorError::Compile(text), _) => write!(f, ": CEL compile error: {text}"),
         (SelectorError::Runtime(text), None) => write!(f, ": CEL runtime error: {text}"),
         (SelectorError::Runtime(text), Some(device)) => {

@@ -6,7 +6,7 @@ use crate::capacity::{self, Amounts, CapacityError, add_amount, amount_of};
 use crate::constraint::Requested;
 use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
-use crate::pools::Place;
+use crate::pools::{Place, add_counters};
 use crate::search::{Asked, Search, Stopped};
 use crate::selector::Selectors;
 use crate::tolerance;
@@ -194,12 +194,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         let Some(slot) = self.counters.get_mut(place.pool) else { return false };
         let (inventory, usage) = (self.allocator.inventory, self.allocator.usage);
         let counters = slot.get_or_insert_with(|| {
-            let mut available = pool.counters.totals.clone();
-            let is_held =
-                |device: usize| inventory.devices.get(device).is_some_and(|device| usage.is_held(device.key));
-            for (_, taken) in pool.counters.taken.iter().filter(|(device, _)| is_held(**device)) {
-                add_counters(&mut available, taken, -1);
-            }
+            let available = pool.counters.left_by(inventory, usage);
             PoolCounters { taken: vec![0; available.len()], available }
         });
         let taken = pool.counters.taken_by(place.device);
@@ -218,13 +213,5 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
     fn device_name(&self, place: usize) -> String {
         let device = self.device_at(place).and_then(|(at, _)| self.allocator.inventory.candidate(at.device));
         device.map_or_else(String::new, |device| device.to_string())
-    }
-}
-
-fn add_counters(sums: &mut [i128], taken: &[(usize, i128)], sign: i128) {
-    for &(index, amount) in taken {
-        if let Some(sum) = sums.get_mut(index) {
-            *sum = sum.saturating_add(amount.saturating_mul(sign));
-        }
     }
 }

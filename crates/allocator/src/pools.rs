@@ -5,7 +5,8 @@
 //! remembered: a request for all devices fails because of it.
 
 use crate::inventory::{CounterSet, Inventory, Slice};
-use crate::node::Node;
+use crate::node::{Node, NodeSelection};
+use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,6 +64,17 @@ impl Counters {
     pub(crate) fn taken_by(&self, device: usize) -> &[(usize, i128)] {
         self.taken.get(&device).map_or(&[], Vec::as_slice)
     }
+
+    /// What the devices of allocated claims leave of each counter; below zero if they take more than there is.
+    pub(crate) fn left_by(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
+        let mut left = self.totals.clone();
+        let is_held =
+            |device: usize| inventory.devices.get(device).is_some_and(|device| usage.is_held(device.key));
+        for (_, taken) in self.taken.iter().filter(|(device, _)| is_held(**device)) {
+            add_counters(&mut left, taken, -1);
+        }
+        left
+    }
 }
 
 impl<'d> Inventory<'d> {
@@ -73,7 +85,8 @@ impl<'d> Inventory<'d> {
         let mut current: HashMap<usize, usize, RandomState> = HashMap::default();
         let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
         for &index in named.iter().chain(&self.shared) {
-            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, node)) else {
+            let reaches = |selection: NodeSelection<'_>| selection.reaches(node);
+            let Some(slice) = self.slices.get(index).filter(|slice| self.is_relevant(slice, &reaches)) else {
                 continue;
             };
             let at = *current.entry(slice.pool).or_insert_with(|| {
@@ -89,27 +102,33 @@ impl<'d> Inventory<'d> {
         self.flatten(node, pools)
     }
 
-    fn is_relevant(&self, slice: &Slice<'_>, node: Node<'_>) -> bool {
-        let features = self.semantics.features;
-        if !features.partitionable_devices && (slice.per_device.is_some() || !slice.counters.is_empty()) {
+    /// Whether a slice matters where `reaches` says which node selections reach.
+    pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
+        if self.needs_partitionable_devices(slice) {
             return false;
         }
         let has_counters_for_all = self.reaches_every_node(&slice.counters);
         !self.is_ignored(slice)
             && (has_counters_for_all
-                || slice.nodes.reaches(node)
+                || reaches(slice.nodes)
                 || slice.selects_per_device() && {
                     let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
-                    devices.any(|device| device.nodes.reaches(node))
+                    devices.any(|device| reaches(device.nodes))
                 })
     }
 
-    fn is_ignored(&self, slice: &Slice<'_>) -> bool {
+    /// The slice has what only DRAPartitionableDevices understands, and that is off.
+    pub(crate) fn needs_partitionable_devices(&self, slice: &Slice<'_>) -> bool {
+        let is_on = self.semantics.features.partitionable_devices;
+        !is_on && (slice.per_device.is_some() || !slice.counters.is_empty())
+    }
+
+    pub(crate) fn is_ignored(&self, slice: &Slice<'_>) -> bool {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
     /// Adds a slice to those of its pool, of which only the highest generation counts.
-    fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
+    pub(crate) fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
             Some(current) if generation < current => {}
@@ -124,6 +143,9 @@ impl<'d> Inventory<'d> {
         let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced);
         if is_complete(reaching.len()) {
             return RestOfPool::Slices(Vec::new());
+        }
+        if self.semantics.slices_stand_alone {
+            return RestOfPool::Missing;
         }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
@@ -143,7 +165,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// The pool of these slices, which reach the node; `None` if a newer generation of it does not.
-    fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
+    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
         let others = match self.rest_of_pool(first, reaching) {
             RestOfPool::Slices(others) => others,
@@ -154,9 +176,14 @@ impl<'d> Inventory<'d> {
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
         let has_counters =
             |index: &usize| self.slices.get(*index).is_some_and(|slice| !slice.counters.is_empty());
-        let (sets, reaching): (Vec<usize>, Vec<usize>) = reaching.into_iter().partition(has_counters);
+        let (sets, reaching) = if self.semantics.slices_stand_alone {
+            (reaching.clone(), reaching)
+        } else {
+            reaching.into_iter().partition(has_counters)
+        };
         let (more_sets, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(has_counters);
-        let sets = sets.into_iter().chain(more_sets).filter_map(|index| self.slices.get(index));
+        let sets = sets.into_iter().chain(more_sets);
+        let sets = sets.filter_map(|index| Some((self.scope_of_counters(index), self.slices.get(index)?)));
         let devices = self.devices_of(&reaching);
         let counters = self.counters(sets, &devices, &self.devices_of(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
@@ -183,28 +210,34 @@ impl<'d> Inventory<'d> {
         names.is_sorted_by(|one, other| one < other)
     }
 
-    /// The counters of a pool; `None` if a set is there twice, or a device takes what does not exist.
+    /// The slice within which the counters of a slice are shared; `None` if the whole pool shares them.
+    fn scope_of_counters(&self, slice: usize) -> Option<usize> {
+        self.semantics.slices_stand_alone.then_some(slice)
+    }
+
+    /// The counters of a pool, from slices with their scope; `None` if a set is there twice, or a device takes what does not exist.
     fn counters<'a>(
         &'a self,
-        slices: impl Iterator<Item = &'a Slice<'d>>,
+        slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
         devices: &[usize],
         others: &[usize],
     ) -> Option<Counters>
     where
         'd: 'a,
     {
-        let mut known: HashMap<&str, HashMap<&str, usize, RandomState>, RandomState> = HashMap::default();
+        let mut known: HashMap<_, HashMap<&str, usize, RandomState>, RandomState> = HashMap::default();
         let mut counters = Counters::default();
         if !self.semantics.features.partitionable_devices {
             return Some(counters);
         }
-        for set in slices.flat_map(|slice| &slice.counters) {
+        let sets = slices.flat_map(|(scope, slice)| slice.counters.iter().map(move |set| (scope, set)));
+        for (scope, set) in sets {
             let mut numbers = HashMap::default();
             for &(name, value) in &set.counters {
                 numbers.insert(name, counters.totals.len());
                 counters.totals.push(value);
             }
-            if known.insert(set.name, numbers).is_some() {
+            if known.insert((scope, set.name), numbers).is_some() {
                 return None;
             }
         }
@@ -214,7 +247,7 @@ impl<'d> Inventory<'d> {
             };
             let mut taken = Vec::new();
             for CounterSet { name, counters } in &device.consumes {
-                let numbers = known.get(name)?;
+                let numbers = known.get(&(self.scope_of_counters(device.slice), *name))?;
                 for (name, amount) in counters {
                     taken.push((*numbers.get(name)?, *amount));
                 }
@@ -255,11 +288,11 @@ enum RestOfPool {
 }
 
 /// A pool before its devices have their place in the order of all pools.
-struct Gathered {
+pub(crate) struct Gathered {
     pool: usize,
-    state: PoolState,
-    devices: Vec<usize>,
-    counters: Counters,
+    pub(crate) state: PoolState,
+    pub(crate) devices: Vec<usize>,
+    pub(crate) counters: Counters,
     /// A device has binding conditions: the pool is tried after all others.
     is_late: bool,
 }
@@ -272,5 +305,14 @@ impl Gathered {
     fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
         let pool = inventory.pools.get(self.pool);
         (self.is_late, pool.map_or("", |pool| pool.driver), pool.map_or("", |pool| pool.name))
+    }
+}
+
+/// Adds to the sums of counters what a device takes, or takes it away again with the sign -1.
+pub(crate) fn add_counters(sums: &mut [i128], taken: &[(usize, i128)], sign: i128) {
+    for &(index, amount) in taken {
+        if let Some(sum) = sums.get_mut(index) {
+            *sum = sum.saturating_add(amount.saturating_mul(sign));
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::needs::Need;
 use crate::outcome::{AllocationError, MAX_DEVICES, Outcome, Unschedulable};
 use crate::placing::{PoolCounters, Share, Taken};
 use crate::pools::{NodePools, PoolState};
-use crate::selector::Selectors;
+use crate::selector::{SelectorError, Selectors};
 use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
@@ -60,6 +60,9 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
                 Outcome::Unschedulable(Unschedulable::InvalidPools)
             }
             Ok(false) => Outcome::Unschedulable(Unschedulable::CannotAllocate),
+            Err(Stop::Failed(AllocationError::Selector {
+                error: SelectorError::Unsupported(what), ..
+            })) => Outcome::Unsupported(what),
             Err(Stop::Failed(error)) => Outcome::Failed(error),
             Err(Stop::GaveUp) => Outcome::GaveUp { steps: self.max_steps },
         }

@@ -32,6 +32,8 @@ pub enum SelectorError {
     Compile(String),
     /// Its evaluation for this device failed.
     Runtime(String),
+    /// The evaluator does not know what the scheduler's evaluation gives, because it depends on this.
+    Unsupported(&'static str),
 }
 
 /// An evaluator of selectors.

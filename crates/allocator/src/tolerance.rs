@@ -8,17 +8,21 @@ use tollgate_api::view::{List, Taint, Toleration};
 /// prevent nothing.
 pub(crate) fn all_tolerated(taints: &[Taint<'_>], tolerations: List<'_, Toleration<'_>>) -> bool {
     let mut preventing = taints.iter().filter(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"));
-    preventing.all(|&taint| tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+    preventing.all(|taint| {
+        let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
+        tolerations.iter().any(|toleration| tolerates(toleration, key, value, effect))
+    })
 }
 
-/// An empty key or effect fits every key or effect.
-// upstream v1.37 resourceclaim.ToleratesTaint
-fn tolerates(toleration: Toleration<'_>, taint: Taint<'_>) -> bool {
+/// Whether the toleration tolerates a taint with that key, value and effect. An empty key or effect of the toleration fits
+/// every key or effect. Tolerations of devices and of nodes mean the same.
+// upstream v1.37 resourceclaim.ToleratesTaint, Toleration.ToleratesTaint
+pub fn tolerates(toleration: Toleration<'_>, key: &str, value: &str, effect: &str) -> bool {
     let fits = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;
-    fits(toleration.effect(), taint.effect())
-        && fits(toleration.key(), taint.key())
+    fits(toleration.effect(), effect)
+        && fits(toleration.key(), key)
         && match toleration.operator() {
-            "" | "Equal" => toleration.value() == taint.value(),
+            "" | "Equal" => toleration.value() == value,
             "Exists" => true,
             _ => false,
         }

@@ -104,6 +104,11 @@ impl<'d> Usage<'d> {
         self.held.contains_key(&device)
     }
 
+    /// Whether claims have shares of the device.
+    pub fn has_shares(&self, device: DeviceKey) -> bool {
+        self.is_shared(device, true)
+    }
+
     /// Whether there are shares of the device; without `bare`, only those with consumed capacity count.
     pub(crate) fn is_shared(&self, device: DeviceKey, bare: bool) -> bool {
         let shares = |held: &Held<'_>| if bare { held.shares } else { held.shares_with_capacity };

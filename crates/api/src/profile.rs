@@ -6,7 +6,9 @@
 mod gates;
 mod kinds;
 mod live;
+mod lookup;
 mod releases;
+mod semantics;
 
 pub use gates::GateSet;
 pub use gates::{Gate, GateChoice, Gates};
@@ -14,8 +16,9 @@ pub use kinds::{ApiKind, Version};
 pub use kinds::{CLASSIC_VERSIONS, FORMER_KINDS};
 pub use live::{LiveServer, ServedVersions};
 pub use releases::{ALL, DEFAULT};
+pub use semantics::{DistinctMemory, Features, Semantics};
 
-use tollgate_cel::CelEnv;
+use tollgate_cel::{CelEnv, evaluate};
 use tollgate_formats::names::{KeyWord, Unit};
 
 /// How well a profile matches an API server.
@@ -177,6 +180,13 @@ pub struct Profile {
     pub cel: CelEnv,
     /// CEL environment of selectors that are already stored, which may use what the release before does not know.
     pub stored_cel: CelEnv,
+    /// How the scheduler and the controllers evaluate device selectors, with the gates applied.
+    pub selectors: evaluate::Behaviour,
+    /// How the scheduler allocates devices, with the gates applied.
+    pub allocation: Semantics,
+    /// The release whose allocator stands in for the one of this release, which chooses among devices by chance and was
+    /// not compared with a real scheduler; `None` if it was.
+    pub allocates_as: Option<&'static str>,
     /// The word for the unit of label lengths.
     pub label_unit: Unit,
     /// How a label key with too many slashes is called.
@@ -289,53 +299,14 @@ impl Profile {
         if self.is_release { format!("Kubernetes {}", self.name) } else { self.name.to_owned() }
     }
 
-    /// The profile with exactly that name; `None` if there is none.
-    pub fn named(name: &str) -> Option<&'static Profile> {
-        ALL.iter().copied().find(|profile| profile.name == name)
-    }
-
-    /// The profile that a person means: by its name, or as tools print a version (`v1.37`, `1.37.1`, `v1.37.1-gke.100`).
-    /// A patch release has the API of its release.
-    pub fn meant_by(text: &str) -> Option<&'static Profile> {
-        let release = || {
-            let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
-            let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next());
-            // `1.37+` is how some servers say that they are a build of their own.
-            let end = minor.find(['-', '+']).filter(|_| patch.is_none()).unwrap_or(minor.len());
-            let patch_number = patch.map(|patch| patch.split(['-', '+']).next().unwrap_or_default());
-            let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-            let name = format!("{major}.{}", minor.get(..end)?);
-            ALL.iter().copied().find(|profile| {
-                profile.is_release && profile.name == name && patch_number.is_none_or(is_number)
-            })
-        };
-        Profile::named(text).or_else(release)
-    }
-
-    /// The profile of an API server that says it is `major`.`minor` (vendors write `37+`), and how well it matches: the
-    /// nearest one for an unknown release. `None` if the server does not say.
-    pub fn of_server(major: &str, minor: &str) -> Option<(&'static Profile, ProfileMatch)> {
-        let number = |text: &str| -> Option<u32> {
-            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-            text.get(..digits)?.parse().ok()
-        };
-        let wanted = (number(major)?, number(minor)?);
-        let release = |profile: &'static Profile| {
-            let (major, minor) = profile.name.split_once('.').filter(|_| profile.is_release)?;
-            Some(((number(major)?, number(minor)?), profile))
-        };
-        let releases = ALL.iter().copied().filter_map(release);
-        // The newest that is not newer than the server, else the oldest: an older server lacks what a release added.
-        let mut releases: Vec<((u32, u32), &'static Profile)> = releases.collect();
-        releases.sort_by_key(|(known, _)| *known);
-        let not_newer = releases.iter().rfind(|(known, _)| *known <= wanted);
-        let (found, profile) = not_newer.or(releases.first()).copied()?;
-        let fit = match found.cmp(&wanted) {
-            std::cmp::Ordering::Equal => ProfileMatch::Exact,
-            std::cmp::Ordering::Less => ProfileMatch::NewerServer,
-            std::cmp::Ordering::Greater => ProfileMatch::OlderServer,
-        };
-        Some((profile, fit))
+    /// A sentence about why the allocated devices can differ from those of a real scheduler; `None` if they cannot.
+    pub fn allocation_note(&self) -> Option<String> {
+        let like = self.allocates_as?;
+        Some(format!(
+            "the scheduler of {} can choose other devices: it searches pools in random order; the devices are those \
+             that Kubernetes {like} would choose",
+            self.title()
+        ))
     }
 
     /// The versions of a kind that the release can serve, oldest first; empty if it does not have the kind.
@@ -386,34 +357,15 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Profile, ProfileMatch};
+    use super::{ALL, Profile};
 
     #[test]
-    fn a_release_is_understood_as_tools_print_it() {
-        for text in
-            ["1.37", "v1.37", "1.37.1", "v1.37.12", "v1.37.1-gke.100", "v1.37.1+k3s1", "1.37+", "v1.37-eks"]
-        {
-            assert_eq!(Profile::meant_by(text).map(|profile| profile.name), Some("1.37"), "{text}");
-        }
-        assert_eq!(Profile::meant_by("kep-5055-r2").map(|profile| profile.name), Some("kep-5055-r2"));
-        for text in [
-            "",
-            "v",
-            "1",
-            "37",
-            "1.3",
-            "1.377",
-            "1.9",
-            "vv1.37",
-            "1.37.",
-            "1.37.x",
-            "1.37 ",
-            "vkep-5055",
-            "1.-37",
-            "1.37.1.",
-        ] {
-            assert!(Profile::meant_by(text).is_none(), "{text}");
-        }
+    fn a_release_without_recordings_says_so() {
+        let noted: Vec<&str> = Profile::all_with_patches()
+            .filter(|profile| profile.allocation_note().is_some())
+            .map(|profile| profile.name)
+            .collect();
+        assert_eq!(noted, ["1.33", "1.34", "1.35"]);
     }
 
     #[test]
@@ -434,26 +386,5 @@ mod tests {
         let kinds = ["resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses"];
         let of = |release: &str, version: &str| kinds.map(|kind| format!("{release} {kind} {version}"));
         assert_eq!(removed_in, [of("1.34", "v1alpha3"), of("1.38", "v1beta1")].concat());
-    }
-
-    #[test]
-    fn a_server_is_judged_by_its_release_or_the_nearest() {
-        let mut releases = ALL.iter().filter(|profile| profile.is_release).map(|profile| profile.name);
-        let newest = releases.next_back().expect("a release");
-        let table = [
-            ("1", "33", Some(("1.33", ProfileMatch::Exact))),
-            ("1", "37", Some(("1.37", ProfileMatch::Exact))),
-            ("1", "36+", Some(("1.36", ProfileMatch::Exact))),
-            ("1", "99", Some((newest, ProfileMatch::NewerServer))),
-            ("1", "9", Some(("1.33", ProfileMatch::OlderServer))),
-            ("2", "0", Some((newest, ProfileMatch::NewerServer))),
-            ("1", "", None),
-            ("", "", None),
-            ("one", "37", None),
-        ];
-        for (major, minor, expected) in table {
-            let found = Profile::of_server(major, minor).map(|(profile, fit)| (profile.name, fit));
-            assert_eq!(found, expected, "{major}.{minor}");
-        }
     }
 }

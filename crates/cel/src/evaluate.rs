@@ -41,6 +41,8 @@ pub struct Behaviour {
     pub env: CelEnv,
     /// A device with attributes that are lists fails every selector.
     pub refuses_list_attributes: bool,
+    /// Attributes that are lists, and the types that allow for them, need the feature DRAListTypeAttributes.
+    pub lists_need_feature: bool,
     /// `lists.range` refuses negative sizes, and those above a million.
     pub range_is_checked: bool,
     /// The longest list that `includes` looks into.
@@ -55,10 +57,25 @@ pub struct Behaviour {
     pub affix_costs_its_own_size: bool,
 }
 
-/// Kubernetes 1.36, without the feature DRAListTypeAttributes.
-pub const BEHAVIOUR_V1_36: Behaviour = Behaviour {
-    env: CelEnv { list_attributes: false, ..super::V1_36 },
+impl Behaviour {
+    /// The behaviour with the feature DRAListTypeAttributes on or off.
+    #[must_use]
+    pub const fn with_list_attributes(self, is_on: bool) -> Behaviour {
+        if !self.lists_need_feature {
+            return self;
+        }
+        let env = CelEnv { list_attributes: is_on, ..self.env };
+        Behaviour { env, refuses_list_attributes: !is_on, ..self }
+    }
+}
+
+/// Kubernetes 1.33. Nothing but the libraries is known to differ from 1.34.
+pub const BEHAVIOUR_V1_33: Behaviour = Behaviour { env: super::V1_33, ..BEHAVIOUR_V1_34 };
+/// Kubernetes 1.34. It runs the libraries of 1.36 in the same versions.
+pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
+    env: CelEnv { ext_lists: true, ..super::V1_34 },
     refuses_list_attributes: true,
+    lists_need_feature: false,
     range_is_checked: false,
     includes_limit: Some(48),
     empty_part_checks_range: false,
@@ -66,13 +83,18 @@ pub const BEHAVIOUR_V1_36: Behaviour = Behaviour {
     sums_change_quantities: true,
     affix_costs_its_own_size: false,
 };
+/// Kubernetes 1.35.
+pub const BEHAVIOUR_V1_35: Behaviour = Behaviour { env: super::V1_35, ..BEHAVIOUR_V1_34 };
+/// Kubernetes 1.36 without the feature DRAListTypeAttributes.
+pub const BEHAVIOUR_V1_36: Behaviour =
+    Behaviour { env: super::V1_36, lists_need_feature: true, ..BEHAVIOUR_V1_35 }.with_list_attributes(false);
 /// Kubernetes 1.36 with the feature DRAListTypeAttributes.
-pub const BEHAVIOUR_V1_36_LISTS: Behaviour =
-    Behaviour { env: super::V1_36, refuses_list_attributes: false, ..BEHAVIOUR_V1_36 };
+pub const BEHAVIOUR_V1_36_LISTS: Behaviour = BEHAVIOUR_V1_36.with_list_attributes(true);
 /// Kubernetes 1.37.
 pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
     env: super::V1_37,
     refuses_list_attributes: false,
+    lists_need_feature: false,
     range_is_checked: true,
     includes_limit: None,
     empty_part_checks_range: true,
@@ -95,9 +117,23 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
-/// Why a device has no answer; the text is the scheduler's, after `CEL runtime error: `.
+/// Why a device has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EvaluationError(pub String);
+pub enum EvaluationError {
+    /// The evaluation fails. The text is the scheduler's, after `CEL runtime error: `.
+    Failed(String),
+    /// What the scheduler answers is not known, because it depends on this.
+    Unsupported(&'static str),
+}
+
+impl std::fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            EvaluationError::Failed(text) => f.write_str(text),
+            EvaluationError::Unsupported(what) => write!(f, "not supported by Tollgate: {what}"),
+        }
+    }
+}
 
 impl Program {
     /// Compiles a device selector.
@@ -130,7 +166,7 @@ impl Program {
     }
 
     fn evaluate_here(&self, device: &Device) -> Result<bool, EvaluationError> {
-        let failed = |text: String| Err(EvaluationError(text));
+        let failed = |text: String| Err(EvaluationError::Failed(text));
         if self.behaviour.refuses_list_attributes
             && let Some(name) = device.list_attribute()
         {
@@ -141,6 +177,7 @@ impl Program {
             Ok(Value::Bool(answer)) => Ok(answer),
             Ok(other) => failed(no_boolean(&other)),
             Err(Failure::Error(text) | Failure::Cancelled(text)) => failed(text.to_string()),
+            Err(Failure::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
         }
     }
 }

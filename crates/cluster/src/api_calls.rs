@@ -27,8 +27,10 @@ pub enum NeededBy {
     ClusterState,
     /// `tollgate impact` without `--state`.
     Impact,
-    /// `tollgate audit` and `tollgate snapshot` without `--state`.
+    /// `tollgate audit` without `--state`, and `tollgate snapshot`.
     Audit,
+    /// `tollgate snapshot`, in addition to what the audit lists. What is not permitted is left out of the snapshot.
+    Snapshot,
 }
 
 /// What is requested.
@@ -108,6 +110,22 @@ pub const API_CALLS: &[ApiCall] = &[
     discovery_call("/apis/cdi.k8s.io"),
     objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclasses", LIST),
     objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
+    // Nodes, and the workloads that pods belong to.
+    objects_call(NeededBy::Snapshot, "", "nodes", LIST),
+    objects_call(NeededBy::Snapshot, "apps", "replicasets", LIST),
+    objects_call(NeededBy::Snapshot, "apps", "deployments", LIST),
+    objects_call(NeededBy::Snapshot, "apps", "statefulsets", LIST),
+    objects_call(NeededBy::Snapshot, "apps", "daemonsets", LIST),
+    objects_call(NeededBy::Snapshot, "batch", "jobs", LIST),
+    objects_call(NeededBy::Snapshot, "batch", "cronjobs", LIST),
+    discovery_call("/apis/jobset.x-k8s.io"),
+    objects_call(NeededBy::Snapshot, "jobset.x-k8s.io", "jobsets", LIST),
+    discovery_call("/apis/leaderworkerset.x-k8s.io"),
+    objects_call(NeededBy::Snapshot, "leaderworkerset.x-k8s.io", "leaderworkersets", LIST),
+    discovery_call("/apis/scheduling.k8s.io"),
+    objects_call(NeededBy::Snapshot, "scheduling.k8s.io", "podgroups", LIST),
+    discovery_call("/apis/scheduling.x-k8s.io"),
+    objects_call(NeededBy::Snapshot, "scheduling.x-k8s.io", "podgroups", LIST),
 ];
 
 /// The verbs of commands that read a resource once: they list it, and do not watch it.

@@ -13,6 +13,7 @@ mod dry_run;
 mod exec_plugin;
 mod kubeconfig;
 mod list;
+mod listed_kind;
 mod namespaces;
 mod page;
 mod proxy;
@@ -27,12 +28,13 @@ mod watch_health;
 mod watch_lines;
 
 pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
-pub use client::Endpoint;
-pub use client::Target;
+pub use client::{ApiError, Endpoint, Target};
 pub use dry_run::{CreateResponse, DryRun};
-pub use list::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListEvent, Listed, ListedKind,
-    NAMESPACES, PODS, RULES, ReadLimits, SLICES, TEMPLATES,
+pub use list::{ListEvent, Listed, ReadLimits};
+pub use listed_kind::{
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
+    DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
+    NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, SLICES, STATEFUL_SETS, TEMPLATES,
 };
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use register::{ManifestFn, Registration};
@@ -47,7 +49,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use tokio::runtime::{Builder, Handle};
 
-use client::{ApiClient, ApiError};
+use client::ApiClient;
 
 /// A client of one cluster and the thread it runs on.
 #[derive(Clone, Debug)]

@@ -13,147 +13,12 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::listed_kind::ListedKind;
 use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, Envelope, Keep, Value, ValueKind};
-use tollgate_engine::impact::SnapshotKind;
-
-/// A kind that can be listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ListedKind {
-    /// `ResourceSlice`
-    pub kind: &'static str,
-    /// `resource.k8s.io`; empty for the core group.
-    pub group: &'static str,
-    /// `resourceslices`
-    pub resource: &'static str,
-    /// The versions to ask for, the newest first: if one is not served (404), the next is tried.
-    pub versions: &'static [&'static str],
-    /// Its objects live in namespaces.
-    pub namespaced: bool,
-    /// Objects per page, if they are small.
-    pub page: usize,
-}
-
-/// Small objects per page, as kubectl asks for them.
-const PAGE: usize = 500;
-/// A slice has up to 128 devices with their attributes.
-const SLICE_PAGE: usize = 24;
-
-const DRA: &str = "resource.k8s.io";
-
-/// A kind of the group `resource.k8s.io`.
-const fn dra_kind(
-    kind: &'static str,
-    resource: &'static str,
-    versions: &'static [&'static str],
-    namespaced: bool,
-    page: usize,
-) -> ListedKind {
-    ListedKind { kind, group: DRA, resource, versions, namespaced, page }
-}
-
-/// ResourceSlices.
-pub const SLICES: ListedKind =
-    dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
-/// ResourceClaims.
-pub const CLAIMS: ListedKind =
-    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
-/// ResourceClaimTemplates.
-pub const TEMPLATES: ListedKind =
-    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
-/// DeviceClasses.
-pub const CLASSES: ListedKind =
-    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
-/// DeviceTaintRules.
-pub const RULES: ListedKind =
-    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
-/// Pods.
-pub const PODS: ListedKind =
-    ListedKind { kind: "Pod", group: "", resource: "pods", versions: &["v1"], namespaced: true, page: PAGE };
-/// PodDisruptionBudgets.
-pub const BUDGETS: ListedKind = ListedKind {
-    kind: "PodDisruptionBudget",
-    group: "policy",
-    resource: "poddisruptionbudgets",
-    versions: &["v1"],
-    namespaced: true,
-    page: PAGE,
-};
-/// Namespaces.
-pub const NAMESPACES: ListedKind = ListedKind {
-    kind: "Namespace",
-    group: "",
-    resource: "namespaces",
-    versions: &["v1"],
-    namespaced: false,
-    page: PAGE,
-};
-/// FoundationDBClusters, where their operator is installed.
-pub const FOUNDATIONDB: ListedKind = ListedKind {
-    kind: "FoundationDBCluster",
-    group: "apps.foundationdb.org",
-    resource: "foundationdbclusters",
-    versions: &["v1beta2"],
-    namespaced: true,
-    page: PAGE,
-};
-/// ResourceClasses of classic DRA (KEP-3063), where they are installed.
-pub const CLASSIC_CLASSES: ListedKind = ListedKind {
-    kind: "ResourceClass",
-    group: "cdi.k8s.io",
-    resource: "resourceclasses",
-    versions: &["v1alpha1"],
-    namespaced: false,
-    page: PAGE,
-};
-/// ResourceClaims of classic DRA (KEP-3063), where they are installed.
-pub const CLASSIC_CLAIMS: ListedKind = ListedKind {
-    kind: "ResourceClaim",
-    group: "cdi.k8s.io",
-    resource: "resourceclaims",
-    versions: &["v1alpha1"],
-    namespaced: true,
-    page: PAGE,
-};
-
-impl ListedKind {
-    /// `resource.k8s.io/v1`
-    pub fn api_version(&self, version: &str) -> String {
-        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
-    }
-
-    /// True for a kind of an API that is installed separately: in a cluster without it, the whole group does not exist.
-    pub fn is_optional(&self) -> bool {
-        [FOUNDATIONDB.group, CLASSIC_CLAIMS.group].contains(&self.group)
-    }
-
-    /// True for a kind that every API server serves (groups core and policy), so that a 404 comes from something else.
-    fn is_core(&self) -> bool {
-        [PODS.group, BUDGETS.group].contains(&self.group)
-    }
-
-    /// `resourceclaims.cdi.k8s.io`, as kubectl takes it; `pods` in the core group.
-    pub fn full_name(&self) -> String {
-        if self.group.is_empty() {
-            self.resource.to_owned()
-        } else {
-            format!("{}.{}", self.resource, self.group)
-        }
-    }
-
-    fn path(&self, version: &str, namespace: Option<&str>) -> String {
-        let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
-        let resource = self.resource;
-        match namespace.filter(|_| self.namespaced) {
-            Some(namespace) => {
-                format!("{root}/{version}/namespaces/{}/{resource}", percent_encode(namespace))
-            }
-            None => format!("{root}/{version}/{resource}"),
-        }
-    }
-}
+use tollgate_engine::impact::{DeviceDetails, SnapshotKind};
 
 /// What a list hands on, as it is read.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +62,12 @@ impl ReadLimits {
 
     /// The fields and the size that impact needs of an object of this kind.
     pub fn impact(kind: SnapshotKind) -> ReadLimits {
-        ReadLimits { keep: kind.fields(), max_nodes: kind.max_nodes() }
+        ReadLimits::impact_with(kind, DeviceDetails::default())
+    }
+
+    /// The fields and the size that impact needs of an object of this kind, with these details of devices.
+    pub fn impact_with(kind: SnapshotKind, details: DeviceDetails) -> ReadLimits {
+        ReadLimits { keep: kind.fields_with(details), max_nodes: kind.max_nodes() }
     }
 }
 
@@ -260,14 +130,19 @@ impl Cluster {
         Ok(Listed::NotServed)
     }
 
-    /// Whether the API server has a group, from its discovery, which every client may read.
-    pub fn has_group(&self, group: &str) -> Result<bool, ApiError> {
-        let path = format!("/apis/{group}");
-        match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == 404 => Ok(false),
-            Err(error) => Err(error),
-        }
+    /// Those of the kind's versions that the API server serves in its group, from discovery, which every client may read.
+    pub fn served_versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
+        let path = format!("/apis/{}", kind.group);
+        let text = match self.wait_for(|client| async move { client.get(&path, FULL_OBJECTS).await }) {
+            Ok(text) => text,
+            Err(error) if error.code() == 404 => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let group = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
+        let served = group.root().get("versions");
+        let is_served = |version: &&str| served.items().any(|item| item.get("version").text_is(version));
+        // A group that does not list its versions is asked for all of them.
+        Ok(kind.versions.iter().copied().filter(|version| served.is_empty() || is_served(version)).collect())
     }
 
     /// Gets one object of a kind without namespaces, as JSON.
@@ -461,25 +336,7 @@ async fn fetch_page(
 
 #[cfg(test)]
 mod tests {
-    use super::{BUDGETS, CLAIMS, CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, PODS, SeenObjects};
-
-    #[test]
-    fn paths_are_those_of_the_api() {
-        assert_eq!(CLAIMS.path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
-        assert_eq!(PODS.path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
-        assert_eq!(NAMESPACES.path("v1", Some("ml")), "/api/v1/namespaces", "has no namespace");
-        assert_eq!(
-            CLAIMS.path("v1", Some("a/b")),
-            "/apis/resource.k8s.io/v1/namespaces/a%2Fb/resourceclaims"
-        );
-        assert_eq!(
-            (PODS.api_version("v1"), CLAIMS.api_version("v1")),
-            ("v1".into(), "resource.k8s.io/v1".into())
-        );
-        assert!(FOUNDATIONDB.is_optional() && !CLAIMS.is_optional());
-        assert!(PODS.is_core() && NAMESPACES.is_core() && BUDGETS.is_core() && !CLAIMS.is_core());
-        assert_eq!([PODS.full_name(), CLASSIC_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
-    }
+    use super::SeenObjects;
 
     #[test]
     fn an_object_is_known_by_namespace_and_name() {

@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn gates_that_were_read_once_are_kept_for_that_release() {
         let info = |minor: &str, gates| ServerInfo {
-            release: Release { major: "1".to_owned(), minor: minor.to_owned() },
+            release: Release { major: "1".to_owned(), minor: minor.to_owned(), patch: String::new() },
             live: LiveServer { gates, served: Ok(ServedVersions::default()) },
             stale_gates: None,
         };

@@ -11,13 +11,23 @@ pub struct Release {
     pub major: String,
     /// `37`, at some vendors `37+`
     pub minor: String,
+    /// `0`; empty if the server does not say
+    pub patch: String,
 }
 
 impl Release {
     /// The profile for this release, and whether it is exactly that release or the nearest one. `None` if the version
     /// cannot be parsed.
     pub fn profile(&self) -> Option<(&'static Profile, ProfileMatch)> {
-        Profile::of_server(&self.major, &self.minor)
+        Profile::of_server(&self.version())
+    }
+
+    /// The version with its patch, if that is known: `1.37.0`.
+    pub fn version(&self) -> String {
+        match self.patch.as_str() {
+            "" => self.to_string(),
+            patch => format!("{}.{}.{patch}", self.major, self.minor.trim_end_matches('+')),
+        }
     }
 }
 
@@ -31,5 +41,35 @@ pub(super) async fn fetch_release(client: &ApiClient) -> Result<Release, ApiErro
     let text = client.get("/version", FULL_OBJECTS).await?;
     let version = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
     let field = |name: &str| version.root().get(name).str().to_owned();
-    Ok(Release { major: field("major"), minor: field("minor") })
+    Ok(Release {
+        major: field("major"),
+        minor: field("minor"),
+        patch: patch_of(&field("gitVersion")).to_owned(),
+    })
+}
+
+/// The number of the patch in a version such as `v1.37.0-rc.1`; empty if there is none.
+fn patch_of(version: &str) -> &str {
+    let patch = version.splitn(3, '.').nth(2).unwrap_or_default();
+    let end = patch.find(|c: char| !c.is_ascii_digit()).unwrap_or(patch.len());
+    patch.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Release, patch_of};
+
+    #[test]
+    fn the_version_has_the_patch_that_the_server_reports() {
+        let of = |minor: &str, version: &str| {
+            let (minor, patch) = (minor.to_owned(), patch_of(version).to_owned());
+            let release = Release { major: "1".to_owned(), minor, patch };
+            (release.version(), release.profile().map(|(profile, _)| profile.name))
+        };
+        assert_eq!(of("37", "v1.37.0-rc.1"), ("1.37.0".to_owned(), Some("1.37.0")));
+        assert_eq!(of("37", "v1.37.2"), ("1.37.2".to_owned(), Some("1.37")));
+        assert_eq!(of("36+", "v1.36.4-eks-1a2b"), ("1.36.4".to_owned(), Some("1.36")));
+        assert_eq!(of("37", ""), ("1.37".to_owned(), Some("1.37")));
+        assert_eq!(of("37", "v1.37.x"), ("1.37".to_owned(), Some("1.37")));
+    }
 }

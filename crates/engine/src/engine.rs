@@ -5,6 +5,7 @@
 //! written; `tests/engine/guard.rs`) is applied here and nowhere else.
 
 mod admit;
+mod as_stored;
 mod checked_expressions;
 mod cluster;
 mod diagnostic;
@@ -20,6 +21,7 @@ mod verdict;
 
 pub use admit::decide;
 pub use admit::{Decision, Endpoint, Review, admit, parse_review, review_text};
+pub use as_stored::as_stored;
 pub use cluster::Cluster;
 pub use fill::Mutation;
 pub use fill::json_patch;

@@ -9,18 +9,22 @@
 mod assess;
 mod budgets;
 mod condition;
+mod contents;
 mod cost;
+mod details;
 mod differences;
 mod eviction;
 mod fields;
 mod interner;
 mod kinds;
 pub mod other_apis;
+mod partitions;
 mod placement;
 mod rate_limit;
 mod read;
 mod reason;
 mod record;
+mod selection;
 mod shape;
 mod shed;
 mod slots;
@@ -37,11 +41,13 @@ pub use budgets::ViolatedBudget;
 pub use budgets::violated_budgets;
 pub use condition::RuleCondition;
 pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
+pub use details::DeviceDetails;
 pub use differences::differences;
 pub use eviction::{TaintSource, Tolerance};
 pub use kinds::SnapshotKind;
 use kinds::resource_version_of;
-pub use read::UnreadableObject;
+pub use partitions::Partition;
+pub use read::{UnreadableObject, unreadable};
 pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
 pub use record::{Rule, Toleration};
@@ -77,8 +83,16 @@ struct ProposedPatch {
     name: Box<str>,
     /// The devices that it selects.
     devices: Vec<Box<str>>,
-    /// True if it also selects devices by class or expression, which is not evaluated.
+    /// True if it also selects devices by class or expression, and these cannot be evaluated.
     is_conditional: bool,
+}
+
+impl SliceChange {
+    /// True if a patch changes the slice that also selects devices by class or expression, and these cannot be
+    /// evaluated.
+    fn is_conditional(&self) -> bool {
+        self.patch.as_ref().is_some_and(|patch| patch.is_conditional)
+    }
 }
 
 impl ProposedChange {
@@ -103,7 +117,7 @@ impl ProposedChange {
         let mut rule =
             read::rule_record(view::TaintRule::of(object), &mut interner::StringInterner::default());
         if let Some(selector) =
-            rule.selector.as_mut().filter(|selector| selector.by_class == ClassSelection::Yes)
+            rule.selector.as_mut().filter(|selector| matches!(selector.by_class, ClassSelection::Yes(_)))
             && !profile.rule_class_selectors
         {
             selector.by_class = ClassSelection::Dropped;
@@ -155,15 +169,6 @@ impl ProposedChange {
         Ok(is_selected.then_some(ProposedChange::Slice(SliceChange { name: slice, patch: Some(patch) })))
     }
 
-    /// True if the change also selects devices by class or expression. These are not evaluated, so all numbers are
-    /// upper bounds.
-    pub fn is_upper_bound(&self) -> bool {
-        match self {
-            ProposedChange::Rule(rule) => rule.selects_by_class(),
-            ProposedChange::Slice(slice) => slice.patch.as_ref().is_some_and(|patch| patch.is_conditional),
-        }
-    }
-
     /// Returns the name of the rule or slice.
     pub fn name(&self) -> &str {
         match self {
@@ -213,6 +218,18 @@ pub struct ImpactQuery<'s> {
 }
 
 impl ImpactQuery<'_> {
+    /// True if the change also selects devices by class or expression, and the snapshot does not store what their
+    /// evaluation needs. All numbers are upper bounds then.
+    pub fn is_upper_bound(&self) -> bool {
+        match self.change {
+            ProposedChange::Rule(rule) => {
+                let criteria = rule.class_criteria();
+                criteria.is_some_and(|criteria| !selection::can_evaluate(criteria, self.snapshot))
+            }
+            ProposedChange::Slice(slice) => slice.is_conditional(),
+        }
+    }
+
     /// Returns the number of devices that the scheduler treats as tainted: all listed devices if the rule has no
     /// selector.
     pub fn tainted_devices(&self, counts: ImpactCounts) -> usize {
@@ -228,7 +245,7 @@ impl ImpactQuery<'_> {
             ProposedChange::Rule(rule) => &*rule.taint.effect,
             ProposedChange::Slice(_) => "NoExecute",
         };
-        let most = if self.change.is_upper_bound() { "at most " } else { "" };
+        let most = if self.is_upper_bound() { "at most " } else { "" };
         let devices = counted(self.tainted_devices(counts), "device");
         let pods = counted(counts.pods, "pod");
         let namespaces = counted(counts.namespaces, "namespace");
@@ -264,8 +281,13 @@ pub struct Impact<'s> {
     pub condition: Option<RuleCondition>,
     /// Allocated devices that no slice lists.
     pub unlisted: usize,
-    /// Classes or expressions select devices, which is not evaluated: all numbers are upper bounds.
+    /// Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
     pub is_upper_bound: bool,
+    /// Partitions of selected devices that the scheduler can still allocate, sorted by driver, pool and name. Empty if the
+    /// snapshot does not store counters.
+    pub partitions: Vec<Partition<'s>>,
+    /// The devices that rules select by class and expression.
+    selections: selection::ClassSelections<'s>,
 }
 
 impl Impact<'_> {

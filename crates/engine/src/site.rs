@@ -6,8 +6,8 @@
 use crate::admission::DecodedAttributes;
 use tollgate_api::profile::Version;
 use tollgate_api::view::{
-    Body, ClaimSpec, Device, DevicePatch, List, Object, Request, RequestBody, SliceSpec, SliceTaint, Taint,
-    TaintRuleSpec, TaintSelector, Toleration, View,
+    Body, ClaimSpec, Device, DeviceBody, DevicePatch, List, Object, Request, RequestBody, SliceSpec,
+    SliceTaint, Taint, TaintRuleSpec, TaintSelector, Toleration, View,
 };
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
@@ -287,6 +287,11 @@ pub fn visit_requests<'d>(object: Object<'d>, visit: &mut dyn FnMut(&Path<'_>, R
 /// The tolerations of a request.
 pub fn tolerations_of(request: RequestBody<'_>) -> List<'_, Toleration<'_>> {
     request.tolerations()
+}
+
+/// The taints of a device.
+pub fn taints_of(device: DeviceBody<'_>) -> List<'_, Taint<'_>> {
+    device.taints()
 }
 
 /// Calls `visit` for every exact request and every sub-request of a claim's spec.

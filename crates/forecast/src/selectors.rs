@@ -9,7 +9,10 @@ use foldhash::fast::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tollgate_allocator::{Candidate, SelectorError, Selectors};
-use tollgate_cel::evaluate::{Behaviour, Device, Program};
+use tollgate_cel::evaluate::{Behaviour, Device, EvaluationError, Program};
+
+/// The error of every selector for a device with a malformed version or quantity, which no API server accepts.
+pub(crate) const MALFORMED_DEVICE: &str = "unsupported attribute value";
 
 /// An evaluator of device selectors with the answers that it has given.
 #[derive(Debug)]
@@ -60,9 +63,11 @@ impl Selectors for CelSelectors {
         let answer = match &expression.program {
             Err(error) => Err(error.clone()),
             Ok(program) => match device_of(device, candidate) {
-                // No API server accepts such a device.
-                None => Err(SelectorError::Runtime("unsupported attribute value".to_owned())),
-                Some(device) => program.evaluate(device).map_err(|error| SelectorError::Runtime(error.0)),
+                None => Err(SelectorError::Runtime(MALFORMED_DEVICE.to_owned())),
+                Some(device) => program.evaluate(device).map_err(|error| match error {
+                    EvaluationError::Failed(text) => SelectorError::Runtime(text),
+                    EvaluationError::Unsupported(what) => SelectorError::Unsupported(what),
+                }),
             },
         };
         expression.answers.insert(candidate.index, answer.clone());

@@ -30,12 +30,15 @@ pub enum ObjectKind {
     CronJob,
     JobSet,
     LeaderWorkerSet,
+    /// A group of the scheduler of Kubernetes.
     PodGroup,
+    /// A group of the coscheduling plugin, which has another API of the same name.
+    CoschedulingPodGroup,
 }
 
 impl ObjectKind {
     /// Every kind.
-    pub const ALL: [ObjectKind; 18] = [
+    pub const ALL: [ObjectKind; 19] = [
         ObjectKind::Namespace,
         ObjectKind::Node,
         ObjectKind::Pod,
@@ -54,6 +57,7 @@ impl ObjectKind {
         ObjectKind::JobSet,
         ObjectKind::LeaderWorkerSet,
         ObjectKind::PodGroup,
+        ObjectKind::CoschedulingPodGroup,
     ];
 
     /// The kind as the API calls it, such as `ResourceSlice`.
@@ -82,7 +86,20 @@ impl ObjectKind {
             ObjectKind::JobSet => ("jobset.x-k8s.io", "JobSet"),
             ObjectKind::LeaderWorkerSet => ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
             ObjectKind::PodGroup => ("scheduling.k8s.io", "PodGroup"),
+            ObjectKind::CoschedulingPodGroup => ("scheduling.x-k8s.io", "PodGroup"),
         }
+    }
+
+    /// False for kinds whose objects belong to the cluster and not to a namespace.
+    pub fn is_namespaced(self) -> bool {
+        !matches!(
+            self,
+            ObjectKind::Namespace
+                | ObjectKind::Node
+                | ObjectKind::DeviceClass
+                | ObjectKind::ResourceSlice
+                | ObjectKind::DeviceTaintRule
+        )
     }
 
     /// The kind of an object with that `apiVersion` and `kind`; `None` if a forecast does not read it.
@@ -131,6 +148,17 @@ impl<'d> Objects<'d> {
         }
     }
 
+    /// Removes the object of that namespace and name, if it is there.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        if self.get(namespace, name).is_none() {
+            return;
+        }
+        let kept = std::mem::take(&mut self.objects).into_iter();
+        let kept = kept.filter(|object| (object.namespace(), object.name()) != (namespace, name));
+        self.by_name.clear();
+        kept.collect::<Vec<_>>().into_iter().for_each(|object| self.add(object));
+    }
+
     /// The object of that namespace (empty for kinds without one) and name.
     pub fn get(&self, namespace: &str, name: &str) -> Option<StoredObject<'d>> {
         self.by_name.get(&(namespace, name)).and_then(|&place| self.objects.get(place)).copied()
@@ -159,10 +187,13 @@ pub struct State<'d> {
 impl<'d> State<'d> {
     /// Adds an object. Returns its kind, or `None` if a forecast does not read such objects.
     pub fn add(&mut self, value: Value<'d>) -> Option<ObjectKind> {
-        let api_version = value.get("apiVersion").str();
-        let kind = ObjectKind::of(api_version, value.get("kind").str())?;
-        let version = api_version.strip_prefix("resource.k8s.io/").and_then(Version::parse);
-        let object = StoredObject { version: version.unwrap_or(Version::V1), value };
+        self.add_as(value.get("apiVersion").str(), value.get("kind").str(), value)
+    }
+
+    /// Adds an object whose type the caller gives, because items of a list do not repeat theirs.
+    pub fn add_as(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
+        let kind = ObjectKind::of(api_version, kind)?;
+        let object = StoredObject { version: version_of(value), value };
         self.of_kind_mut(kind).add(object);
         Some(kind)
     }
@@ -172,7 +203,18 @@ impl<'d> State<'d> {
         &self.kinds[kind as usize]
     }
 
+    /// Removes an object, if it is there.
+    pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
+        self.of_kind_mut(kind).remove(namespace, name);
+    }
+
     fn of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {
         &mut self.kinds[kind as usize]
     }
+}
+
+/// The version in `resource.k8s.io` that an object is written in; v1 for the other groups.
+pub(crate) fn version_of(value: Value<'_>) -> Version {
+    let version = value.get("apiVersion").str().strip_prefix("resource.k8s.io/");
+    version.and_then(Version::parse).unwrap_or(Version::V1)
 }

@@ -8,13 +8,14 @@ use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
-use crate::cli::state::{self, Inventory, KUBECTL};
+use crate::cli::state::{self, Inventory, KUBECTL, RecordedServer};
 use crate::files;
 use crate::report::DocumentResult;
 use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
+use tollgate_forecast::ObjectKind;
 
 /// Reads the files and returns their names and texts.
 pub(super) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
@@ -50,6 +51,14 @@ pub(super) fn audit(
     let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in texts {
+        let is_snapshot = RecordedServer::find(text).is_some();
+        let is_audited: fn(&str, &str) -> bool = if is_snapshot {
+            |api_version, list| {
+                !list.strip_suffix("List").is_some_and(|kind| is_for_forecasts(api_version, kind))
+            }
+        } else {
+            |_, _| true
+        };
         let lines = Lines::of(text);
         for document in documents(text).with_max_size(usize::MAX) {
             let document = match document {
@@ -66,13 +75,17 @@ pub(super) fn audit(
                 reporter.add(&DocumentResult::unreadable(&error, text, document.index), "", console);
                 continue;
             }
-            for what in state::incomplete_lists(file, document.doc.root(), |_, _| true) {
+            for what in state::incomplete_lists(file, document.doc.root(), is_audited) {
                 if !reporter.incomplete.contains(&what) {
                     console.error(&what);
                     reporter.incomplete.push(what);
                 }
             }
             for item in list::objects(document.doc.root()) {
+                let (api_version, kind) = item.api_version_and_kind();
+                if is_snapshot && is_for_forecasts(api_version, kind) {
+                    continue;
+                }
                 let object = item.value();
                 let fault = match identify(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
@@ -113,12 +126,30 @@ pub(super) fn audit(
     Ok(())
 }
 
+/// True for the nodes and workloads of a snapshot, which has only those of their fields that forecasts read. The audit of
+/// a cluster does not list them, and the audit of its snapshot gives the same report.
+fn is_for_forecasts(api_version: &str, kind: &str) -> bool {
+    use ObjectKind as Kind;
+    ObjectKind::of(api_version, kind).is_some_and(|kind| {
+        !matches!(
+            kind,
+            Kind::Namespace
+                | Kind::Pod
+                | Kind::PodDisruptionBudget
+                | Kind::DeviceClass
+                | Kind::ResourceSlice
+                | Kind::DeviceTaintRule
+                | Kind::ResourceClaimTemplate
+                | Kind::ResourceClaim
+        )
+    })
+}
+
 /// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
 pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile> {
     let server = inventory.server();
-    let (major, minor) =
-        server.map(|server| server.release.as_str()).or(inventory.release())?.split_once('.')?;
-    let (profile, _) = Profile::of_server(major, minor)?;
+    let release = server.map(|server| server.release.as_str()).or(inventory.release())?;
+    let (profile, _) = Profile::of_server(release)?;
     let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }

@@ -4,9 +4,12 @@ mod reason;
 
 use serde::Serialize;
 
+use super::by::{GroupRecord, Groups};
 use super::{Assessment, format_time, listed_count};
+use crate::cli::forecast::TotalsRecord;
 use reason::Reason;
-use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, PodOutcome};
+use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodOutcome};
+use tollgate_forecast::GroupRestart;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,14 +25,28 @@ pub(super) struct ImpactRecord<'a> {
     /// On which feature gates it depends whether the change does anything; the rest assumes that it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<&'a str>,
-    /// Classes or expressions select devices, which is not evaluated: all numbers are upper bounds.
+    /// Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     upper_bound: bool,
+    /// Partitions of the selected devices that stay allocatable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<Partitions<'a>>,
     pods: Vec<Pod<'a>>,
     /// How many pods --limit leaves out.
     pods_omitted: usize,
     namespaces: &'a [&'a str],
     budgets: Vec<Budget<'a>>,
+    /// What LeaderWorkerSets, JobSets and PodGroups do with their other pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    restarts: Vec<Restart<'a>>,
+    /// What becomes of the evicted pods, if the state has nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacements: Option<TotalsRecord>,
+    /// By what `groups` are made, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Vec<GroupRecord<'a>>>,
     differences: &'a [String],
     /// What the dump does not contain, or what could not be listed in the cluster.
     incomplete: &'a [String],
@@ -39,6 +56,37 @@ pub(super) struct ImpactRecord<'a> {
 struct Devices {
     published: usize,
     allocated: usize,
+}
+
+/// Partitions of the selected devices that the scheduler can still allocate.
+#[derive(Serialize)]
+struct Partitions<'a> {
+    count: usize,
+    devices: Vec<DeviceName<'a>>,
+    /// How many of them `devices` does not list.
+    omitted: usize,
+}
+
+#[derive(Serialize)]
+struct DeviceName<'a> {
+    driver: &'a str,
+    pool: &'a str,
+    device: &'a str,
+}
+
+/// Most partitions that are listed.
+const MAX_PARTITIONS: usize = 100;
+
+impl<'a> Partitions<'a> {
+    fn of(partitions: &[Partition<'a>]) -> Option<Partitions<'a>> {
+        let name = |partition: &Partition<'a>| {
+            let Partition { driver, pool, device } = *partition;
+            DeviceName { driver, pool, device }
+        };
+        let devices: Vec<DeviceName<'a>> = partitions.iter().take(MAX_PARTITIONS).map(name).collect();
+        let (count, omitted) = (partitions.len(), partitions.len() - devices.len());
+        (count > 0).then_some(Partitions { count, devices, omitted })
+    }
 }
 
 /// The sums of the last lines of the text.
@@ -93,13 +141,36 @@ struct Budget<'a> {
     violated_by: usize,
 }
 
+/// What a group does with its other pods if it loses some.
+#[derive(Serialize)]
+struct Restart<'a> {
+    kind: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    policy: &'a str,
+    lost: usize,
+    restarted: usize,
+    effect: &'a str,
+}
+
 impl<'a> ImpactRecord<'a> {
     pub(super) fn of(
         assessment: &'a Assessment<'_>,
         incomplete: &'a [String],
         limit: Option<usize>,
     ) -> ImpactRecord<'a> {
-        let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
+        let Assessment {
+            query,
+            impact,
+            budgets,
+            differences,
+            no_effect,
+            depends_on,
+            groups,
+            restarts,
+            elsewhere,
+        } = assessment;
+        let (by, groups) = groups.as_ref().map(Groups::records).unzip();
         let is_written = no_effect.is_none() && incomplete.is_empty();
         let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| Condition {
             kind: EVICTION_IN_PROGRESS,
@@ -136,14 +207,24 @@ impl<'a> ImpactRecord<'a> {
             no_effect: no_effect.as_deref(),
             depends_on: depends_on.as_deref(),
             upper_bound: impact.is_upper_bound,
+            partitions: Partitions::of(&impact.partitions),
             pods: pods.collect(),
             pods_omitted: impact.pods.len() - shown,
             namespaces: &impact.namespaces,
             budgets: violated.collect(),
+            restarts: restarts.iter().map(restart_record).collect(),
+            by,
+            replacements: elsewhere.as_ref().map(|elsewhere| TotalsRecord::of(elsewhere.forecast.totals)),
+            groups,
             differences,
             incomplete,
         }
     }
+}
+
+fn restart_record<'a>(group: &'a GroupRestart<'_>) -> Restart<'a> {
+    let GroupRestart { kind, namespace, name, lost, restarted, policy, effect } = group;
+    Restart { kind, namespace, name, policy, lost: *lost, restarted: *restarted, effect }
 }
 
 impl Totals {

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Assessment;
+use crate::cli::forecast::{CheckedLimits, check_pending};
+use crate::cli::limit_list::LimitList;
+use tollgate_forecast::Forecast;
 
 /// The size of an impact.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +15,8 @@ pub(super) struct Extent {
     pub(super) namespaces: usize,
     /// The numbers are upper bounds.
     pub(super) is_upper_bound: bool,
+    /// A device that several rules select counts for each of them.
+    pub(super) counts_devices_twice: bool,
 }
 
 impl Extent {
@@ -33,78 +38,48 @@ impl Extent {
             pods: evicted.len(),
             namespaces: namespaces.len(),
             is_upper_bound: assessments.iter().any(|assessment| assessment.impact.is_upper_bound),
+            counts_devices_twice: false,
         }
     }
 }
+
+/// What can be limited.
+const NAMES: [&str; 4] = ["devices", "pods", "namespaces", "pending"];
 
 /// Limits on the impact of a rule.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Limits {
-    devices: Option<usize>,
-    pods: Option<usize>,
-    namespaces: Option<usize>,
-}
+pub(super) struct Limits(LimitList);
 
 /// Parses the value of `--max`, such as `pods=10,namespaces=2,devices=64`.
 pub(super) fn parse(text: &str) -> Result<Limits, String> {
-    let mut limits = Limits::default();
-    for part in text.split(',') {
-        let (name, number) =
-            part.split_once('=').ok_or_else(|| format!("expected NAME=NUMBER, got `{part}`"))?;
-        let place = match name.trim() {
-            "devices" => &mut limits.devices,
-            "pods" => &mut limits.pods,
-            "namespaces" => &mut limits.namespaces,
-            other => {
-                return Err(format!("unknown limit `{other}`; use devices, pods or namespaces"));
-            }
-        };
-        let number = number.trim();
-        let number = number
-            .parse()
-            .map_err(|error| format!("`{number}` is not a valid number of {}: {error}", name.trim()))?;
-        // Of two limits only one would apply.
-        if place.replace(number).is_some() {
-            return Err(format!("the limit for {} is set twice", name.trim()));
-        }
-    }
-    Ok(limits)
+    LimitList::parse(text, &NAMES).map(Limits)
 }
 
 impl Limits {
+    /// True if the number of pending pods is limited.
+    pub(super) fn has_pending(&self) -> bool {
+        self.0.get("pending").is_some()
+    }
+
+    /// Checks the limit of pending pods.
+    pub(super) fn check_pending(&self, forecast: &Forecast) -> CheckedLimits {
+        check_pending(&self.0, forecast)
+    }
+
     /// A message for each limit that the impact exceeds.
     pub(super) fn excesses(&self, extent: Extent) -> Vec<String> {
         let found = [
-            (extent.devices, self.devices, "selects", "device"),
-            (extent.pods, self.pods, "evicts", "pod"),
-            (extent.namespaces, self.namespaces, "evicts pods in", "namespace"),
+            (extent.devices, "devices", "selects", "device"),
+            (extent.pods, "pods", "evicts", "pod"),
+            (extent.namespaces, "namespaces", "evicts pods in", "namespace"),
         ];
-        let over = found.into_iter().filter_map(|(found, limit, verb, noun)| {
-            let limit = limit.filter(|limit| found > *limit)?;
+        let over = found.into_iter().filter_map(|(found, name, verb, noun)| {
+            let limit = self.0.get(name).filter(|limit| found > *limit)?;
             let plural = if found == 1 { "" } else { "s" };
-            let hedge = if extent.is_upper_bound { "at most " } else { "" };
+            let is_upper_bound = extent.is_upper_bound || (extent.counts_devices_twice && noun == "device");
+            let hedge = if is_upper_bound { "at most " } else { "" };
             Some(format!("{verb} {hedge}{found} {noun}{plural}; --max allows {limit}"))
         });
         over.collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn limits_are_read_or_refused() {
-        let limits = parse("pods=10, namespaces=2").expect("limits");
-        assert_eq!((limits.pods, limits.namespaces, limits.devices), (Some(10), Some(2), None));
-        for (text, expected) in [
-            ("pods=1,pods=20", "the limit for pods is set twice"),
-            ("pod=1", "unknown limit `pod`; use devices, pods or namespaces"),
-            ("pods", "expected NAME=NUMBER, got `pods`"),
-            ("", "expected NAME=NUMBER, got ``"),
-        ] {
-            assert_eq!(parse(text).err().as_deref(), Some(expected), "{text}");
-        }
-        assert!(parse("pods=-1").is_err() && parse("pods=1e3").is_err());
     }
 }

@@ -97,7 +97,8 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
             let denials = denials("upstream,documented,decoding,strict", item.value(), profile, &now);
             if !denials.is_empty() {
                 report.tally.denied += denials.len();
-                print_denials(console, profile.name, item.value(), &denials);
+                let name = item.value().get("metadata").get("name").str();
+                print_denials(console, profile.name, name, &denials);
                 continue;
             }
             match api {

@@ -16,8 +16,8 @@ use crate::cli::version::Output;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::doc::{Change, Doc, New, Value, apply};
-use tollgate_engine::impact::other_apis::patches::{PatchedDevice, apply_patches, is_conditional};
-use tollgate_engine::impact::{ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
+use tollgate_engine::impact::other_apis::patches::{PatchLayers, PatchedDevice};
+use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
@@ -26,7 +26,7 @@ struct PatchRecord<'a> {
     patch: &'a str,
     profile: &'static str,
     at: &'a str,
-    /// Its class or its selectors are not evaluated, so it may select fewer devices.
+    /// Its class is not known, so it may select fewer devices.
     #[serde(rename = "upperBound", skip_serializing_if = "std::ops::Not::not")]
     is_upper_bound: bool,
     devices: Vec<DeviceRecord>,
@@ -70,13 +70,14 @@ pub(super) fn report(
     let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
     let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
 
-    let mut snapshot = Snapshot::new();
+    let mut snapshot = Snapshot::with_details(DeviceDetails { attributes: true, counters: true });
     for value in state {
         snapshot.apply(*value).map_err(unreadable_failure)?;
     }
+    let layers = PatchLayers::new(&patches, &snapshot, profile);
     let (mut devices, mut slices) = (Vec::new(), Vec::new());
     for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
-        let patched = apply_patches(Slice::of(*value).spec(), version_of(*value), &patches);
+        let patched = layers.apply(Slice::of(*value).spec(), version_of(*value));
         let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
         slices.extend(change.map_err(unreadable_failure)?);
         devices.extend(patched.iter().filter(|device| device.is_patched_by(name)).map(device_record));
@@ -84,7 +85,7 @@ pub(super) fn report(
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
     let assessments: Vec<Assessment<'_>> =
         slices.iter().map(|change| assess(query(change), omissions.is_empty())).collect();
-    let is_upper_bound = is_conditional(subject);
+    let is_upper_bound = layers.is_conditional(name);
     let extent = Extent::of_all(&assessments, devices.len());
     let extent = Extent { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
     match arguments.output {

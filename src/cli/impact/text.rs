@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::elsewhere::Elsewhere;
 use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
@@ -10,7 +11,17 @@ use tollgate_formats::sanitize::line;
 /// The text report of an impact; lists at most `limit` pods, all for 0. If the state is not complete, the numbers are
 /// lower bounds, and what the controller will write is not known.
 pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
-    let Assessment { query, impact, budgets, differences, no_effect, depends_on } = assessment;
+    let Assessment {
+        query,
+        impact,
+        budgets,
+        differences,
+        no_effect,
+        depends_on,
+        groups,
+        restarts,
+        elsewhere,
+    } = assessment;
     let mut out = String::new();
     if let Some(depends_on) = depends_on {
         _ = writeln!(out, "{depends_on}; this forecast assumes that all feature gates are on");
@@ -41,7 +52,9 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
         plural_ending(impact.pods.len()),
     );
     let shown = listed_count(impact.pods.len(), limit.unwrap_or(DEFAULT_LIMIT));
-    if !impact.pods.is_empty() {
+    if let (Some(groups), false) = (groups, impact.pods.is_empty()) {
+        _ = write!(out, "\n{}", groups.table(limit.unwrap_or(DEFAULT_LIMIT)));
+    } else if !impact.pods.is_empty() {
         let rows: Vec<Vec<String>> = impact
             .pods
             .iter()
@@ -73,6 +86,9 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
         _ = write!(out, "\n{picture}");
     }
     _ = writeln!(out, "\n{}", total_line(assessment, is_complete, hedge));
+    if let Some(sentence) = elsewhere.as_ref().and_then(Elsewhere::sentence) {
+        _ = writeln!(out, "{}", line(&sentence));
+    }
     for budget in budgets {
         _ = writeln!(
             out,
@@ -81,6 +97,20 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
             plural_ending(budget.violated_by),
             line(budget.namespace),
             line(budget.name),
+        );
+    }
+    for group in restarts {
+        let verb = if no_effect.is_none() && depends_on.is_none() { "loses" } else { "would lose" };
+        _ = writeln!(
+            out,
+            "{} {}/{} ({}) {verb} {each}{} pod{}: {}",
+            group.kind,
+            line(group.namespace),
+            line(group.name),
+            line(&group.policy),
+            group.lost,
+            plural_ending(group.lost),
+            line(&group.effect),
         );
     }
     for difference in differences {

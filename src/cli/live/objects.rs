@@ -5,7 +5,7 @@
 use super::AskedServer;
 use crate::cli::console::Console;
 use crate::cli::progress::Progress;
-use crate::cluster::{ListEvent, Listed, ListedKind, ReadLimits};
+use crate::cluster::{ApiError, ListEvent, Listed, ListedKind, ReadLimits};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::Value;
 
@@ -58,6 +58,14 @@ impl MissingObjects {
     }
 }
 
+/// A list that is not complete.
+struct FailedList {
+    /// `cannot list pods: …`
+    why: String,
+    /// The user may not list these objects.
+    is_forbidden: bool,
+}
+
 /// Reads the objects of a cluster.
 #[derive(Debug)]
 pub(in crate::cli) struct LiveObjects<'a> {
@@ -82,15 +90,45 @@ impl<'a> LiveObjects<'a> {
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Option<String> {
+        self.try_read(kind, limits, console, each).unwrap_or_else(|failed| {
+            self.omissions.fail(failed.why, console);
+            None
+        })
+    }
+
+    /// Like [`LiveObjects::read`], but a kind that the user may not list is a note and not a failure. The error says why
+    /// the list is not complete.
+    pub(in crate::cli) fn read_if_allowed(
+        &mut self,
+        kind: &ListedKind,
+        limits: ReadLimits,
+        console: &mut Console,
+        each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
+    ) -> Result<Option<String>, String> {
+        self.try_read(kind, limits, console, each).map_err(|failed| {
+            if failed.is_forbidden {
+                console.note(&failed.why);
+            } else {
+                self.omissions.fail(failed.why.clone(), console);
+            }
+            failed.why
+        })
+    }
+
+    fn try_read(
+        &mut self,
+        kind: &ListedKind,
+        limits: ReadLimits,
+        console: &mut Console,
+        each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
+    ) -> Result<Option<String>, FailedList> {
         // An optional group has resources of the same name as resource.k8s.io.
         let resource = if kind.is_optional() { kind.full_name() } else { kind.resource.to_owned() };
-        let versions = match self.versions(kind) {
-            Ok(versions) => versions,
-            Err(why) => {
-                self.omissions.fail(format!("cannot list {resource}: {why}"), console);
-                return None;
-            }
+        let failed = |why: &dyn std::fmt::Display, code| FailedList {
+            why: format!("cannot list {resource}: {why}"),
+            is_forbidden: code == 403,
         };
+        let versions = self.versions(kind).map_err(|error| failed(&error, error.code()))?;
         let mut progress = Progress::of(0);
         let mut missing = MissingObjects::default();
         let listed =
@@ -114,28 +152,25 @@ impl<'a> LiveObjects<'a> {
                         "{resource}: {caveat}; the objects may be from different points in time"
                     ));
                 }
-                Some(api_version)
+                Ok(Some(api_version))
             }
             Ok(Listed::NotServed) => {
                 self.omissions.not_served.push(kind.full_name());
                 if !kind.is_optional() {
                     console.note(&format!("this API server does not serve {resource}"));
                 }
-                None
+                Ok(None)
             }
-            Err(failed) => {
-                self.omissions.fail(format!("cannot list {resource}: {failed}"), console);
-                None
-            }
+            // The beginning of a list is not a list that is not permitted.
+            Err(list) => Err(failed(&list, if list.after == 0 { list.error.code() } else { 0 })),
         }
     }
 
     /// The versions to ask for, from discovery if that could be read. What is not served is not asked for: a client
     /// without rights would be refused instead of learning that there is no such resource.
-    fn versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, String> {
+    fn versions(&self, kind: &ListedKind) -> Result<Vec<&'static str>, ApiError> {
         if kind.is_optional() {
-            let has_group = self.asked.cluster.has_group(kind.group).map_err(|error| error.to_string())?;
-            return Ok(if has_group { kind.versions.to_vec() } else { Vec::new() });
+            return self.asked.cluster.served_versions(kind);
         }
         let served = self.asked.info.live.served.as_ref().ok();
         Ok(match (ApiKind::of(kind.group, kind.kind), served) {

@@ -6,9 +6,11 @@
 use super::objects::MissingObjects;
 use super::{AskedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
-use crate::cluster::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, ReadLimits, SLICES};
+use crate::cli::snapshot::WORKLOAD_KINDS;
+use crate::cli::state::StateObjects;
+use crate::cluster::{BUDGETS, CLAIMS, CLASSES, ListedKind, PODS, RULES, ReadLimits, SLICES};
 use tollgate_document::doc::Value;
-use tollgate_engine::impact::{Snapshot, SnapshotKind};
+use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
 
 /// The kinds of a snapshot.
 const STATE_KINDS: [(ListedKind, SnapshotKind); 5] = [
@@ -58,17 +60,77 @@ impl LiveState {
     }
 }
 
-/// Reads the state of the cluster, and prints what is missing to stderr.
-pub(in crate::cli) fn read_state(asked: &AskedServer, console: &mut Console) -> (Snapshot, Omissions) {
-    let mut state = LiveState::new();
-    let mut objects = LiveObjects::new(asked, None);
-    for (kind, stored) in &STATE_KINDS {
-        objects.read(kind, ReadLimits::impact(*stored), console, &mut |api_version, object, _| {
-            state.add(api_version, kind.kind, object);
-        });
+/// Reads the state of the cluster with these details of devices, and prints what is missing to stderr.
+pub(in crate::cli) fn read_state(
+    asked: &AskedServer,
+    details: DeviceDetails,
+    console: &mut Console,
+) -> (Snapshot, Omissions) {
+    let mut reader = StateReader::new(asked, details);
+    reader.read(&STATE_KINDS, console);
+    reader.finish(console)
+}
+
+/// [`read_state`] with the counters of devices, and with their attributes if a rule of the cluster needs them, or if
+/// `needs_attributes` says that another one does.
+pub(in crate::cli) fn read_state_for_impact(
+    asked: &AskedServer,
+    needs_attributes: bool,
+    console: &mut Console,
+) -> (Snapshot, Omissions) {
+    let attributes = needs_attributes && asked.profile.rule_class_selectors;
+    let mut reader = StateReader::new(asked, DeviceDetails { attributes, counters: true });
+    reader.read(&STATE_KINDS, console);
+    if !attributes && reader.state.snapshot.has_class_rules() {
+        reader.store_attributes();
+        reader.read(&[(SLICES, SnapshotKind::Slice)], console);
     }
-    let snapshot = state.finish(&mut objects.omissions, console);
-    (snapshot, objects.omissions)
+    if reader.details.attributes {
+        reader.read(&[(CLASSES, SnapshotKind::Class)], console);
+    }
+    reader.finish(console)
+}
+
+/// Reads kinds of objects of a cluster into a snapshot.
+struct StateReader<'a> {
+    objects: LiveObjects<'a>,
+    state: LiveState,
+    details: DeviceDetails,
+}
+
+impl<'a> StateReader<'a> {
+    fn new(asked: &'a AskedServer, details: DeviceDetails) -> StateReader<'a> {
+        let snapshot = Snapshot::with_details(details);
+        let state = LiveState { snapshot, ..LiveState::new() };
+        StateReader { objects: LiveObjects::new(asked, None), state, details }
+    }
+
+    fn read(&mut self, kinds: &[(ListedKind, SnapshotKind)], console: &mut Console) {
+        for (kind, stored) in kinds {
+            let limits = ReadLimits::impact_with(*stored, self.details);
+            self.objects.read(kind, limits, console, &mut |api_version, object, _| {
+                self.state.add(api_version, kind.kind, object);
+            });
+        }
+    }
+
+    /// Stores the attributes of all slices that are read from now on, and classes.
+    fn store_attributes(&mut self) {
+        self.details.attributes = true;
+        self.state.snapshot.store_details(self.details);
+    }
+
+    fn finish(mut self, console: &mut Console) -> (Snapshot, Omissions) {
+        let snapshot = self.state.finish(&mut self.objects.omissions, console);
+        (snapshot, self.objects.omissions)
+    }
+}
+
+/// Reads the pods of the cluster and the workloads that they belong to, as a snapshot has them. Workloads that the user may
+/// not list are left out with a note.
+pub(in crate::cli) fn read_workloads(asked: &AskedServer, console: &mut Console) -> StateObjects<'static> {
+    let wanted = std::iter::once(&PODS).chain(&WORKLOAD_KINDS);
+    super::read_objects(asked, &[], wanted, console).0
 }
 
 #[cfg(test)]

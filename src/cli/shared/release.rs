@@ -184,10 +184,8 @@ impl ReleaseArgs {
     ) -> Result<Vec<&'static Profile>, Failure> {
         let server = dump.server();
         let named = server.map(|server| server.release.as_str()).or(dump.release());
-        let known = named.and_then(|release| {
-            let (major, minor) = release.split_once('.')?;
-            Profile::of_server(major, minor).map(|(profile, fit)| (release, profile, fit))
-        });
+        let known = named
+            .and_then(|release| Profile::of_server(release).map(|(profile, fit)| (release, profile, fit)));
         let Some((release, profile, fit)) = known else { return self.profiles() };
         let profile = match server {
             Some(server) => profile.on_server(&server.live, self.gate_choice()).map_err(Failure::Usage)?,
@@ -220,13 +218,17 @@ impl ReleaseArgs {
     }
 }
 
-/// The profiles, with `own` in place of the named one for its release.
+/// The profiles, with `own` in place of the named one for its release. One that is named with another patch stays.
 fn prefer_own(
     profiles: Vec<&'static Profile>,
     own: &'static Profile,
     fit: ProfileMatch,
 ) -> Vec<&'static Profile> {
-    let is_own = |profile: &Profile| fit == ProfileMatch::Exact && profile.name == own.name;
+    let is_own = |profile: &Profile| {
+        let has_same_patch =
+            profile.name == own.name || profile::ALL.iter().any(|all| all.name == profile.name);
+        fit == ProfileMatch::Exact && profile.is_same_release(own) && has_same_patch
+    };
     profiles.into_iter().map(|profile| if is_own(profile) { own } else { profile }).collect()
 }
 

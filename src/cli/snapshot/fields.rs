@@ -1,14 +1,18 @@
 //! What a snapshot keeps of an object: a list of what is kept, so that whatever a release adds is left out.
 //!
 //! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what impact
-//! and the rules read. Opaque parameters keep their apiVersion and kind, by which policies select.
+//! and the rules read, and of nodes, pods and workloads what decides where a pod can run ([`workload`]). Opaque parameters
+//! keep their apiVersion and kind, by which policies select.
 //!
 //! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a device
 //! may be called `parameters` or `metadata`.
 
+mod workload;
+
 use crate::cluster::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, FOUNDATIONDB, ListedKind, NAMESPACES, PODS,
-    TEMPLATES,
+    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
+    DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
+    NODES, POD_GROUPS, PODS, REPLICA_SETS, STATEFUL_SETS, TEMPLATES,
 };
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
@@ -21,13 +25,17 @@ enum Keep {
     AllBut(&'static [(&'static str, Keep)]),
     /// Every item of a list, of each only so much.
     Items(&'static Keep),
+    /// The conditions of these types, without their messages.
+    Conditions(&'static [&'static str]),
+    /// The name of a volume and of its source, such as `persistentVolumeClaim`, without what is in the source.
+    Volume,
     /// Opaque parameters, only as far as their type unless they were asked for.
     Parameters,
     /// The annotations that were asked for.
     Annotations,
 }
 
-use Keep::{All, AllBut, Annotations, Fields, Items, Parameters};
+use Keep::{All, AllBut, Annotations, Conditions, Fields, Items, Parameters, Volume};
 
 const METADATA: Keep = Fields(&[
     ("name", All),
@@ -37,6 +45,7 @@ const METADATA: Keep = Fields(&[
     ("generation", All),
     ("creationTimestamp", All),
     ("deletionTimestamp", All),
+    ("deletionGracePeriodSeconds", All),
     ("labels", All),
     ("annotations", Annotations),
     ("ownerReferences", All),
@@ -44,10 +53,27 @@ const METADATA: Keep = Fields(&[
 ]);
 
 const STATUS: Keep = Fields(&[
-    ("allocation", Fields(&[("devices", Fields(&[("results", All)]))])),
+    (
+        "allocation",
+        Fields(&[
+            ("devices", Fields(&[("results", All)])),
+            ("nodeSelector", All),
+            ("allocationTimestamp", All),
+        ]),
+    ),
+    ("devices", Items(&DEVICE_STATUS)),
     ("reservedFor", All),
     ("phase", All),
     ("driverName", All),
+]);
+
+/// What the driver says about an allocated device: its conditions, which can be binding conditions.
+const DEVICE_STATUS: Keep = Fields(&[
+    ("driver", All),
+    ("pool", All),
+    ("device", All),
+    ("shareID", All),
+    ("conditions", Items(&Fields(&[("type", All), ("status", All)]))),
 ]);
 
 /// The metadata in a template: rules check it whole.
@@ -73,28 +99,7 @@ const CLASSIC_CLASS: Keep =
 const CLASSIC_TEMPLATE: Keep =
     AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLASSIC_SPEC), ("parameters", Parameters)]);
 
-const CONTAINERS: Keep = Items(&Fields(&[("name", All), ("resources", Fields(&[("claims", All)]))]));
-
 const POD_CLAIMS: Keep = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
-
-const POD: Keep = Fields(&[
-    ("metadata", METADATA),
-    (
-        "spec",
-        Fields(&[
-            ("nodeName", All),
-            ("resourceClaims", POD_CLAIMS),
-            ("schedulingGroup", All),
-            ("initContainers", CONTAINERS),
-            ("containers", CONTAINERS),
-            ("ephemeralContainers", CONTAINERS),
-        ]),
-    ),
-    (
-        "status",
-        Fields(&[("phase", All), ("resourceClaimStatuses", All), ("extendedResourceClaimStatus", All)]),
-    ),
-]);
 
 const BUDGET: Keep = Fields(&[
     ("metadata", METADATA),
@@ -117,17 +122,29 @@ const FOUNDATIONDB_CLUSTER: Keep = Fields(&[
 
 /// What flags ask for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Projection<'a> {
+pub(in crate::cli) struct Projection<'a> {
     /// Opaque parameters are kept.
-    pub(super) with_parameters: bool,
+    pub(in crate::cli) with_parameters: bool,
     /// Annotations that are kept.
-    pub(super) annotations: &'a [String],
+    pub(in crate::cli) annotations: &'a [String],
 }
 
 /// The object without the fields that a snapshot leaves out.
-pub(super) fn project<'d>(kind: &ListedKind, object: Value<'d>, projection: Projection<'_>) -> Doc<'d> {
+pub(in crate::cli) fn project<'d>(
+    kind: &ListedKind,
+    object: Value<'d>,
+    projection: Projection<'_>,
+) -> Doc<'d> {
     let keep = match kind {
-        _ if *kind == PODS => &POD,
+        _ if *kind == PODS => &workload::POD,
+        _ if *kind == NODES => &workload::NODE,
+        _ if [REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS].contains(kind) => {
+            &workload::CONTROLLER
+        }
+        _ if *kind == CRON_JOBS => &workload::CRON_JOB,
+        _ if *kind == JOB_SETS => &workload::JOB_SET,
+        _ if *kind == LEADER_WORKER_SETS => &workload::LEADER_WORKER_SET,
+        _ if [POD_GROUPS, COSCHEDULING_POD_GROUPS].contains(kind) => &workload::POD_GROUP,
         _ if *kind == BUDGETS => &BUDGET,
         _ if *kind == NAMESPACES => &NAMESPACE,
         _ if *kind == FOUNDATIONDB => &FOUNDATIONDB_CLUSTER,
@@ -157,6 +174,15 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
             value.items().for_each(|item| copy_kept(out, item, keep, projection));
             out.close(value.span().end);
         }
+        (Conditions(types), ValueKind::Array) => {
+            out.open(ValueKind::Array, value.span());
+            let is_kept = |item: &Value<'_>| types.iter().any(|kind| item.get("type").text_is(kind));
+            value.items().filter(is_kept).for_each(|item| copy_kept(out, item, &CONDITION, projection));
+            out.close(value.span().end);
+        }
+        (Volume, ValueKind::Object) => {
+            copy_members(out, value, &|key| Some(if key == "name" { &All } else { &Fields(&[]) }), projection)
+        }
         (Parameters, _) if projection.with_parameters => out.copy(value),
         (Parameters, ValueKind::Object) => copy_kept(out, value, &TYPE_ONLY, projection),
         (Annotations, ValueKind::Object) => {
@@ -183,6 +209,10 @@ fn field_keep<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k K
 
 /// What is kept of opaque parameters.
 const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
+
+/// What is kept of a condition.
+const CONDITION: Keep =
+    Fields(&[("type", All), ("status", All), ("reason", All), ("lastTransitionTime", All)]);
 
 /// Copies the members of an object for which `keep` returns something.
 fn copy_members<'k>(
@@ -219,13 +249,14 @@ mod tests {
     fn secrets_of_a_pod_stay_behind() {
         let pod = r#"{"metadata":{"name":"p","namespace":"a","uid":"u","managedFields":[{"manager":"m"}],
             "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"TOKEN","example.com/ticket":"7","resource.kubernetes.io/x":"y"}},
-            "spec":{"nodeName":"n","serviceAccountName":"s","volumes":[{"secret":{"secretName":"TOKEN"}}],
+            "spec":{"nodeName":"n","serviceAccountName":"s","volumes":[{"name":"v","secret":{"secretName":"TOKEN"}}],
             "containers":[{"name":"c","image":"i","command":["TOKEN"],"args":["TOKEN"],"env":[{"name":"A","value":"TOKEN"}],
             "resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"resourceClaims":[{"name":"gpu","resourceClaimName":"c"}]},
-            "status":{"phase":"Running","message":"TOKEN","conditions":[{"message":"TOKEN"}],"resourceClaimStatuses":[{"name":"gpu"}]}}"#;
+            "status":{"phase":"Running","message":"TOKEN","conditions":[{"type":"Ready","message":"TOKEN"},{"type":"PodScheduled",
+            "status":"True","message":"TOKEN"}],"resourceClaimStatuses":[{"name":"gpu"}]}}"#;
         assert_eq!(
             kept(&PODS, pod, true),
-            r#"{"metadata":{"annotations":{"example.com/ticket":"7","resource.kubernetes.io/x":"y"},"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"claims":[{"name":"gpu"}]}}],"nodeName":"n","resourceClaims":[{"name":"gpu","resourceClaimName":"c"}]},"status":{"phase":"Running","resourceClaimStatuses":[{"name":"gpu"}]}}"#
+            r#"{"metadata":{"annotations":{"example.com/ticket":"7","resource.kubernetes.io/x":"y"},"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"nodeName":"n","resourceClaims":[{"name":"gpu","resourceClaimName":"c"}],"volumes":[{"name":"v","secret":{}}]},"status":{"conditions":[{"status":"True","type":"PodScheduled"}],"phase":"Running","resourceClaimStatuses":[{"name":"gpu"}]}}"#
         );
         assert_eq!(
             kept(&PODS, r#"{"metadata":"TOKEN","spec":{"containers":"TOKEN"}}"#, true),
@@ -238,11 +269,11 @@ mod tests {
         let claim = r#"{"metadata":{"name":"c"},"spec":{"devices":{"config":[{"opaque":{"driver":"d","parameters":
             {"apiVersion":"x/v1","kind":"K","password":"TOKEN"}}}],"requests":[{"name":"r"}]}},
             "status":{"allocation":{"devices":{"config":[{"opaque":"TOKEN"}],"results":[{"device":"d"}]},"nodeSelector":{}},
-            "devices":[{"data":"TOKEN"}],"reservedFor":[{"uid":"u"}]}}"#;
+            "devices":[{"data":"TOKEN","conditions":[{"type":"T","message":"TOKEN"}]}],"reservedFor":[{"uid":"u"}]}}"#;
         let without = kept(&CLAIMS, claim, false);
         assert_eq!(
             without,
-            r#"{"metadata":{"name":"c"},"spec":{"devices":{"config":[{"opaque":{"driver":"d","parameters":{"apiVersion":"x/v1","kind":"K"}}}],"requests":[{"name":"r"}]}},"status":{"allocation":{"devices":{"results":[{"device":"d"}]}},"reservedFor":[{"uid":"u"}]}}"#
+            r#"{"metadata":{"name":"c"},"spec":{"devices":{"config":[{"opaque":{"driver":"d","parameters":{"apiVersion":"x/v1","kind":"K"}}}],"requests":[{"name":"r"}]}},"status":{"allocation":{"devices":{"results":[{"device":"d"}]},"nodeSelector":{}},"devices":[{"conditions":[{"type":"T"}]}],"reservedFor":[{"uid":"u"}]}}"#
         );
         let with = kept(&CLAIMS, claim, true);
         assert!(with.contains(r#""password":"TOKEN""#) && !with.contains(r#""data""#), "{with}");

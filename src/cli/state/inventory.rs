@@ -8,6 +8,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Value, ValueKind as NodeKind};
 use tollgate_document::source::list;
 use tollgate_engine::impact::SnapshotKind;
+use tollgate_forecast::ObjectKind;
 
 /// Without objects of these kinds nothing is evicted.
 const REQUIRED_KINDS: [(SnapshotKind, &str); 3] = [
@@ -36,6 +37,10 @@ impl DumpOmissions {
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
+    /// The kinds that forecasts read.
+    object_kinds: Vec<ObjectKind>,
+    /// Lists of a state that is read whole that were cut off, as messages; a plain `List` has no kind.
+    cut_lists: Vec<(Option<ObjectKind>, String)>,
     omissions: Vec<String>,
     /// Releases in the headers of its files.
     releases: Vec<String>,
@@ -58,12 +63,80 @@ impl Inventory {
                 self.omissions.push(omission);
             }
         }
-        for item in list::objects(root).filter(|item| item.value().kind() == NodeKind::Object) {
-            let object = item.value();
-            if let Some(kind) = SnapshotKind::of(object.get("apiVersion").str(), object.get("kind").str()) {
+        for item in list::objects(root).filter(|item| item.written().kind() == NodeKind::Object) {
+            let (version, kind) = item.api_version_and_kind();
+            if let Some(kind) = SnapshotKind::of(version, kind) {
                 self.add_kind(kind);
             }
+            if let Some(kind) = ObjectKind::of(version, kind) {
+                self.add_object_kind(kind);
+            }
         }
+    }
+
+    /// Adds the lists of one document of a dump that is read whole. A typed list says that its kind was dumped, even if it
+    /// is empty.
+    pub(in crate::cli) fn add_lists_of_objects(&mut self, file: &str, root: Value<'_>) {
+        for partial in list::lists(root) {
+            let (version, kind) =
+                (list::last_member(partial, "apiVersion").str(), list::last_member(partial, "kind").str());
+            let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
+            if let Some(kind) = kind {
+                self.add_object_kind(kind);
+            }
+        }
+        for cut in list::lists(root).into_iter().filter(|list| is_cut_off(*list)) {
+            let (version, name) = (cut.get("apiVersion").str(), cut.get("kind").str());
+            let kind = name.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
+            // A plain `List` may contain anything.
+            if kind.is_some() || name == "List" {
+                self.cut_lists.push((kind, incomplete_message(file, cut)));
+            }
+        }
+    }
+
+    /// Records that the dump has an object or a list of a kind.
+    pub(in crate::cli) fn add_object_kind(&mut self, kind: ObjectKind) {
+        if !self.object_kinds.contains(&kind) {
+            self.object_kinds.push(kind);
+        }
+    }
+
+    /// True if the dump has objects of a kind, or a list of them if the dump was read whole.
+    pub(in crate::cli) fn names_object_kind(&self, kind: ObjectKind) -> bool {
+        self.object_kinds.contains(&kind)
+    }
+
+    /// True if a dump that is read whole has nothing that a forecast reads.
+    pub(in crate::cli) fn names_no_object_kind(&self) -> bool {
+        self.object_kinds.is_empty()
+    }
+
+    /// Which of these kinds a dump that is read whole does not contain, as a message.
+    pub(in crate::cli) fn missing_kinds(&self, wanted: &[ObjectKind]) -> Option<String> {
+        let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
+        let missing: Vec<String> = missing
+            .map(|kind| format!("{}{}", kind.name(), if kind.name().ends_with('s') { "es" } else { "s" }))
+            .collect();
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)))
+    }
+
+    /// Files that are empty, and lists of these kinds that were cut off, in a dump that is read whole, as messages.
+    pub(in crate::cli) fn incomplete_parts_with(&self, kinds: &[ObjectKind]) -> Vec<String> {
+        let cut = self.cut_lists.iter().filter(|(kind, _)| kind.is_none_or(|kind| kinds.contains(&kind)));
+        let mut parts = self.omissions.clone();
+        for (_, message) in cut {
+            if !parts.contains(message) {
+                parts.push(message.clone());
+            }
+        }
+        parts
+    }
+
+    /// Files that are empty, and lists that were cut off, in a dump that is read whole, as messages.
+    pub(in crate::cli) fn incomplete_parts(&self) -> Vec<String> {
+        self.incomplete_parts_with(&ObjectKind::ALL)
     }
 
     /// Reads what `tollgate snapshot` begins a dump with: the release of the cluster in a comment, and its API server.
@@ -88,7 +161,7 @@ impl Inventory {
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
     pub(in crate::cli) fn take_release(&mut self, release: &Profile) -> Result<(), String> {
         match self.server().map(|server| server.release.as_str()).or(self.release()) {
-            Some(known) if Profile::meant_by(known).is_none_or(|known| known.name != release.name) => {
+            Some(known) if Profile::meant_by(known).is_none_or(|known| !known.is_same_release(release)) => {
                 Err(known.to_owned())
             }
             Some(_) => Ok(()),
@@ -136,7 +209,7 @@ impl Inventory {
 }
 
 /// `ResourceSlices, ResourceClaims or Pods`
-fn any_of(names: &[&str]) -> String {
+pub(in crate::cli) fn any_of(names: &[&str]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => names.concat(),
@@ -145,8 +218,11 @@ fn any_of(names: &[&str]) -> String {
 
 /// True for a list that may contain what impact reads, by its apiVersion and kind. A plain `List` may contain anything.
 fn is_needed(version: &str, kind: &str) -> bool {
-    // Impact does not depend on namespaces.
-    let is_read = |kind| SnapshotKind::of(version, kind).is_some_and(|kind| kind != SnapshotKind::Namespace);
+    // Impact does not depend on namespaces, and rarely on classes.
+    let is_read = |kind| {
+        SnapshotKind::of(version, kind)
+            .is_some_and(|kind| !matches!(kind, SnapshotKind::Namespace | SnapshotKind::Class))
+    };
     kind == "List" || kind.strip_suffix("List").is_none_or(is_read)
 }
 
@@ -156,16 +232,21 @@ pub(in crate::cli) fn incomplete_lists(
     root: Value<'_>,
     is_needed: fn(&str, &str) -> bool,
 ) -> impl Iterator<Item = String> {
-    let is_cut = move |list: &Value<'_>| {
-        if !is_needed(list.get("apiVersion").str(), list.get("kind").str()) {
-            return false;
-        }
-        let metadata = list.get("metadata");
-        let remaining = metadata.get("remainingItemCount").int();
-        !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)
+    let is_needed = move |list: &Value<'_>| {
+        is_needed(list.get("apiVersion").str(), list.get("kind").str()) && is_cut_off(*list)
     };
-    let message = move |list: Value<'_>| format!("{file} contains an incomplete {}", list.get("kind").str());
-    list::lists(root).into_iter().filter(is_cut).map(message)
+    list::lists(root).into_iter().filter(is_needed).map(move |list| incomplete_message(file, list))
+}
+
+/// True for a list of which the API server has more.
+fn is_cut_off(list: Value<'_>) -> bool {
+    let metadata = list.get("metadata");
+    let remaining = metadata.get("remainingItemCount").int();
+    !metadata.get("continue").str().is_empty() || remaining.is_some_and(|count| count != 0)
+}
+
+fn incomplete_message(file: &str, list: Value<'_>) -> String {
+    format!("{file} contains an incomplete {}", list.get("kind").str())
 }
 
 #[cfg(test)]

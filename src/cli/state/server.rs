@@ -26,7 +26,7 @@ pub(in crate::cli) struct RecordedServer {
 
 impl RecordedServer {
     /// The record of the API server in a text; `None` if there is none.
-    pub(super) fn find(text: &str) -> Option<RecordedServer> {
+    pub(in crate::cli) fn find(text: &str) -> Option<RecordedServer> {
         if !text.contains(KIND) {
             return None;
         }
@@ -35,6 +35,14 @@ impl RecordedServer {
             .with_max_size(usize::MAX)
             .flatten()
             .find_map(|document| parse_record(document.doc.root()))
+    }
+
+    /// The record as a JSON document.
+    #[cfg(feature = "online")]
+    pub(in crate::cli) fn to_json(&self) -> String {
+        let text = self.to_yaml();
+        let record = documents(&text).flatten().next();
+        record.map(|document| document.doc.root().to_json()).unwrap_or_default()
     }
 
     /// The record as a YAML document.
@@ -107,7 +115,8 @@ mod tests {
             .with(ApiKind::DeviceTaintRule, Version::V1beta2)
             .with(ApiKind::ResourceSlice, Version::V1beta1)
             .with(ApiKind::ResourceSlice, Version::V1);
-        let gates = vec![(Gate::DRADeviceTaints, true), (Gate::DRADeviceTaintRules, false)];
+        // JSON sorts them by name.
+        let gates = vec![(Gate::DRADeviceTaintRules, false), (Gate::DRADeviceTaints, true)];
         for live in [
             LiveServer { gates: Ok(gates), served: Ok(served) },
             LiveServer { gates: Err("/metrics: \"no\"".into()), served: Err("403".into()) },
@@ -115,9 +124,13 @@ mod tests {
         ] {
             let server = RecordedServer { release: "1.36+".to_owned(), live };
             let text = server.to_yaml();
+            let found = RecordedServer::find(&format!("# a comment\n{text}---\nkind: PodList\n"));
+            assert_eq!(found.as_ref(), Some(&server));
+            let text = server.to_json();
             assert_eq!(
-                RecordedServer::find(&format!("# a comment\n{text}---\nkind: PodList\n")),
-                Some(server)
+                RecordedServer::find(&format!("{text}\n{{\"kind\":\"PodList\"}}\n")),
+                Some(server),
+                "{text}"
             );
         }
         assert_eq!(RecordedServer::find("kind: SnapshotInfo\nkubernetes: '1.36'\n"), None, "of nobody");

@@ -166,6 +166,8 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         ("manifests", &[RELEASE, SERVER, RULES, POLICY]),
         ("test", &[EXIT_ZERO]),
         ("impact", &[RELEASE, SERVER, EXIT_ZERO]),
+        ("forecast", &[RELEASE, SERVER, EXIT_ZERO]),
+        ("devices", &[RELEASE, SERVER]),
         ("audit", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON, EXIT_ZERO]),
         // It records the feature gates that the server reports.
         ("snapshot", &[CLUSTER]),

@@ -24,7 +24,7 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
         NeededBy::Cluster => watched != "nothing",
         NeededBy::ClusterState => watched == "all",
         // Commands, with rights of their own.
-        NeededBy::Impact | NeededBy::Audit => false,
+        NeededBy::Impact | NeededBy::Audit | NeededBy::Snapshot => false,
     };
     let owner = all.setting("register-owner").unwrap_or_default();
     let mut configurations = vec!["tollgate".to_owned()];

@@ -75,6 +75,7 @@ fn allocate(
         }
         Outcome::Unschedulable(reason) => reason.to_string(),
         Outcome::Failed(error) => error.to_string(),
+        Outcome::Unsupported(what) => format!("not supported: {what}"),
         Outcome::GaveUp { steps } => format!("gave up after {steps} steps"),
     }
 }
@@ -173,14 +174,40 @@ fn a_slice_with_compatibility_groups_is_ignored() {
 fn a_rule_without_selector() {
     let free = slice(r#""devices":[{"name":"d0"}]"#);
     let rule = r#"{"spec":{"taint":{"key":"k","effect":"NoSchedule"}}}"#.to_owned();
-    let mut semantics = Semantics::V1_37;
     let answer = |semantics| {
         let (slices, rules) = (std::slice::from_ref(&free), std::slice::from_ref(&rule));
         allocate(semantics, Version::V1, slices, rules, &[exactly("")])
     };
-    assert_eq!(answer(semantics), "cannot allocate all claims");
-    semantics.rule_without_selector_taints_all = false;
-    assert_eq!(answer(semantics), "r=d0");
+    assert_eq!(answer(Semantics::V1_37_0), "cannot allocate all claims");
+    assert_eq!(answer(Semantics::V1_37), "r=d0");
+}
+
+#[test]
+fn counters_beside_devices() {
+    let slice_named = |name: &str, amount: u32| {
+        let device = |n| {
+            format!(
+                r#"{{"name":"{name}{n}","consumesCounters":[{{"counterSet":"k","counters":{{"m":{{"value":"{amount}"}}}}}}]}}"#
+            )
+        };
+        let counters = r#""sharedCounters":[{"name":"k","counters":{"m":{"value":"4"}}}]"#;
+        let whole = slice(&format!(r#"{counters},"devices":[{},{}]"#, device(0), device(1)));
+        let whole = whole.replace(r#""name":"s""#, &format!(r#""name":"{name}""#));
+        whole.replace(r#""resourceSliceCount":1"#, r#""resourceSliceCount":2"#)
+    };
+    let slices = [slice_named("a", 3), slice_named("b", 2)];
+    let specs = vec![exactly(""); 3];
+    let answer = |semantics, slices: &[String]| allocate(semantics, Version::V1, slices, &[], &specs);
+    assert_eq!(answer(Semantics::V1_34, &slices), "r=a0 r=b0 r=b1", "each slice has counters of its own");
+    let twice = "invalid resource pools were encountered";
+    assert_eq!(answer(Semantics::V1_35, &slices), twice, "the set is there twice");
+    let [here, there] = slices;
+    let elsewhere = [here, there.replace(r#""nodeName":"n1""#, r#""nodeName":"n2""#)];
+    assert_eq!(
+        answer(Semantics::V1_34, &elsewhere),
+        "cannot allocate all claims",
+        "a slice does not reach the node"
+    );
 }
 
 #[test]

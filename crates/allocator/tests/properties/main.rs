@@ -114,6 +114,7 @@ fn check_states(seeds: std::ops::Range<u64>) {
                 // All devices are asked for, and a constraint keeps one out: the search ends, though an alternative may do.
                 Outcome::Failed(AllocationError::ConstraintBroken { .. }) => broken += 1,
                 Outcome::Failed(error) => panic!("seed {seed}: {error}"),
+                Outcome::Unsupported(what) => panic!("seed {seed}: {what}"),
                 Outcome::GaveUp { steps } => panic!("seed {seed}: gave up after {steps} steps"),
             });
         }

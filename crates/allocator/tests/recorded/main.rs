@@ -1,6 +1,7 @@
 //! The recorded cases: 2,000 small states and pods with what upstream's allocator answers in two releases.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
+mod availability;
 mod stand_in;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,13 @@ use tollgate_document::doc::{Value, parse};
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
 
+/// The cases, one on each line.
+fn case_lines() -> String {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(CASES).read_to_string(&mut text).expect("gzip");
+    text
+}
+
 /// What a case has agreed on.
 #[derive(Default, Clone, Copy)]
 struct Agreement {
@@ -28,15 +36,14 @@ struct Agreement {
 
 #[test]
 fn recorded_cases() {
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(CASES).read_to_string(&mut text).expect("gzip");
+    let text = case_lines();
     let mut topics: BTreeMap<String, Agreement> = BTreeMap::new();
     let mut differences = Vec::new();
     for line in text.lines() {
         let doc = parse(line).expect("JSON");
         let case = doc.root();
         let topic = topics.entry(case.get("topic").text().to_owned()).or_default();
-        for (release, semantics) in [("1.36", Semantics::V1_36), ("1.37", Semantics::V1_37)] {
+        for (release, semantics) in [("1.36", Semantics::V1_36), ("1.37", Semantics::V1_37_0)] {
             let expected = case.get("result").get(release);
             let expected = if expected.text() == "same" { case.get("result").get("1.36") } else { expected };
             let actual = run(case, semantics);
@@ -150,6 +157,7 @@ fn run(case: Value<'_>, semantics: Semantics) -> Answer {
             Outcome::Failed(error) => {
                 return Answer::Not { reason: "SchedulerError", message: error_message(&error) };
             }
+            Outcome::Unsupported(what) => panic!("{what}"),
             Outcome::GaveUp { steps } => panic!("gave up after {steps} steps"),
         }
     }

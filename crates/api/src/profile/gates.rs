@@ -74,6 +74,14 @@ gates! {
 /// The gates without which nothing acts on DeviceTaintRules.
 const RULE_GATES: [Gate; 2] = [Gate::DRADeviceTaints, Gate::DRADeviceTaintRules];
 
+/// The feature gate of dynamic resource allocation itself. It is on: without it, there is nothing to judge.
+const WHOLE_FEATURE: &str = "DynamicResourceAllocation";
+
+/// Whether Kubernetes 1.33 to 1.37 have a gate of that name that changes nothing here.
+fn is_irrelevant(name: &str) -> bool {
+    name == WHOLE_FEATURE || include_str!("other_gates.txt").lines().any(|known| known == name)
+}
+
 impl Gate {
     /// The gate with that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Gate> {
@@ -130,12 +138,13 @@ pub enum GateChoice {
     Default,
     /// All.
     All,
-    /// The default ones, but for these.
+    /// The default ones, but for these. Gates that change nothing here are left out.
     Changed(Vec<(Gate, bool)>),
 }
 
 impl GateChoice {
-    /// Parses `default`, `all`, or a list `DRADeviceTaints=true,…`.
+    /// Parses `default`, `all`, or a list `DRADeviceTaints=true,…`, as programs of Kubernetes take it: gates that have
+    /// nothing to do with devices are accepted.
     pub fn parse(text: &str) -> Result<GateChoice, String> {
         match text.trim() {
             "default" => return Ok(GateChoice::Default),
@@ -143,22 +152,32 @@ impl GateChoice {
             _ => {}
         }
         let mut changed = Vec::new();
+        let mut is_empty = true;
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
-            let Some(gate) = Gate::named(name.trim()) else {
+            let name = name.trim();
+            let gate = Gate::named(name);
+            if gate.is_none() && !is_irrelevant(name) {
                 let names: Vec<&str> = Gate::ALL.iter().map(|gate| gate.name()).collect();
                 return Err(format!(
                     "unknown feature gate {name:?}; known feature gates: {}",
                     names.join(", ")
                 ));
-            };
-            match value.trim() {
-                "true" => changed.push((gate, true)),
-                "false" => changed.push((gate, false)),
-                _ => return Err(format!("write {name}=true or {name}=false")),
             }
+            let is_on = match value.trim() {
+                "true" => true,
+                "false" => false,
+                _ => return Err(format!("write {name}=true or {name}=false")),
+            };
+            if name == WHOLE_FEATURE && !is_on {
+                return Err(format!(
+                    "the feature gate {name} cannot be turned off: without it, Kubernetes has no device claims"
+                ));
+            }
+            changed.extend(gate.map(|gate| (gate, is_on)));
+            is_empty = false;
         }
-        if changed.is_empty() {
+        if is_empty {
             return Err("use `default`, `all`, or a list such as DRADeviceTaints=true".to_owned());
         }
         Ok(GateChoice::Changed(changed))
@@ -190,6 +209,11 @@ impl Profile {
             !(if gates.are_assumed { self.has_on_by_default(*gate) } else { gates.on.has(*gate) })
         };
         self.known_gates().filter(is_off)
+    }
+
+    /// Whether the release has a gate, and has it on; by default gates if nobody said which are on.
+    pub fn has_on(&self, gate: Gate) -> bool {
+        self.known_gates().any(|known| known == gate) && self.gates_off().all(|off| off != gate)
     }
 
     /// A sentence about why DeviceTaintRules have no effect on the API server; `None` if they have, or if that is not
@@ -228,7 +252,9 @@ impl Profile {
         let mut before = None;
         // In the order of the releases, in whichever order they were asked for.
         for known in super::ALL.iter().filter(|known| known.is_release) {
-            let Some(profile) = profiles.iter().find(|profile| profile.name == known.name) else { continue };
+            let Some(profile) = profiles.iter().find(|profile| profile.is_same_release(known)) else {
+                continue;
+            };
             if profile.acts_on_rules() {
                 return before.map(|why| (*profile, why));
             }
@@ -327,6 +353,8 @@ impl Profile {
         let mut profile = Profile { gates, ..*self };
         profile.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
         profile.fractional_capacity &= on.has(Gate::DRAFractionalCapacityRange);
+        profile.allocation = profile.allocation.with_gates(on);
+        profile.selectors = profile.selectors.with_list_attributes(on.has(Gate::DRAListTypeAttributes));
         for env in [&mut profile.cel, &mut profile.stored_cel] {
             env.list_attributes &= on.has(Gate::DRAListTypeAttributes);
             env.includes &= on.has(Gate::DRAListTypeAttributes);
@@ -374,6 +402,33 @@ mod tests {
     }
 
     #[test]
+    fn the_scheduler_follows_the_gates() {
+        let with = |release: &str, choice: &str| {
+            let choice = GateChoice::parse(choice).expect("a choice");
+            *Profile::named(release).expect("a release").with_gates(&choice).expect("gates")
+        };
+        let rules =
+            |release: &str, choice: &str| with(release, choice).allocation.features.device_taint_rules;
+        assert!(rules("1.37", "default") && !rules("1.36", "default"));
+        assert!(rules("1.36", "DRADeviceTaintRules=true"));
+        assert!(!rules("1.36", "DRADeviceTaintRules=true,DRADeviceTaints=false"), "rules need taints");
+        assert!(rules("1.34", "DRADeviceTaints=true"), "one gate for both");
+
+        let binding = |choice: &str| with("1.36", choice).allocation.features.binding_conditions;
+        assert!(binding("default") && !binding("DRAResourceClaimDeviceStatus=false"));
+        let capacity = |release: &str| with(release, "all").allocation.features.consumable_capacity;
+        assert!(capacity("1.34") && !capacity("1.33"), "a release has no features of later ones");
+        assert!(with("1.37", "all").allocation.fractional_ranges);
+        assert!(!with("1.37", "default").allocation.fractional_ranges);
+
+        let lists = |profile: &Profile| !profile.selectors.refuses_list_attributes;
+        assert!(!lists(Profile::named("1.36").expect("a release")), "off by default");
+        assert!(!lists(&with("1.36", "default")) && lists(&with("1.36", "DRAListTypeAttributes=true")));
+        assert!(lists(&with("1.37", "default")), "1.37 needs no gate to evaluate lists");
+        assert!(!lists(&with("1.35", "all")));
+    }
+
+    #[test]
     fn a_locked_gate_stays_on() {
         let choice = GateChoice::parse("DRAPrioritizedList=false").expect("a choice");
         let error = Profile::named("1.37").expect("a release").with_gates(&choice).expect_err("locked");
@@ -385,12 +440,29 @@ mod tests {
     }
 
     #[test]
+    fn gates_of_other_features_are_accepted() {
+        let choice =
+            GateChoice::parse("DynamicResourceAllocation=true,DRADeviceTaints=true, SidecarContainers=false");
+        assert_eq!(choice, Ok(GateChoice::Changed(vec![(Gate::DRADeviceTaints, true)])));
+        assert_eq!(GateChoice::parse("DynamicResourceAllocation=true"), Ok(GateChoice::Changed(Vec::new())));
+        let names = include_str!("other_gates.txt");
+        assert!(names.lines().is_sorted_by(|one, next| one < next), "sorted, each once");
+        assert_eq!(names.lines().find(|name| Gate::named(name).is_some()), None, "a gate that matters");
+    }
+
+    #[test]
     fn what_cannot_be_read_says_what_can() {
         for (text, expected) in [
             (
                 "DRADeviceTaint=true",
                 "unknown feature gate \"DRADeviceTaint\"; known feature gates: DRAAdminAccess, ",
             ),
+            ("DynamicResourceAllocation", "write DynamicResourceAllocation=true"),
+            (
+                "DynamicResourceAllocation=false",
+                "the feature gate DynamicResourceAllocation cannot be turned off: ",
+            ),
+            ("AllBeta=true", "unknown feature gate \"AllBeta\"; known feature gates: DRAAdminAccess, "),
             ("DRADeviceTaints", "write DRADeviceTaints=true or DRADeviceTaints=false"),
             ("", "use `default`, `all`, or a list such as DRADeviceTaints=true"),
         ] {

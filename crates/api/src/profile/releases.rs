@@ -7,15 +7,29 @@ use super::{
     ApiKind::{
         DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, ResourceSlicePatch,
     },
-    Availability, CounterRules, DeviceIdFormat, Documented, Gates, Limits, Profile,
+    Availability, CounterRules, DeviceIdFormat, Documented, Gates, Limits, Profile, Semantics,
     Version::{V1, V1alpha3, V1beta1, V1beta2},
 };
-use tollgate_cel as cel;
+use tollgate_cel::{self as cel, evaluate};
 use tollgate_formats::names::{KeyWord, Unit};
 
 /// Every profile, in the order they are listed to people.
 pub const ALL: &[&Profile] =
     &[&V1_33, &V1_34, &V1_35, &V1_36, &V1_37, &KEP_5055_R1, &KEP_5055_R2, &KEP_5055_R3, &KEP_5055];
+
+/// The patch releases that differ from the newest patch of their release, oldest first.
+pub(super) const EARLIER_PATCHES: &[EarlierPatches] =
+    &[EarlierPatches { of: &V1_37, last: 0, profile: &V1_37_0 }];
+
+/// Patch releases of one release that have a profile of their own.
+#[derive(Debug)]
+pub(super) struct EarlierPatches {
+    /// The newest patch of the release.
+    pub(super) of: &'static Profile,
+    /// The number of the last patch with this profile.
+    pub(super) last: u64,
+    pub(super) profile: &'static Profile,
+}
 
 /// The default profile.
 pub const DEFAULT: &Profile = &KEP_5055;
@@ -57,6 +71,9 @@ const V1_33: Profile = Profile {
     discovered: None,
     cel: cel::V1_33,
     stored_cel: cel::V1_33,
+    selectors: evaluate::BEHAVIOUR_V1_33,
+    allocation: Semantics::V1_33,
+    allocates_as: Some("1.36"),
     label_unit: Unit::Characters,
     label_key_word: KeyWord::QualifiedName,
     admin_access_label: "resource.k8s.io/admin-access",
@@ -117,6 +134,8 @@ const V1_34: Profile = Profile {
     ],
     cel: cel::V1_34,
     stored_cel: cel::CelEnv { ext_lists: true, ..cel::V1_34 },
+    selectors: evaluate::BEHAVIOUR_V1_34,
+    allocation: Semantics::V1_34,
     admin_access_label: "resource.kubernetes.io/admin-access",
     c_identifier_is_type_error: false,
     quotes_null: false,
@@ -143,6 +162,8 @@ const V1_35: Profile = Profile {
     effects: &["NoExecute", "NoSchedule", "None"],
     cel: cel::V1_35,
     stored_cel: cel::V1_35,
+    selectors: evaluate::BEHAVIOUR_V1_35,
+    allocation: Semantics::V1_35,
     label_unit: Unit::Bytes,
     label_key_word: KeyWord::LabelKey,
     counters: CounterRules::PerSet,
@@ -180,6 +201,10 @@ const V1_36: Profile = Profile {
     limits: Limits { attribute_values: 48, ..V1_35.limits },
     cel: cel::V1_36,
     stored_cel: cel::V1_36,
+    // As with default gates, also if nobody said which are on: with lists, the same expression can have other types.
+    selectors: evaluate::BEHAVIOUR_V1_36,
+    allocation: Semantics::V1_36,
+    allocates_as: None,
     bad_map_key_in_path: false,
     list_attributes: true,
     restarts_rule_time: true,
@@ -200,6 +225,8 @@ const V1_37: Profile = Profile {
     ],
     cel: cel::V1_37,
     stored_cel: cel::V1_37,
+    selectors: evaluate::BEHAVIOUR_V1_37,
+    allocation: Semantics::V1_37,
     declarative: true,
     trusts_stored_cel: true,
     skips_unchanged_capacity: true,
@@ -211,6 +238,15 @@ const V1_37: Profile = Profile {
     indexes_owner_references: true,
     requires_rule_version: true,
     ..V1_36
+};
+
+/// Kubernetes 1.37.0. The fix that the patches after it have was merged; which patch has it first was not seen.
+const V1_37_0: Profile = Profile {
+    name: "1.37.0",
+    about: "Kubernetes 1.37.0: the scheduler applies a DeviceTaintRule without deviceSelector to every device (fixed \
+            after 1.37.0)",
+    allocation: Semantics::V1_37_0,
+    ..V1_37
 };
 
 /// The release by which drafts are judged where they say nothing.
@@ -322,7 +358,7 @@ const KEP_5055: Profile = Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, DEFAULT, NEWEST};
+    use super::{ALL, DEFAULT, EARLIER_PATCHES, NEWEST};
     use crate::profile::{Availability, Profile};
 
     fn releases() -> impl Iterator<Item = (u32, &'static Profile)> {
@@ -343,6 +379,16 @@ mod tests {
             releases().is_sorted_by(|(one, _), (next, _)| one + 1 == *next),
             "a release is missing in ALL"
         );
+    }
+
+    #[test]
+    fn an_earlier_patch_is_named_after_its_release() {
+        for patches in EARLIER_PATCHES {
+            assert_eq!(patches.profile.name, format!("{}.{}", patches.of.name, patches.last));
+            assert!(patches.profile.about.contains(patches.profile.name), "{}", patches.profile.about);
+            assert!(patches.profile.is_same_release(patches.of));
+            assert_ne!(patches.profile.allocation, patches.of.allocation, "nothing differs");
+        }
     }
 
     #[test]

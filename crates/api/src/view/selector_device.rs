@@ -8,6 +8,17 @@ use tollgate_document::doc::Value;
 impl DeviceBody<'_> {
     /// The device as CEL selectors see it. `None` if a version or quantity is malformed, which no API server accepts.
     pub fn selector_device(self, driver: &str) -> Option<Device> {
+        self.device_for_cel(driver, self.allow_multiple_allocations() == Some(true))
+    }
+
+    /// The device as the CEL selectors of a DeviceTaintRule see it: the tracker of 1.33 and 1.34 does not tell them
+    /// whether the device allows multiple allocations. `None` as in [`DeviceBody::selector_device`].
+    // upstream v1.34 Tracker.applyPatches
+    pub fn rule_selector_device(self, driver: &str) -> Option<Device> {
+        self.device_for_cel(driver, false)
+    }
+
+    fn device_for_cel(self, driver: &str, allows_multiple_allocations: bool) -> Option<Device> {
         let attributes: Vec<(&str, Attribute<'_>, AttributeLists<'_>)> = (self.attributes().iter())
             .map(|(name, attribute)| (name, attribute, AttributeLists::from_attribute(attribute)))
             .collect();
@@ -15,7 +26,7 @@ impl DeviceBody<'_> {
             .iter()
             .filter_map(|(name, attribute, lists)| Some((*name, attribute_value(*attribute, lists)?)));
         let capacity = self.capacity().iter().map(|(name, capacity)| (name, amount_text(capacity)));
-        Device::new(driver, self.allow_multiple_allocations() == Some(true), values, capacity)
+        Device::new(driver, allows_multiple_allocations, values, capacity)
     }
 }
 

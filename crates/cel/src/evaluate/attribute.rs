@@ -57,7 +57,7 @@ impl Run<'_> {
             }),
             Err(failure) => Err(failure),
         };
-        if let Err(Failure::Cancelled(_)) = found {
+        if let Err(Failure::Cancelled(_) | Failure::Unsupported(_)) = found {
             return found;
         }
         self.observe_qualifier(qualifier, found.as_ref().ok())?;

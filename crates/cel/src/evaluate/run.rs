@@ -296,7 +296,7 @@ impl<'p> Run<'p> {
 /// Whether an evaluation has ended before its time.
 pub(super) fn cancelled(value: &Evaluated) -> Result<(), Failure> {
     match value {
-        Err(Failure::Cancelled(text)) => Err(Failure::Cancelled(Arc::clone(text))),
-        _ => Ok(()),
+        Err(failure @ (Failure::Cancelled(_) | Failure::Unsupported(_))) => Err(failure.clone()),
+        Ok(_) | Err(Failure::Error(_)) => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ fn device() -> Device {
 
 fn answer(expression: &str, behaviour: &Behaviour) -> Result<bool, String> {
     let program = Program::compile(expression, behaviour).unwrap_or_else(|error| panic!("{}", error.0));
-    program.evaluate(&device()).map_err(|error| error.0)
+    program.evaluate(&device()).map_err(|error| error.to_string())
 }
 
 /// `cel.bind(x1, …x0…, cel.bind(x2, …x1…, …))`

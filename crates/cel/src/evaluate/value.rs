@@ -57,6 +57,8 @@ pub(super) enum Failure {
     Error(Arc<str>),
     /// Ends the evaluation, whatever is around it.
     Cancelled(Arc<str>),
+    /// Ends the evaluation, because what the server would answer is not known here. The name of what that depends on.
+    Unsupported(&'static str),
 }
 
 pub(super) type Evaluated = Result<Value, Failure>;

@@ -8,6 +8,8 @@
 //!
 //! An item that is not an object is passed on, and the engine reports it.
 
+use std::cell::OnceCell;
+
 use crate::doc::{Change, Doc, New, Value, ValueKind, apply};
 use crate::field::{FieldPath, Path, Segment};
 
@@ -18,16 +20,35 @@ const MAX_LISTS: usize = 8;
 #[derive(Debug)]
 pub struct ListedObject<'d> {
     value: Value<'d>,
-    /// A copy with the list's apiVersion and kind, if the item has neither.
-    filled: Option<Doc<'d>>,
+    /// The apiVersion and kind of the list, if the item has neither.
+    inherited: Option<(&'d str, &'d str)>,
+    /// A copy with the list's apiVersion and kind; made when it is first asked for.
+    filled: OnceCell<Doc<'d>>,
     /// The way from the document to the item: `items[3]` is `[3]`; empty for the document itself.
     pub indexes: Vec<usize>,
 }
 
-impl ListedObject<'_> {
+impl<'d> ListedObject<'d> {
     /// The object, with the apiVersion and kind of its list if it has neither.
     pub fn value(&self) -> Value<'_> {
-        self.filled.as_ref().map_or(self.value, Doc::root)
+        let Some((api_version, kind)) = self.inherited else { return self.value };
+        let fill = || {
+            let object = self.value.index();
+            let add = |key, text: &str| Change::Add { object, key, value: New::str(text) };
+            apply(self.value, &[add("apiVersion", api_version), add("kind", kind)])
+        };
+        self.filled.get_or_init(fill).root()
+    }
+
+    /// The object as it is in its document, possibly without apiVersion and kind. It lives as long as the document.
+    pub fn written(&self) -> Value<'d> {
+        self.value
+    }
+
+    /// The apiVersion and kind of the object; those of its list if it has neither.
+    pub fn api_version_and_kind(&self) -> (&'d str, &'d str) {
+        let own = || (last_member(self.value, "apiVersion").str(), last_member(self.value, "kind").str());
+        self.inherited.unwrap_or_else(own)
     }
 
     /// Turns a path in this object into the path in its document: `spec.taint` into `items[3].spec.taint`.
@@ -156,9 +177,5 @@ fn item<'d>(value: Value<'d>, indexes: Vec<usize>, inherit: Option<(&'d str, &'d
     let untyped = value.kind() == ValueKind::Object
         && last_member(value, "kind").str().is_empty()
         && last_member(value, "apiVersion").str().is_empty();
-    let filled = inherit.filter(|_| untyped).map(|(api_version, kind)| {
-        let add = |key, text: &str| Change::Add { object: value.index(), key, value: New::str(text) };
-        apply(value, &[add("apiVersion", api_version), add("kind", kind)])
-    });
-    ListedObject { value, filled, indexes }
+    ListedObject { value, inherited: inherit.filter(|_| untyped), filled: OnceCell::new(), indexes }
 }

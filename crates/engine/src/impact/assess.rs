@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use super::condition::{ImpactCounts, first_condition};
 use super::eviction::{self, NotEvicted, TaintOnDevice, TaintSource, Tolerance, UnixNanos};
 use super::interner::InternedStr;
+use super::partitions;
 use super::rate_limit::{self, DueEviction};
 use super::reason::{OutcomeReason, ReasonKind};
 use super::record::{AllocatedDevice, Pod, Rule};
+use super::selection::ClassSelections;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, SliceChange};
@@ -25,7 +27,7 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
         limit_rates(&mut pods, now);
         sort_by_eviction(&mut pods);
     }
-    let is_upper_bound = query.change.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
+    let is_upper_bound = assessment.is_upper_bound() || pods.iter().any(|assessed| assessed.is_conditional);
     let pods: Vec<PodImpact<'s>> = pods.into_iter().map(|assessed| assessed.pod).collect();
     let counts =
         ImpactCounts { published: found.published, allocated: found.allocated, ..count_pending(&pods) };
@@ -37,7 +39,14 @@ pub fn assess<'s>(query: ImpactQuery<'s>) -> Impact<'s> {
         ProposedChange::Rule(_) | ProposedChange::Slice(_) => None,
     };
     let (claims, unlisted) = (found.claims, found.unlisted);
-    Impact { counts, claims, pods, namespaces, condition, unlisted, is_upper_bound }
+    // Which devices are selected is not known if the numbers are upper bounds.
+    let partitions = if is_upper_bound {
+        Vec::new()
+    } else {
+        partitions::untainted_partitions(query, &assessment.selections)
+    };
+    let selections = assessment.selections;
+    Impact { counts, claims, pods, namespaces, condition, unlisted, is_upper_bound, partitions, selections }
 }
 
 /// Computes only the numbers of [`assess`], which is cheaper: for callers that need them on every request.
@@ -123,6 +132,8 @@ struct Assessment<'s> {
     snapshot: &'s Snapshot,
     /// The rules in force, including the proposed one.
     rules: Vec<&'s Rule>,
+    /// The devices that the rules select by class and expression.
+    selections: ClassSelections<'s>,
     /// True if the proposed taint has the effect NoExecute.
     evicts: bool,
     /// True if the search checks that a slice lists each allocated device.
@@ -135,7 +146,7 @@ impl<'s> Assessment<'s> {
     fn new(query: ImpactQuery<'s>) -> Assessment<'s> {
         let snapshot = query.snapshot;
         let stored = snapshot.rules().filter(|rule| rule.taint.evicts());
-        let (rules, evicts) = match query.change {
+        let (rules, evicts): (Vec<&Rule>, bool) = match query.change {
             ProposedChange::Slice(_) => (stored.collect(), true),
             ProposedChange::Rule(proposed) => {
                 // The proposed rule comes last, so that it wins no tie.
@@ -144,7 +155,16 @@ impl<'s> Assessment<'s> {
             }
         };
         let limits_rates = evicts && query.profile.documented.eviction_rate;
-        Assessment { query, snapshot, rules, evicts, checks_listing: true, limits_rates }
+        let selections = ClassSelections::new(snapshot, &rules, query.profile);
+        Assessment { query, snapshot, rules, selections, evicts, checks_listing: true, limits_rates }
+    }
+
+    /// True if the change selects devices by class or expression, and these cannot be evaluated.
+    fn is_upper_bound(&self) -> bool {
+        match self.query.change {
+            ProposedChange::Rule(rule) => self.selections.is_unknown(rule),
+            ProposedChange::Slice(slice) => slice.is_conditional(),
+        }
     }
 
     /// Finds the devices that the change affects, and the claims and pods that use them.
@@ -162,26 +182,40 @@ impl<'s> Assessment<'s> {
     /// Finds what a rule affects, in each pool that it selects.
     fn search_rule(&self, rule: &Rule, found: &mut AffectedObjects, visited: &mut Visited) {
         let device = rule.selector.as_ref().and_then(|selector| selector.device.as_deref());
-        for pool in selected_pools(self.snapshot, rule, self.query.profile) {
-            self.search_pool(pool, device, found, visited);
+        let is_evaluated = self.selections.is_evaluated(rule);
+        for (slot, pool) in selected_pools(self.snapshot, rule, self.query.profile) {
+            if is_evaluated {
+                let selects = |name: &str| self.selections.selects(rule, slot, name);
+                self.search_pool(pool, device, Some(&selects), found, visited);
+            } else {
+                self.search_pool(pool, device, None, found, visited);
+            }
         }
     }
 
-    /// Finds what the named device of a pool affects; without a name, all devices of the pool.
+    /// Finds what the named device of a pool affects; without a name, all devices of the pool. `selects` further
+    /// restricts the devices by name.
     fn search_pool(
         &self,
         pool: &Pool,
         device: Option<&str>,
+        selects: Option<&dyn Fn(&str) -> bool>,
         found: &mut AffectedObjects,
         visited: &mut Visited,
     ) {
         for slice in pool.current_slices() {
-            found.published += match device {
-                None => slice.devices.len(),
-                Some(name) => usize::from(slice.device(name).is_some()),
+            found.published += match (device, selects) {
+                (None, None) => slice.devices.len(),
+                (None, Some(selects)) => slice.devices.iter().filter(|device| selects(&device.name)).count(),
+                (Some(name), _) => {
+                    usize::from(slice.device(name).is_some() && selects.is_none_or(|selects| selects(name)))
+                }
             };
         }
         let mut take = |name: &str, claims: &[Slot]| {
+            if selects.is_some_and(|selects| !selects(name)) {
+                return;
+            }
             let listed =
                 !self.checks_listing || pool.current_slices().any(|slice| slice.device(name).is_some());
             if !listed && self.query.profile.rules_act_through_slices {
@@ -273,7 +307,8 @@ impl<'s> Assessment<'s> {
 
     /// Calls `visit` for every taint that could evict the users of an allocated device.
     fn visit_taints(&self, result: &'s AllocatedDevice, visit: impl FnMut(TaintOnDevice<'s>)) {
-        eviction::visit_taints(self.snapshot, &self.rules, self.query.profile, result, visit);
+        let rules = eviction::RulesInForce { rules: &self.rules, selections: &self.selections };
+        eviction::visit_taints(self.snapshot, rules, self.query.profile, result, visit);
     }
 
     /// True if the controller counts the pod as pending because of the change.
@@ -291,7 +326,7 @@ impl<'s> Assessment<'s> {
     fn evicts_users_of(&self, result: &'s AllocatedDevice) -> bool {
         match self.query.change {
             ProposedChange::Rule(rule) => {
-                eviction::rule_selects(rule, result, self.snapshot, self.query.profile)
+                eviction::rule_selects(rule, &self.selections, result, self.snapshot, self.query.profile)
                     && eviction::eviction_time(
                         &rule.taint,
                         eviction::tolerance(
@@ -346,7 +381,7 @@ impl<'s> Assessment<'s> {
                 } else if let Some(when) = when
                     && other.is_none_or(|(known, ..)| when < known)
                 {
-                    let is_conditional = source.is_conditional(self.query.profile);
+                    let is_conditional = source.is_conditional(&self.selections);
                     let kind = ReasonKind::OtherTaint { taint, source, tolerance, is_conditional };
                     other = Some((when, reason(kind), is_conditional));
                 }
@@ -409,7 +444,7 @@ pub(super) fn selected_pools<'s>(
     snapshot: &'s Snapshot,
     rule: &Rule,
     profile: &Profile,
-) -> impl Iterator<Item = &'s Pool> {
+) -> impl Iterator<Item = (Slot, &'s Pool)> {
     let (driver, pool) = match &rule.selector {
         Some(selector) => (selector.driver.clone(), selector.pool.clone()),
         None => (None, None),
@@ -417,7 +452,7 @@ pub(super) fn selected_pools<'s>(
     let selects = rule.selector.is_some() || profile.missing_selector_evicts;
     let drivers = selects.then(|| entry_or_all(snapshot.drivers(), driver.as_ref()));
     let slots = drivers.into_iter().flatten().flat_map(move |pools| entry_or_all(pools, pool.as_ref()));
-    slots.filter_map(|slot| snapshot.pool(*slot))
+    slots.filter_map(|slot| Some((*slot, snapshot.pool(*slot)?)))
 }
 
 /// Returns the entry with that name, if there is one; all entries if `name` is `None`.

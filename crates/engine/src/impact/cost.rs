@@ -7,7 +7,8 @@
 
 use super::interner::InternedStr;
 use super::record::{
-    AllocatedDevice, Budget, Claim, ClaimConsumer, Device, Pod, Rule, Slice, Taint, Toleration,
+    AllocatedDevice, Budget, Claim, ClaimConsumer, ClassCriteria, CounterConsumption, Device, DeviceClass,
+    Pod, Rule, Slice, Taint, Toleration,
 };
 
 /// Bytes that an object takes in the indexes.
@@ -38,7 +39,24 @@ pub(super) fn slice_bytes(slice: &Slice, new: usize) -> usize {
     let taints = of_devices.sum::<usize>() + slice.taints.len();
     // A place of its own for each device, in the worst case.
     let device = size_of::<Device>() + 4 * POINTER;
-    OBJECT + size_of::<Slice>() + slice.devices.len() * device + taints * size_of::<Taint>() + new
+    let bodies = slice.bodies.as_ref().map_or(0, |bodies| bodies.len());
+    // Counters are shared by devices of one shape; each could have its own in the worst case.
+    let counters = slice.consumption.iter().map(|consumption| size_of_val(&*consumption.counters));
+    let sets = slice.counter_sets.iter().map(|set| size_of_val(set) + size_of_val(&*set.1));
+    let consumption = size_of_val::<[CounterConsumption]>(&slice.consumption);
+    let details = bodies + consumption + counters.chain(sets).sum::<usize>();
+    let devices = slice.devices.len() * device + taints * size_of::<Taint>();
+    OBJECT + size_of::<Slice>() + devices + details + new
+}
+
+/// Estimates the bytes that a DeviceClass takes in the snapshot; `new` is the bytes of strings that no other object had.
+pub(super) fn class_bytes(class: &DeviceClass, new: usize) -> usize {
+    OBJECT + size_of::<DeviceClass>() + expression_bytes(&class.expressions) + new
+}
+
+/// Returns the bytes that CEL expressions take.
+fn expression_bytes(expressions: &[Box<str>]) -> usize {
+    expressions.iter().map(|expression| expression.len() + STRING).sum()
 }
 
 /// Estimates the bytes that a claim takes in the snapshot; `name` is the length of its name, `new` the bytes of strings
@@ -85,5 +103,10 @@ pub(super) fn rule_bytes(rule: &Rule) -> usize {
     let selected =
         selector.flat_map(|selector| [&selector.driver, &selector.pool, &selector.device]).flatten();
     let taint = [&rule.taint.key, &rule.taint.value, &rule.taint.effect, &rule.name];
-    OBJECT + size_of::<Rule>() + total_text_bytes(selected.chain(taint))
+    let class = rule.class_criteria().map_or(0, |criteria| {
+        size_of::<ClassCriteria>()
+            + total_text_bytes(&criteria.class)
+            + expression_bytes(&criteria.expressions)
+    });
+    OBJECT + size_of::<Rule>() + total_text_bytes(selected.chain(taint)) + class
 }

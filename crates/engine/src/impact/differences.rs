@@ -3,9 +3,10 @@
 
 use super::assess::{entry_or_all, selected_pools};
 use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
+use super::selection::ClassSelections;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
-use super::{Impact, ImpactQuery, ProposedChange, eviction, unmatched};
+use super::{Impact, ImpactQuery, ProposedChange, eviction, partitions, unmatched};
 
 /// Returns one sentence for each thing to know about a forecast, most far-reaching first; empty if there is nothing.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
@@ -17,6 +18,7 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ProposedChange::Rule(rule) => rule,
         ProposedChange::Slice(slice) => {
             said.extend(not_evaluated);
+            said.extend(partitions::sentence(query, &impact.partitions));
             note_ineffective_tolerations(query, tainted_by_slice(query, &slice.name), &mut said);
             note_replacements(impact, &mut said);
             return said;
@@ -25,6 +27,8 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     note_missing_selector(query, rule, &mut said);
     note_unmatched_selector(query, rule, impact, &mut said);
     said.extend(not_evaluated);
+    said.extend_from_slice(impact.selections.notes(rule));
+    said.extend(partitions::sentence(query, &impact.partitions));
     if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
         said.push(format!(
             "{} drops deviceClassName and selectors, so the rule selects devices by the remaining criteria only",
@@ -32,7 +36,8 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         ));
     }
     if rule.taint.evicts() || &*rule.taint.effect == "None" {
-        note_ineffective_tolerations(query, tainted_by_rule(query, rule), &mut said);
+        let tainted = tainted_by_rule(query, rule, &impact.selections);
+        note_ineffective_tolerations(query, tainted, &mut said);
         if impact.unlisted > 0 {
             said.push(format!(
                 "{}{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
@@ -78,12 +83,18 @@ fn note_missing_selector(query: ImpactQuery<'_>, rule: &Rule, said: &mut Vec<Str
         return;
     }
     let devices = query.snapshot.device_count();
-    said.push(if query.profile.missing_selector_evicts {
-        format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
-    } else {
-        format!(
+    let (schedules, evicts) =
+        (query.profile.allocation.rule_without_selector_taints_all, query.profile.missing_selector_evicts);
+    said.push(match (schedules, evicts) {
+        (true, true) => {
+            format!("the selector is missing: the scheduler and the eviction controller apply the rule to all {devices} devices")
+        }
+        (true, false) => format!(
             "the selector is missing: the scheduler applies the rule to all {devices} devices, but the eviction controller applies it to none"
-        )
+        ),
+        (false, _) => "the selector is missing: the rule selects no devices; in Kubernetes 1.37.0 and earlier, the \
+                       scheduler applies it to every device (fixed after 1.37.0)"
+            .to_owned(),
     });
 }
 
@@ -184,17 +195,23 @@ fn allocated_devices(snapshot: &Snapshot, slot: Slot) -> impl Iterator<Item = &A
 }
 
 /// Returns the allocated devices with tolerations that a rule selects, claim by claim.
-fn tainted_by_rule<'s>(query: ImpactQuery<'s>, rule: &'s Rule) -> impl Iterator<Item = TaintedDevice<'s>> {
+fn tainted_by_rule<'s>(
+    query: ImpactQuery<'s>,
+    rule: &'s Rule,
+    selections: &ClassSelections<'s>,
+) -> impl Iterator<Item = TaintedDevice<'s>> {
     let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
     let allocated = selected_pools(query.snapshot, rule, query.profile)
-        .flat_map(move |pool| entry_or_all(pool.allocated(), device));
+        .flat_map(move |(_, pool)| entry_or_all(pool.allocated(), device));
     let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
         allocated_devices(query.snapshot, slot)
             .filter(|result| !result.copied.is_empty() || result.requested.is_some())
-            .filter(move |result| eviction::rule_selects(rule, result, query.snapshot, query.profile))
+            .filter(move |result| {
+                eviction::rule_selects(rule, selections, result, query.snapshot, query.profile)
+            })
             .map(move |result| TaintedDevice { slot, result, taint: &rule.taint })
     })
 }

@@ -5,8 +5,12 @@
 //! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
 //! earliest taint of any device decides for a claim, the earliest claim for a pod.
 
+use super::kinds::SnapshotKind;
 use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};
+use super::selection::ClassSelections;
+use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
+use super::{ProposedChange, cost};
 use crate::tolerance::{TaintFields, matches};
 use tollgate_api::profile::Profile;
 use tollgate_formats::gotime::Timestamp;
@@ -90,10 +94,10 @@ pub enum TaintSource<'s> {
 }
 
 impl TaintSource<'_> {
-    /// True if it selects devices also by class or expression, which is not evaluated.
-    pub(super) fn is_conditional(self, profile: &Profile) -> bool {
+    /// True if it selects devices also by class or expression, and these cannot be evaluated.
+    pub(super) fn is_conditional(self, selections: &ClassSelections<'_>) -> bool {
         match self {
-            TaintSource::Rule(rule) => profile.rule_class_selectors && rule.selects_by_class(),
+            TaintSource::Rule(rule) => selections.is_unknown(rule),
             TaintSource::Slice(_) => false,
             TaintSource::Patch(patch) => patch.is_conditional,
         }
@@ -132,22 +136,33 @@ pub(super) fn is_published(snapshot: &Snapshot, result: &AllocatedDevice) -> boo
 // upstream v1.36 ruleMatchesDevice
 pub(super) fn rule_selects(
     rule: &Rule,
+    selections: &ClassSelections<'_>,
     result: &AllocatedDevice,
     snapshot: &Snapshot,
     profile: &Profile,
 ) -> bool {
     let selected = match &rule.selector {
         None => profile.missing_selector_evicts,
-        Some(selector) => selector.selects(&result.driver, &result.pool, &result.device),
+        Some(selector) => {
+            selector.selects(&result.driver, &result.pool, &result.device)
+                && selections.selects(rule, result.pool_slot, &result.device)
+        }
     };
     selected && (!profile.rules_act_through_slices || is_published(snapshot, result))
 }
 
+/// The rules that can taint devices, and the devices that they select by class and expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RulesInForce<'a, 's> {
+    pub(super) rules: &'a [&'s Rule],
+    pub(super) selections: &'a ClassSelections<'s>,
+}
+
 /// Calls `visit` for every taint that could evict the users of an allocated device: first those of slices, then those
-/// of `rules`.
+/// of rules.
 pub(super) fn visit_taints<'s>(
     snapshot: &'s Snapshot,
-    rules: &[&'s Rule],
+    in_force: RulesInForce<'_, 's>,
     profile: &Profile,
     result: &'s AllocatedDevice,
     mut visit: impl FnMut(TaintOnDevice<'s>),
@@ -169,8 +184,51 @@ pub(super) fn visit_taints<'s>(
         let own = slice.taints.iter().filter(|(device, _)| *device == result.device);
         own.for_each(|(_, taint)| of(TaintSource::Slice(&slice.name), taint));
     }
-    for rule in rules.iter().filter(|rule| rule_selects(rule, result, snapshot, profile)) {
+    let selects = |rule: &&&Rule| rule_selects(rule, in_force.selections, result, snapshot, profile);
+    for rule in in_force.rules.iter().filter(selects) {
         of(TaintSource::Rule(rule), &rule.taint);
+    }
+}
+
+impl Snapshot {
+    /// Stores the rule of a change, replacing the previous one. A changed slice is stored already.
+    pub fn apply_change(&mut self, change: ProposedChange) {
+        if let ProposedChange::Rule(rule) = change {
+            self.put_rule(rule);
+        }
+    }
+
+    /// Stores the record of a rule, replacing the previous one.
+    pub(super) fn put_rule(&mut self, rule: Rule) {
+        self.remove(SnapshotKind::Rule, "", &rule.name);
+        self.bytes += cost::rule_bytes(&rule);
+        self.rules.insert(std::sync::Arc::clone(&rule.name), std::sync::Arc::new(rule));
+    }
+
+    /// Returns when the taints of a device evict the pods that use it with these tolerations; `None` if never. The pods
+    /// and claims of the snapshot do not matter.
+    pub fn device_eviction_time(
+        &self,
+        (driver, pool, device): (&str, &str, &str),
+        tolerations: &[Toleration],
+        profile: &Profile,
+    ) -> Option<Timestamp> {
+        let rules: Vec<&Rule> = self.rules().filter(|rule| rule.taint.evicts()).collect();
+        let result = AllocatedDevice {
+            driver: driver.into(),
+            pool: pool.into(),
+            device: device.into(),
+            pool_slot: self.pools.find(driver, pool).unwrap_or(Slot::NONE),
+            copied: tolerations.into(),
+            requested: None,
+        };
+        let selections = ClassSelections::new(self, &rules, profile);
+        let in_force = RulesInForce { rules: &rules, selections: &selections };
+        let mut earliest: Option<UnixNanos> = None;
+        visit_taints(self, in_force, profile, &result, |hit| {
+            earliest = earliest.into_iter().chain(hit.eviction_time()).min();
+        });
+        earliest.map(from_unix_nanos)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A list of what is left out for kinds with a schema, so that whatever a release adds is still checked; a list of what is
 //! kept for all others. Labels are kept where PodDisruptionBudgets select by them.
 
+use super::details::DeviceDetails;
 use super::kinds::SnapshotKind;
 use tollgate_document::doc::Keep::{self, All, AllBut, Fields, Items, Nothing};
 
@@ -37,6 +38,19 @@ const SLICE: Keep = Fields(&[
     ("metadata", METADATA),
     ("spec", AllBut(&[("devices", Items(&DEVICE)), ("sharedCounters", Nothing)])),
 ]);
+
+const DEVICE_WITH_COUNTERS: Keep = AllBut(&[
+    ("attributes", Nothing),
+    ("capacity", Nothing),
+    ("basic", AllBut(&[("attributes", Nothing), ("capacity", Nothing)])),
+]);
+
+const SLICE_WITH_COUNTERS: Keep =
+    Fields(&[("metadata", METADATA), ("spec", AllBut(&[("devices", Items(&DEVICE_WITH_COUNTERS))]))]);
+
+const WHOLE_SLICE: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
+
+const CLASS: Keep = Fields(&[("metadata", METADATA), ("spec", Fields(&[("selectors", All)]))]);
 
 const CLAIM: Keep = Fields(&[
     ("metadata", METADATA),
@@ -76,6 +90,16 @@ impl SnapshotKind {
             SnapshotKind::Pod => &POD,
             SnapshotKind::Budget => &BUDGET,
             SnapshotKind::Namespace => &NAMESPACE,
+            SnapshotKind::Class => &CLASS,
+        }
+    }
+
+    /// Returns the fields of an object of this kind that impact reads for a snapshot with these details.
+    pub const fn fields_with(self, details: DeviceDetails) -> &'static Keep {
+        match (self, details) {
+            (SnapshotKind::Slice, DeviceDetails { attributes: true, .. }) => &WHOLE_SLICE,
+            (SnapshotKind::Slice, DeviceDetails { counters: true, .. }) => &SLICE_WITH_COUNTERS,
+            _ => self.fields(),
         }
     }
 
@@ -85,7 +109,11 @@ impl SnapshotKind {
         match self {
             // 128 devices with their taints and nodes; drivers write them.
             SnapshotKind::Slice => 200_000,
-            SnapshotKind::Claim | SnapshotKind::Pod | SnapshotKind::Rule | SnapshotKind::Budget => 20_000,
+            SnapshotKind::Claim
+            | SnapshotKind::Pod
+            | SnapshotKind::Rule
+            | SnapshotKind::Budget
+            | SnapshotKind::Class => 20_000,
             SnapshotKind::Namespace => 4_000,
         }
     }

@@ -30,6 +30,7 @@ pub(super) struct StringInterner {
     scratch: String,
     pub(super) tolerations: ListCache<Toleration>,
     pub(super) labels: ListCache<(InternedStr, InternedStr)>,
+    pub(super) counters: ListCache<(InternedStr, i128)>,
 }
 
 /// Unused strings are not dropped below this size.
@@ -91,6 +92,7 @@ impl StringInterner {
     pub(super) fn sweep(&mut self) {
         self.recent.clear();
         (self.tolerations, self.labels) = (ListCache::default(), ListCache::default());
+        self.counters = ListCache::default();
         self.known.retain(|name| Arc::strong_count(name) > 1);
         self.sweep_at = self.known.len() * 2;
     }

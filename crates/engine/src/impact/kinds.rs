@@ -17,17 +17,20 @@ pub enum SnapshotKind {
     Budget,
     /// Namespace
     Namespace,
+    /// DeviceClass, which a snapshot stores together with the attributes of devices
+    Class,
 }
 
 impl SnapshotKind {
     /// Every kind.
-    pub const ALL: [SnapshotKind; 6] = [
+    pub const ALL: [SnapshotKind; 7] = [
         SnapshotKind::Slice,
         SnapshotKind::Claim,
         SnapshotKind::Pod,
         SnapshotKind::Rule,
         SnapshotKind::Budget,
         SnapshotKind::Namespace,
+        SnapshotKind::Class,
     ];
 
     /// Returns the kind as the API calls it, such as `ResourceSlice`.
@@ -39,6 +42,7 @@ impl SnapshotKind {
             SnapshotKind::Rule => "DeviceTaintRule",
             SnapshotKind::Budget => "PodDisruptionBudget",
             SnapshotKind::Namespace => "Namespace",
+            SnapshotKind::Class => "DeviceClass",
         }
     }
 
@@ -52,6 +56,7 @@ impl SnapshotKind {
                 ("ResourceSlice", _) => Some(SnapshotKind::Slice),
                 ("ResourceClaim", _) => Some(SnapshotKind::Claim),
                 ("DeviceTaintRule", _) => Some(SnapshotKind::Rule),
+                ("DeviceClass", _) => Some(SnapshotKind::Class),
                 _ => None,
             },
         }

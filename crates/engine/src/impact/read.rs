@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use super::details::is_blocking_effect;
 use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
 use super::placement::Placement;
 use super::record::{
-    AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassSelection,
-    Device, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
+    AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
+    ClassSelection, Device, DeviceClass, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint,
+    Toleration, Tolerations,
 };
 use super::slots::Slot;
 use tollgate_api::conform::{Schema, conform};
@@ -57,12 +59,18 @@ pub(super) fn check_schema(
     version: Version,
     value: Value<'_>,
 ) -> Result<(), UnreadableObject> {
-    let schema = Schema {
-        root: fields::root(kind, version),
-        version,
-        fields: profile::DEFAULT.fields,
-        unread: &UNREAD_FIELDS,
-    };
+    check_schema_without(&UNREAD_FIELDS, kind, version, value)
+}
+
+/// Checks that an object decodes with the schema of its kind, without the fields in `unread`; returns its first error.
+pub(super) fn check_schema_without(
+    unread: &'static NameSet,
+    kind: ApiKind,
+    version: Version,
+    value: Value<'_>,
+) -> Result<(), UnreadableObject> {
+    let schema =
+        Schema { root: fields::root(kind, version), version, fields: profile::DEFAULT.fields, unread };
     match conform(value, schema).errors.into_iter().next() {
         None => Ok(()),
         Some(error) => Err(unreadable(kind.name(), value, error.at, &error.detail)),
@@ -70,7 +78,7 @@ pub(super) fn check_schema(
 }
 
 /// Creates the error for a field of an object, with the message `ResourceClaim ml/train: spec.devices: …`.
-pub(super) fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
+pub fn unreadable(kind: &str, object: Value<'_>, at: FieldPath, detail: &str) -> UnreadableObject {
     let metadata = ObjectMeta::of(object.get("metadata"));
     let slash = if metadata.namespace().is_empty() { "" } else { "/" };
     let (namespace, name) = (metadata.namespace(), metadata.name());
@@ -102,16 +110,32 @@ pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner)
         driver: selector.driver().map(|text| names.intern(text)),
         pool: selector.pool().map(|text| names.intern(text)),
         device: selector.device().map(|text| names.intern(text)),
-        by_class: if selector.device_class_name().is_none() && selector.selectors().is_empty() {
-            ClassSelection::No
-        } else {
-            ClassSelection::Yes
-        },
+        by_class: class_selection(selector, names),
     });
     Rule { name: names.intern(name), selector, taint: taint_record(rule.spec().taint(), names) }
 }
 
-/// Converts a ResourceSlice to the record that the snapshot stores. `now` becomes the time of taints that have none,
+/// Reads the class and the expressions that a selector also selects by.
+fn class_selection(selector: view::TaintSelector<'_>, names: &mut StringInterner) -> ClassSelection {
+    if selector.device_class_name().is_none() && selector.selectors().is_empty() {
+        return ClassSelection::No;
+    }
+    let class = selector.device_class_name().map(|name| names.intern(name));
+    ClassSelection::Yes(Arc::new(ClassCriteria { class, expressions: cel_expressions(selector.selectors()) }))
+}
+
+/// Returns the CEL expressions of selectors. A selector without one selects everything.
+// upstream v1.34 Tracker.applyPatches
+pub(super) fn cel_expressions(selectors: List<'_, view::Selector<'_>>) -> Box<[Box<str>]> {
+    selectors.iter().filter_map(|selector| Some(selector.cel()?.expression().into())).collect()
+}
+
+/// Converts a DeviceClass to the record that the snapshot stores.
+pub(super) fn class_record(class: view::Class<'_>) -> DeviceClass {
+    DeviceClass { bytes: 0, expressions: cel_expressions(class.spec().selectors()) }
+}
+
+/// Converts a ResourceSlice to the record that the snapshot stores, without details of its devices. `now` becomes the time of taints that have none,
 /// for a slice that is not stored yet.
 pub(super) fn slice_record(
     slice: view::Slice<'_>,
@@ -148,6 +172,9 @@ pub(super) fn slice_record(
         devices: devices.into(),
         placement: Placement::of_slice(spec, version, names),
         taints,
+        bodies: None,
+        consumption: Box::default(),
+        counter_sets: Box::default(),
     }
 }
 
@@ -161,8 +188,13 @@ pub(super) fn apply_patches(
     if patched.is_empty() {
         return;
     }
-    for device in &mut slice.devices {
+    for (index, device) in slice.devices.iter_mut().enumerate() {
         let Some(result) = patched.iter().find(|patched| *patched.device == *device.name) else { continue };
+        let is_tainted = result.taints.iter().any(|applied| is_blocking_effect(applied.taint.effect()));
+        let first = slice.consumption.partition_point(|consumption| consumption.device < index);
+        let own =
+            slice.consumption.iter_mut().skip(first).take_while(|consumption| consumption.device == index);
+        own.for_each(|consumption| consumption.is_tainted = is_tainted);
         let taints = result.possible_taints().map(|applied| {
             let taint = taint_record(applied.taint, names);
             Taint { added: taint.added.or(now), patch: applied.patch().map(Arc::new), ..taint }

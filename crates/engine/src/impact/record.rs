@@ -30,7 +30,7 @@ pub struct Taint {
 #[derive(PartialEq, Eq, Debug)]
 pub struct TaintPatch {
     pub name: Box<str>,
-    /// True if it selects by class or expression, which is not evaluated.
+    /// True if it selects by class, and the state has no classes.
     pub is_conditional: bool,
 }
 
@@ -108,20 +108,29 @@ pub struct Selector {
     pub driver: Option<Arc<str>>,
     pub pool: Option<Arc<str>>,
     pub device: Option<Arc<str>>,
-    /// `deviceClassName` or `selectors`
+    /// `deviceClassName` and `selectors`
     pub by_class: ClassSelection,
 }
 
-/// Whether a rule also selects by class or expression, which need attributes that a snapshot does not keep.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// Whether a rule also selects by class or expression (1.33, 1.34, drafts).
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum ClassSelection {
     /// It does not.
     #[default]
     No,
-    /// It does: counts are upper bounds.
-    Yes,
+    /// It does. `selection` evaluates this where the snapshot stores classes and attributes.
+    Yes(Arc<ClassCriteria>),
     /// It does, but the release does not have these fields and drops them.
     Dropped,
+}
+
+/// A device class and CEL expressions, all of which a device must match.
+#[derive(PartialEq, Eq, Debug)]
+pub struct ClassCriteria {
+    /// `deviceClassName`
+    pub class: Option<Arc<str>>,
+    /// The CEL expressions of `selectors`, in order.
+    pub expressions: Box<[Box<str>]>,
 }
 
 impl Selector {
@@ -147,9 +156,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// True if it also selects by class or expression, and the release has these fields.
-    pub(super) fn selects_by_class(&self) -> bool {
-        self.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Yes)
+    /// Returns its class and expressions, if it has any and the release has these fields.
+    pub(super) fn class_criteria(&self) -> Option<&ClassCriteria> {
+        match &self.selector.as_ref()?.by_class {
+            ClassSelection::Yes(criteria) => Some(criteria),
+            ClassSelection::No | ClassSelection::Dropped => None,
+        }
     }
 }
 
@@ -170,7 +182,17 @@ pub(super) struct Slice {
     pub(super) tainted: bool,
     /// Taints of devices that other slices of the pool list (draft r2).
     pub(super) taints: Box<[(InternedStr, Taint)]>,
+    /// Attributes and capacities in the order of `devices`, as a JSON list, because they are read only for rules that
+    /// select by class or expression. `None` if the snapshot does not store them.
+    pub(super) bodies: Option<Box<str>>,
+    /// What devices consume of shared counters; empty if the snapshot does not store it.
+    pub(super) consumption: Box<[CounterConsumption]>,
+    /// The counter sets that devices of the pool consume from, by name; empty if the snapshot does not store them.
+    pub(super) counter_sets: Box<[(InternedStr, Counters)]>,
 }
+
+/// Counters with amounts in billionths, none of them zero; shared by slices and devices.
+pub(super) type Counters = Arc<[(InternedStr, i128)]>;
 
 impl Slice {
     /// Returns the device of that name, if the slice lists it.
@@ -186,6 +208,26 @@ pub(super) struct Device {
     pub(super) name: InternedStr,
     /// Its taints with the effect NoExecute.
     pub(super) taints: Box<[Taint]>,
+}
+
+/// What a device of a slice consumes of one counter set.
+#[derive(Debug)]
+pub(super) struct CounterConsumption {
+    /// The index of the device in its slice.
+    pub(super) device: usize,
+    /// True if the slice taints the device with NoSchedule or NoExecute.
+    pub(super) is_tainted: bool,
+    pub(super) counter_set: InternedStr,
+    pub(super) counters: Counters,
+}
+
+/// A DeviceClass.
+#[derive(Debug)]
+pub(super) struct DeviceClass {
+    /// Bytes of memory that it counts for (`cost`).
+    pub(super) bytes: usize,
+    /// Its CEL expressions, in order.
+    pub(super) expressions: Box<[Box<str>]>,
 }
 
 /// Tolerations that many results share.

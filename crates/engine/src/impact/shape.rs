@@ -78,7 +78,7 @@ pub(super) fn check_fields(kind: SnapshotKind, object: Value<'_>) -> Result<(), 
         SnapshotKind::Pod => &POD,
         SnapshotKind::Budget => &BUDGET,
         SnapshotKind::Namespace => &NAMESPACE,
-        SnapshotKind::Slice | SnapshotKind::Claim | SnapshotKind::Rule => return Ok(()),
+        SnapshotKind::Slice | SnapshotKind::Claim | SnapshotKind::Rule | SnapshotKind::Class => return Ok(()),
     };
     shape.check(&Path::ROOT, object).map_err(|(at, detail)| unreadable(kind.name(), object, at, &detail))
 }

@@ -58,6 +58,7 @@ impl Snapshot {
                 self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
             }
             SnapshotKind::Namespace => self.namespaces.get(name).map(|labels| labels.bytes_kept()),
+            SnapshotKind::Class => self.classes.get(name).map(|class| class.bytes),
         };
         found.unwrap_or_default()
     }
@@ -68,14 +69,17 @@ impl Snapshot {
     }
 
     /// Does nothing if the snapshot takes at most `limit` bytes. Otherwise removes the largest objects until it takes
-    /// clearly less, and returns them; slices and rules, which only drivers and administrators write, are removed last.
+    /// clearly less, and returns them; slices, classes and rules, which only drivers and administrators write, are
+    /// removed last.
     pub fn shed(&mut self, limit: usize) -> Vec<LeftOutObject> {
         let mut removed = Vec::new();
         if self.bytes <= limit {
             return removed;
         }
         let mut objects = self.sizes();
-        let rank = |kind: SnapshotKind| matches!(kind, SnapshotKind::Slice | SnapshotKind::Rule);
+        let rank = |kind: SnapshotKind| {
+            matches!(kind, SnapshotKind::Slice | SnapshotKind::Rule | SnapshotKind::Class)
+        };
         objects.sort_by(|(one_kind, one, _), (other_kind, other, _)| {
             (rank(*one_kind), other).cmp(&(rank(*other_kind), one))
         });

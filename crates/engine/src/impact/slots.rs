@@ -15,6 +15,9 @@ use super::interner::InternedStr;
 pub(super) struct Slot(u32);
 
 impl Slot {
+    /// The slot of nothing.
+    pub(super) const NONE: Slot = Slot(u32::MAX);
+
     /// Returns the slot as an index, for arrays parallel to the records.
     pub(super) fn index(self) -> usize {
         self.0 as usize

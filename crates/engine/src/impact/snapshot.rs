@@ -12,11 +12,13 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use super::cost;
+use super::details;
+use super::details::DeviceDetails;
 use super::interner::{InternedStr, StringInterner};
 use super::kinds::{SnapshotKind, is_unknown_resource_version, resource_version_of};
 use super::other_apis::patches::PatchedDevice;
 use super::read::{self, UnreadableObject};
-use super::record::{Budget, Claim, ClaimReference, Pod, Rule, Slice};
+use super::record::{Budget, Claim, ClaimReference, DeviceClass, Pod, Rule, Slice};
 use super::shape;
 use super::slots::{Slot, SlotMap};
 use tollgate_api::profile::{ApiKind, Version};
@@ -79,17 +81,21 @@ pub(super) type Pools = BTreeMap<InternedStr, Slot>;
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) names: StringInterner,
+    /// What is stored of devices besides their names and taints.
+    pub(super) details: DeviceDetails,
     /// Bytes of memory that all objects count for (`cost`).
     pub(super) bytes: usize,
     pub(super) slices: HashMap<InternedStr, Arc<Slice>, RandomState>,
     drivers: BTreeMap<InternedStr, Pools>,
     /// By driver and name.
-    pools: SlotMap<Pool>,
+    pub(super) pools: SlotMap<Pool>,
     pub(super) claims: SlotMap<ClaimEntry>,
     pub(super) pods: SlotMap<Option<Arc<Pod>>>,
     pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
     pub(super) budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
     pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
+    /// Stored only together with the attributes of devices.
+    pub(super) classes: BTreeMap<InternedStr, Arc<DeviceClass>>,
 }
 
 impl Clone for Snapshot {
@@ -97,6 +103,7 @@ impl Clone for Snapshot {
     fn clone(&self) -> Snapshot {
         Snapshot {
             names: StringInterner::default(),
+            details: self.details,
             bytes: self.bytes,
             slices: self.slices.clone(),
             drivers: self.drivers.clone(),
@@ -106,14 +113,25 @@ impl Clone for Snapshot {
             rules: self.rules.clone(),
             budgets: self.budgets.clone(),
             namespaces: self.namespaces.clone(),
+            classes: self.classes.clone(),
         }
     }
 }
 
 impl Snapshot {
-    /// An empty snapshot.
+    /// An empty snapshot that stores only names and taints of devices.
     pub fn new() -> Snapshot {
         Snapshot::default()
+    }
+
+    /// An empty snapshot that also stores these details of devices.
+    pub fn with_details(details: DeviceDetails) -> Snapshot {
+        Snapshot { details, ..Snapshot::default() }
+    }
+
+    /// Stores these details of the devices of slices that are stored from now on.
+    pub fn store_details(&mut self, details: DeviceDetails) {
+        self.details = details;
     }
 
     /// Stores an object, replacing the previous one, and returns its kind; `None` if that kind is not stored.
@@ -137,6 +155,9 @@ impl Snapshot {
                 Ok(None)
             };
         };
+        if kind == SnapshotKind::Class && !self.details.attributes {
+            return Ok(None);
+        }
         shape::check_fields(kind, object)?;
         let version = resource_version_of(api_version).unwrap_or(Version::V1);
         let before = self.names.added_bytes();
@@ -168,9 +189,7 @@ impl Snapshot {
                 read::check_schema(ApiKind::DeviceTaintRule, version, object)?;
                 shape::check_identity(kind, object)?;
                 let rule = read::rule_record(view::TaintRule::of(object), &mut self.names);
-                self.remove(kind, "", &rule.name);
-                self.bytes += cost::rule_bytes(&rule);
-                self.rules.insert(InternedStr::clone(&rule.name), Arc::new(rule));
+                self.put_rule(rule);
             }
             SnapshotKind::Budget => {
                 shape::check_identity(kind, object)?;
@@ -197,6 +216,16 @@ impl Snapshot {
                 self.bytes += labels.bytes_kept();
                 self.namespaces.insert(name, Arc::new(labels));
             }
+            SnapshotKind::Class => {
+                read::check_schema(ApiKind::DeviceClass, version, object)?;
+                shape::check_identity(kind, object)?;
+                let name = self.names.intern(object.get("metadata").get("name").str());
+                let mut class = read::class_record(view::Class::of(object));
+                class.bytes = cost::class_bytes(&class, self.names.added_bytes() - before);
+                self.remove(kind, "", &name);
+                self.bytes += class.bytes;
+                self.classes.insert(name, Arc::new(class));
+            }
         }
         Ok(Some(kind))
     }
@@ -221,29 +250,7 @@ impl Snapshot {
             SnapshotKind::Namespace => {
                 self.bytes -= self.namespaces.remove(name).map_or(0, |labels| labels.bytes_kept());
             }
-        }
-    }
-
-    /// Removes every object of a kind for which `keep(namespace, name)` is false, as after a new list.
-    pub fn retain(&mut self, kind: SnapshotKind, mut keep: impl FnMut(&str, &str) -> bool) {
-        let gone: Vec<(InternedStr, InternedStr)> =
-            self.keys(kind).into_iter().filter(|(namespace, name)| !keep(namespace, name)).collect();
-        for (namespace, name) in gone {
-            self.remove(kind, &namespace, &name);
-        }
-    }
-
-    /// Returns the number of stored objects of a kind. Pods without claims are not stored.
-    pub fn count(&self, kind: SnapshotKind) -> usize {
-        match kind {
-            SnapshotKind::Slice => self.slices.len(),
-            SnapshotKind::Claim => {
-                self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some()).count()
-            }
-            SnapshotKind::Pod => self.pods.iter().filter(|(_, _, _, pod)| pod.is_some()).count(),
-            SnapshotKind::Rule => self.rules.len(),
-            SnapshotKind::Budget => self.budgets.values().map(BTreeMap::len).sum(),
-            SnapshotKind::Namespace => self.namespaces.len(),
+            SnapshotKind::Class => self.bytes -= self.classes.remove(name).map_or(0, |class| class.bytes),
         }
     }
 
@@ -260,6 +267,11 @@ impl Snapshot {
 
     pub fn rule(&self, name: &str) -> Option<&Rule> {
         self.rules.get(name).map(|rule| &**rule)
+    }
+
+    /// True if a stored rule selects devices by class or expression.
+    pub fn has_class_rules(&self) -> bool {
+        self.rules().any(|rule| rule.class_criteria().is_some())
     }
 
     pub(super) fn drivers(&self) -> &BTreeMap<InternedStr, Pools> {
@@ -296,38 +308,6 @@ impl Snapshot {
         budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
     }
 
-    /// Returns namespace and name of every object of a kind; the namespace is empty for kinds that have none.
-    pub(super) fn keys(&self, kind: SnapshotKind) -> Vec<(InternedStr, InternedStr)> {
-        let none = InternedStr::from("");
-        let alone = |name: &InternedStr| (InternedStr::clone(&none), InternedStr::clone(name));
-        match kind {
-            SnapshotKind::Slice => {
-                let mut keys: Vec<(InternedStr, InternedStr)> = self.slices.keys().map(alone).collect();
-                keys.sort();
-                keys
-            }
-            SnapshotKind::Claim => {
-                let known = self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some());
-                known
-                    .map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
-                    .collect()
-            }
-            SnapshotKind::Pod => {
-                let pods = self.pods.iter();
-                pods.map(|(namespace, name, _, _)| (InternedStr::clone(namespace), InternedStr::clone(name)))
-                    .collect()
-            }
-            SnapshotKind::Rule => self.rules.keys().map(alone).collect(),
-            SnapshotKind::Budget => {
-                let each = self.budgets.iter().flat_map(|(namespace, budgets)| {
-                    budgets.keys().map(|name| (InternedStr::clone(namespace), InternedStr::clone(name)))
-                });
-                each.collect()
-            }
-            SnapshotKind::Namespace => self.namespaces.keys().map(alone).collect(),
-        }
-    }
-
     /// Stores a slice, with the taints that patches give its devices; taints without a time get `now`.
     pub(super) fn apply_slice(
         &mut self,
@@ -336,9 +316,16 @@ impl Snapshot {
         now: Option<Timestamp>,
         patched: &[PatchedDevice<'_>],
     ) -> Result<(), UnreadableObject> {
-        read::check_schema(ApiKind::ResourceSlice, version, object)?;
+        details::check_slice_schema(self.details, version, object)?;
         let before = self.names.added_bytes();
         let mut slice = read::slice_record(view::Slice::of(object), version, now, &mut self.names);
+        details::add_details(
+            &mut slice,
+            self.details,
+            view::Slice::of(object).spec(),
+            version,
+            &mut self.names,
+        );
         read::apply_patches(&mut slice, patched, now, &mut self.names);
         slice.bytes = cost::slice_bytes(&slice, self.names.added_bytes() - before);
         self.put_slice(slice);

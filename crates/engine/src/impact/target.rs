@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use super::partitions;
 use super::placement::Place;
 use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
@@ -92,6 +93,17 @@ impl DeviceTarget {
             DeviceTarget::Node(node) => resolve_node(node, snapshot),
         }
     }
+}
+
+/// Returns these devices and all their partitions, one selector for each rule that is needed.
+pub fn with_partitions(mut devices: Vec<DeviceNames>, snapshot: &Snapshot) -> Vec<DeviceNames> {
+    let partitions = partitions::all_partitions(snapshot, &devices);
+    devices.extend(partitions.into_iter().map(|partition| DeviceNames {
+        driver: Some(partition.driver.to_owned()),
+        pool: Some(partition.pool.to_owned()),
+        device: Some(partition.device.to_owned()),
+    }));
+    devices
 }
 
 /// Returns the names as they are if they select at least one device; otherwise an error.

@@ -283,6 +283,7 @@ table! {
         restarted_time: Taint { RESTARTED_TIME = lint("restarted-time"); }
         duplicate_taint: Taints { DUPLICATE_TAINT = lint("duplicate-taint").unnecessary(); }
         overwritten_patch_taint: Taints { OVERWRITTEN_PATCH_TAINT = lint("overwritten-patch-taint"); }
+        untainted_partitions: Object { UNTAINTED_PARTITIONS = lint("untainted-partitions"); }
         // — rules —
         missing_taint_selector: Selector { MISSING_TAINT_SELECTOR = lint("missing-taint-selector"); }
         empty_taint_selector: Selector { EMPTY_TAINT_SELECTOR = lint("empty-taint-selector"); }

@@ -5,8 +5,7 @@ use crate::cli::profiles::{ProfileInfo, profile_info, side_by_side_rows};
 use tollgate_api::profile::{self, ApiKind, Gate, Profile, Version};
 
 pub(super) fn profiles() -> String {
-    let rows: Vec<Vec<String>> = profile::ALL
-        .iter()
+    let rows: Vec<Vec<String>> = Profile::all_with_patches()
         .map(|profile| {
             let name = format!("`{}`", profile.name);
             vec![name, cell(profile.about)]

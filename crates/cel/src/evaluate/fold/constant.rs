@@ -51,6 +51,7 @@ impl Constant {
                 return match convert(function, value) {
                     Ok(converted) => Ok(Constant::Scalar(converted)),
                     Err(Failure::Error(text) | Failure::Cancelled(text)) => Err(text.to_string()),
+                    Err(Failure::Unsupported(what)) => Err(what.to_owned()),
                 };
             }
             _ if function == "dyn" => return Ok(self),

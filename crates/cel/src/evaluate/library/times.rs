@@ -1,7 +1,7 @@
 //! Times and durations: arithmetic, parts, texts.
 //!
-//! Zones are offsets such as `+02:00`, or UTC. Names of zones need a table that the server has and this crate has not,
-//! so all but `UTC` are unknown here.
+//! Zones are offsets such as `+02:00`, or UTC. Other names need a table that the server has and this crate has not: what
+//! could be in that table is not supported, and what cannot be in it is the error that the server gives.
 
 use std::fmt::Write as _;
 
@@ -84,12 +84,92 @@ fn offset_of(zone: &str) -> Result<i64, Failure> {
         return match zone {
             "" | "UTC" | "Local" => Ok(0),
             _ if zone.contains("..") || zone.starts_with(['/', '\\']) => error("time: invalid location name"),
+            _ if may_exist(zone) => Err(Failure::Unsupported("time zones in CEL expressions")),
             _ => error(format!("unknown time zone {zone}")),
         };
     };
     let (hours, minutes) = (integer(hours)?, integer(minutes)?);
     let minutes = if zone.starts_with('-') { -minutes } else { minutes };
     Ok(hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60))
+}
+
+/// The first parts of the names of zones in the time zone database.
+const ZONE_AREAS: [&str; 18] = [
+    "Africa",
+    "America",
+    "Antarctica",
+    "Arctic",
+    "Asia",
+    "Atlantic",
+    "Australia",
+    "Brazil",
+    "Canada",
+    "Chile",
+    "Etc",
+    "Europe",
+    "Indian",
+    "Mexico",
+    "Pacific",
+    "US",
+    "posix",
+    "right",
+];
+
+/// The names of zones without an area.
+const ZONES_WITHOUT_AREA: [&str; 45] = [
+    "CET",
+    "CST6CDT",
+    "Cuba",
+    "EET",
+    "EST",
+    "EST5EDT",
+    "Egypt",
+    "Eire",
+    "Factory",
+    "GB",
+    "GB-Eire",
+    "GMT",
+    "GMT+0",
+    "GMT-0",
+    "GMT0",
+    "Greenwich",
+    "HST",
+    "Hongkong",
+    "Iceland",
+    "Iran",
+    "Israel",
+    "Jamaica",
+    "Japan",
+    "Kwajalein",
+    "Libya",
+    "MET",
+    "MST",
+    "MST7MDT",
+    "NZ",
+    "NZ-CHAT",
+    "Navajo",
+    "PRC",
+    "PST8PDT",
+    "Poland",
+    "Portugal",
+    "ROC",
+    "ROK",
+    "Singapore",
+    "Turkey",
+    "UCT",
+    "Universal",
+    "W-SU",
+    "WET",
+    "Zulu",
+    "localtime",
+];
+
+/// Whether the time zone database may have a zone of that name. Cities come and go, areas do not.
+fn may_exist(zone: &str) -> bool {
+    match zone.split_once('/') {
+        Some((area, city)) => ZONE_AREAS.contains(&area) && !city.is_empty(),
+        None => ZONES_WITHOUT_AREA.contains(&zone),
+    }
 }
 
 /// Go `strconv.Atoi`.

@@ -5,14 +5,18 @@
 //! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So patches
 //! are applied to the slice one after the other, in ascending precedence.
 //!
-//! Classes and CEL selectors of a filter are not evaluated: such a patch is applied to every device that the rest
-//! of its filter selects, and its steps are marked as conditional. What it overwrites remains possible.
+//! Classes and CEL selectors of a filter are evaluated like those of a DeviceTaintRule (`selection`). If the state has no
+//! classes, a patch with a class is applied to every device that the names in its filter select, and its steps are
+//! marked as conditional. What it overwrites remains possible.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::impact::record::TaintPatch;
-use tollgate_api::profile::Version;
+use crate::impact::read::cel_expressions;
+use crate::impact::record::{ClassCriteria, TaintPatch};
+use crate::impact::selection::{Answer, CompiledCriteria};
+use crate::impact::snapshot::Snapshot;
+use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use tollgate_formats::gotime::{self, Timestamp};
 
@@ -34,7 +38,7 @@ pub struct PatchPrecedence<'d> {
     pub priority: i64,
     /// `metadata.creationTimestamp`; a patch that is not created yet is younger than all others.
     pub created: Option<Timestamp>,
-    /// True if its filter has a class or CEL selectors, which are not evaluated.
+    /// True if its filter has a class, and the state has no classes.
     pub is_conditional: bool,
 }
 
@@ -70,18 +74,54 @@ pub struct PatchedDevice<'d> {
     pub steps: Vec<PatchStep<'d>>,
 }
 
-/// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects are omitted.
-pub fn apply_patches<'d>(
+/// Patches in ascending precedence, ready to be applied to slices.
+#[derive(Debug)]
+pub struct PatchLayers<'d>(Vec<PatchLayer<'d>>);
+
+/// One patch, with the class and the expressions of its filter, if it has any.
+#[derive(Debug)]
+struct PatchLayer<'d> {
+    precedence: PatchPrecedence<'d>,
+    patch: SlicePatch<'d>,
+    criteria: Option<CompiledCriteria>,
+}
+
+impl<'d> PatchLayers<'d> {
+    /// Prepares patches. Their classes are those of the snapshot.
+    pub fn new(patches: &[SlicePatch<'d>], snapshot: &Snapshot, profile: &Profile) -> PatchLayers<'d> {
+        let layer = |patch: &SlicePatch<'d>| {
+            let criteria = class_criteria(*patch)
+                .map(|criteria| CompiledCriteria::new(&criteria, snapshot, &profile.selectors));
+            let is_conditional = matches!(criteria, Some(CompiledCriteria::Unknown));
+            PatchLayer { precedence: PatchPrecedence::of(*patch, is_conditional), patch: *patch, criteria }
+        };
+        let mut layers: Vec<PatchLayer<'d>> = patches.iter().map(layer).collect();
+        layers.sort_by(|one, other| one.precedence.cmp_precedence(&other.precedence));
+        PatchLayers(layers)
+    }
+
+    /// True if the patch of that name has a class, and the state has no classes.
+    pub fn is_conditional(&self, patch: &str) -> bool {
+        self.0.iter().any(|layer| layer.precedence.name == patch && layer.precedence.is_conditional)
+    }
+
+    /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects are omitted.
+    pub fn apply(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
+        apply_patches(slice, version, &self.0)
+    }
+}
+
+fn apply_patches<'d>(
     slice: SliceSpec<'d>,
     version: Version,
-    patches: &[SlicePatch<'d>],
+    layers: &[PatchLayer<'d>],
 ) -> Vec<PatchedDevice<'d>> {
-    let mut layers: Vec<(PatchPrecedence<'d>, SlicePatch<'d>)> =
-        patches.iter().map(|patch| (PatchPrecedence::of(*patch), *patch)).collect();
-    layers.sort_by(|(one, _), (other, _)| one.cmp_precedence(other));
     let devices = slice.devices().iter().filter_map(|device| {
-        let selecting = || layers.iter().filter(|(_, patch)| selects(*patch, slice, device));
-        selecting().next()?;
+        let selecting: Vec<&PatchLayer<'d>> =
+            layers.iter().filter(|layer| layer.selects(slice, device, version)).collect();
+        if selecting.is_empty() {
+            return None;
+        }
         let mut patched = PatchedDevice {
             driver: slice.driver(),
             pool: slice.pool().name(),
@@ -93,9 +133,9 @@ pub fn apply_patches<'d>(
         for taint in device.body(version).taints().iter() {
             patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Driver });
         }
-        for (layer, patch) in selecting() {
-            for taint in patch.spec().devices().taints().iter() {
-                patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Patch(*layer) });
+        for layer in selecting {
+            for taint in layer.patch.spec().devices().taints().iter() {
+                patched.apply_taint(SourcedTaint { taint, source: TaintOrigin::Patch(layer.precedence) });
             }
         }
         Some(patched)
@@ -103,21 +143,30 @@ pub fn apply_patches<'d>(
     devices.collect()
 }
 
-/// True if the filter of a patch has a class or CEL selectors, which are not evaluated.
-pub fn is_conditional(patch: SlicePatch<'_>) -> bool {
+/// Returns the class and the expressions in the filter of a patch; `None` if it has neither.
+fn class_criteria(patch: SlicePatch<'_>) -> Option<ClassCriteria> {
     let asks =
-        |filter: TaintSelector<'_>| filter.device_class_name().is_some() || !filter.selectors().is_empty();
-    patch.spec().devices().filter().is_some_and(asks)
+        |filter: &TaintSelector<'_>| filter.device_class_name().is_some() || !filter.selectors().is_empty();
+    let filter = patch.spec().devices().filter().filter(asks)?;
+    let class = filter.device_class_name().map(Into::into);
+    Some(ClassCriteria { class, expressions: cel_expressions(filter.selectors()) })
 }
 
-/// True if the driver, pool and device names in the filter of a patch select the device; classes and CEL selectors are
-/// ignored.
-fn selects(patch: SlicePatch<'_>, slice: SliceSpec<'_>, device: Device<'_>) -> bool {
-    let Some(filter) = patch.spec().devices().filter() else { return true };
-    let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
-    fits(filter.driver(), slice.driver())
-        && fits(filter.pool(), slice.pool().name())
-        && fits(filter.device(), device.name())
+impl PatchLayer<'_> {
+    /// True if the patch selects the device: by driver, pool and name, and by class and expressions as far as these
+    /// are known.
+    fn selects(&self, slice: SliceSpec<'_>, device: Device<'_>, version: Version) -> bool {
+        let Some(filter) = self.patch.spec().devices().filter() else { return true };
+        let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
+        let matches = |criteria: &CompiledCriteria| {
+            let attributes = device.body(version).rule_selector_device(slice.driver());
+            matches!(criteria.ask(attributes.as_ref()), Answer::Selected | Answer::Unknown)
+        };
+        fits(filter.driver(), slice.driver())
+            && fits(filter.pool(), slice.pool().name())
+            && fits(filter.device(), device.name())
+            && self.criteria.as_ref().is_none_or(matches)
+    }
 }
 
 impl<'d> PatchedDevice<'d> {
@@ -152,14 +201,14 @@ impl<'d> PatchedDevice<'d> {
             .any(|step| matches!(step.applied.source, TaintOrigin::Patch(layer) if layer.name == patch))
     }
 
-    /// True if its taints depend on classes or selectors, which are not evaluated.
+    /// True if its taints depend on classes, and the state has no classes.
     pub fn is_conditional(&self) -> bool {
         self.steps.iter().any(|step| step.applied.source.is_conditional())
     }
 }
 
 impl TaintOrigin<'_> {
-    /// True if it is a patch whose filter has a class or CEL selectors.
+    /// True if it is a patch whose filter has a class, and the state has no classes.
     fn is_conditional(self) -> bool {
         matches!(self, TaintOrigin::Patch(layer) if layer.is_conditional)
     }
@@ -179,12 +228,12 @@ impl SourcedTaint<'_> {
 
 impl<'d> PatchPrecedence<'d> {
     /// Reads what decides the precedence of a patch.
-    fn of(patch: SlicePatch<'d>) -> PatchPrecedence<'d> {
+    fn of(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
         PatchPrecedence {
             name: patch.metadata().name(),
             priority: patch.spec().devices().priority(),
             created: patch.metadata().creation_timestamp(),
-            is_conditional: is_conditional(patch),
+            is_conditional,
         }
     }
 

@@ -254,5 +254,5 @@ fn rule_impact(
         pods: if evicts { counts.pods } else { 0 },
         namespaces: if evicts { counts.namespaces } else { 0 },
     };
-    Some(RuleImpact { numbers, description: query.summary(counts), is_upper_bound: change.is_upper_bound() })
+    Some(RuleImpact { numbers, description: query.summary(counts), is_upper_bound: query.is_upper_bound() })
 }

@@ -27,7 +27,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
 
 /// Checks the name that the claim will have, `<pod name>-<resource name>`. Skips pod templates, whose pods get their
 /// names later, and claims whose own name is malformed.
-fn check_generated_claim_name(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>, at: &Path<'_>, claim: PodClaim<'_>) {
+fn check_generated_claim_name(
+    cx: &mut Cx<'_, '_>,
+    admission: &DecodedAttributes<'_>,
+    at: &Path<'_>,
+    claim: PodClaim<'_>,
+) {
     let Body::Pods(pods) = admission.object.body else { return };
     let pod = admission.object.metadata().name();
     if pods.kind != ApiKind::Pod || pod.is_empty() || claim.name().is_empty() {

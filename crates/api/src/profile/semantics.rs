@@ -1,7 +1,10 @@
-//! What differs between releases and feature gates, as data.
+//! What differs between the allocators of the releases, as data.
 //!
-//! Each release is one constant. No code of this crate compares releases: it asks for the named behaviour. The texts and
-//! the order of the search that all releases share are not here but where they are used.
+//! Each release is one constant, written as its difference from the one before. The allocator asks for the named
+//! behaviour and compares no releases. Feature gates are applied by [`Semantics::with_gates`]. The texts and the order
+//! of the search that all releases share are not here but in the allocator.
+
+use super::{Gate, GateSet};
 
 /// The behaviours of one release's allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,6 +12,9 @@
 pub struct Semantics {
     /// A slice with shared counters counts as reaching every node, whatever its node selection says.
     pub counter_slices_reach_every_node: bool,
+    /// Devices and their counters are in one slice and share them with no other slice, and the slices that reach a node
+    /// are all that its pool needs there. Otherwise counters belong to the pool, and all its slices must exist.
+    pub slices_stand_alone: bool,
     /// What a `distinctAttribute` constraint compares a device with.
     pub distinct_memory: DistinctMemory,
     /// `All` leaves out shareable devices with too little left. Otherwise they belong to "all", and the request fails.
@@ -23,14 +29,17 @@ pub struct Semantics {
     pub unrepresentable_request_is_error: bool,
     /// An amount rounded to a step is written in the unit of the step. Otherwise it is written in binary units.
     pub rounded_in_unit_of_step: bool,
-    /// A slice whose devices have compatibility groups is ignored, and its pool is incomplete.
+    /// A slice whose devices have compatibility groups is ignored, and its pool is incomplete. Otherwise the allocator
+    /// pays no attention to the groups.
     pub ignores_compatibility_groups: bool,
-    /// A request with derived attributes is an error.
+    /// A request with derived attributes is an error. Otherwise the allocator pays no attention to them.
     pub refuses_derived_attributes: bool,
     /// The error of a selector names the device, and has a hint where a key is missing.
     pub selector_errors_name_device: bool,
     /// A DeviceTaintRule without `deviceSelector` taints every device. Otherwise it taints none.
     pub rule_without_selector_taints_all: bool,
+    /// A `namespaceSelector` of the pod that is scheduled is also compared with no labels at all.
+    pub namespace_selector_sees_no_labels: bool,
     /// The message of a pod without a node says what the plugin did about it after filtering.
     pub message_has_post_filter: bool,
     /// The feature gates.
@@ -64,6 +73,8 @@ pub struct Features {
     pub binding_conditions: bool,
     /// DRAConsumableCapacity
     pub consumable_capacity: bool,
+    /// DRAExtendedResource: the scheduler makes claims for extended resources
+    pub extended_resources: bool,
 }
 
 impl Features {
@@ -76,13 +87,51 @@ impl Features {
         device_taint_rules: true,
         binding_conditions: true,
         consumable_capacity: true,
+        extended_resources: true,
     };
+
+    /// Those that are on with these gates. What the release does not have stays off.
+    #[must_use]
+    const fn with_gates(self, on: GateSet) -> Features {
+        let device_taints = self.device_taints && on.has(Gate::DRADeviceTaints);
+        Features {
+            admin_access: self.admin_access && on.has(Gate::DRAAdminAccess),
+            prioritized_list: self.prioritized_list && on.has(Gate::DRAPrioritizedList),
+            partitionable_devices: self.partitionable_devices && on.has(Gate::DRAPartitionableDevices),
+            device_taints,
+            device_taint_rules: self.device_taint_rules && device_taints && on.has(Gate::DRADeviceTaintRules),
+            binding_conditions: self.binding_conditions
+                && on.has(Gate::DRADeviceBindingConditions)
+                && on.has(Gate::DRAResourceClaimDeviceStatus),
+            consumable_capacity: self.consumable_capacity && on.has(Gate::DRAConsumableCapacity),
+            extended_resources: self.extended_resources && on.has(Gate::DRAExtendedResource),
+        }
+    }
 }
 
 impl Semantics {
+    /// Kubernetes 1.33.
+    pub const V1_33: Semantics = Semantics {
+        features: Features {
+            binding_conditions: false,
+            consumable_capacity: false,
+            extended_resources: false,
+            ..Features::ALL
+        },
+        ..Semantics::V1_34
+    };
+
+    /// Kubernetes 1.34.
+    pub const V1_34: Semantics =
+        Semantics { counter_slices_reach_every_node: false, slices_stand_alone: true, ..Semantics::V1_35 };
+
+    /// Kubernetes 1.35. It looks at pools and slices in no fixed order; the order of 1.36 is one of those.
+    pub const V1_35: Semantics = Semantics::V1_36;
+
     /// Kubernetes 1.36 (seen in 1.36.4).
     pub const V1_36: Semantics = Semantics {
         counter_slices_reach_every_node: true,
+        slices_stand_alone: false,
         distinct_memory: DistinctMemory::LastOfEachRequest,
         all_skips_used_up_shares: true,
         bare_share_holds_counters: false,
@@ -93,12 +142,13 @@ impl Semantics {
         refuses_derived_attributes: false,
         selector_errors_name_device: false,
         rule_without_selector_taints_all: true,
+        namespace_selector_sees_no_labels: true,
         message_has_post_filter: true,
         features: Features::ALL,
     };
 
     /// Kubernetes 1.37.0 (seen in 1.37.0-rc.1).
-    pub const V1_37: Semantics = Semantics {
+    pub const V1_37_0: Semantics = Semantics {
         counter_slices_reach_every_node: false,
         distinct_memory: DistinctMemory::All,
         all_skips_used_up_shares: false,
@@ -109,8 +159,25 @@ impl Semantics {
         ignores_compatibility_groups: true,
         refuses_derived_attributes: true,
         selector_errors_name_device: true,
-        rule_without_selector_taints_all: true,
+        namespace_selector_sees_no_labels: false,
         message_has_post_filter: false,
-        features: Features::ALL,
+        ..Semantics::V1_36
     };
+
+    /// Kubernetes 1.37 after 1.37.0 (kubernetes/kubernetes#141998).
+    pub const V1_37: Semantics = Semantics { rule_without_selector_taints_all: false, ..Semantics::V1_37_0 };
+
+    /// The behaviours with these gates on.
+    #[must_use]
+    pub const fn with_gates(self, on: GateSet) -> Semantics {
+        Semantics {
+            fractional_ranges: self.fractional_ranges && on.has(Gate::DRAFractionalCapacityRange),
+            ignores_compatibility_groups: self.ignores_compatibility_groups
+                && !on.has(Gate::DRADeviceCompatibilityGroups),
+            refuses_derived_attributes: self.refuses_derived_attributes
+                && !on.has(Gate::DRADerivedAttributes),
+            features: self.features.with_gates(on),
+            ..self
+        }
+    }
 }

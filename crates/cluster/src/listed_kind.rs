@@ -1,0 +1,188 @@
+//! The kinds of objects that commands list, each with its group, its versions and the size of a page.
+//!
+//! Nothing is requested here; `list` does that.
+
+use super::watch::percent_encode;
+
+/// A kind that can be listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListedKind {
+    /// `ResourceSlice`
+    pub kind: &'static str,
+    /// `resource.k8s.io`; empty for the core group.
+    pub group: &'static str,
+    /// `resourceslices`
+    pub resource: &'static str,
+    /// The versions to ask for, the newest first: if one is not served (404), the next is tried.
+    pub versions: &'static [&'static str],
+    /// Its objects live in namespaces.
+    pub namespaced: bool,
+    /// Objects per page, if they are small.
+    pub page: usize,
+}
+
+/// Small objects per page, as kubectl asks for them.
+const PAGE: usize = 500;
+/// A slice has up to 128 devices with their attributes.
+const SLICE_PAGE: usize = 24;
+
+const DRA: &str = "resource.k8s.io";
+
+/// A kind of the group `resource.k8s.io`.
+const fn dra_kind(
+    kind: &'static str,
+    resource: &'static str,
+    versions: &'static [&'static str],
+    namespaced: bool,
+    page: usize,
+) -> ListedKind {
+    ListedKind { kind, group: DRA, resource, versions, namespaced, page }
+}
+
+/// A kind whose objects live in namespaces.
+const fn namespaced_kind(
+    group: &'static str,
+    kind: &'static str,
+    resource: &'static str,
+    versions: &'static [&'static str],
+) -> ListedKind {
+    ListedKind { kind, group, resource, versions, namespaced: true, page: PAGE }
+}
+
+/// A kind whose objects belong to the whole cluster.
+const fn cluster_kind(
+    group: &'static str,
+    kind: &'static str,
+    resource: &'static str,
+    versions: &'static [&'static str],
+) -> ListedKind {
+    ListedKind { kind, group, resource, versions, namespaced: false, page: PAGE }
+}
+
+/// ResourceSlices.
+pub const SLICES: ListedKind =
+    dra_kind("ResourceSlice", "resourceslices", &["v1", "v1beta2", "v1beta1"], false, SLICE_PAGE);
+/// ResourceClaims.
+pub const CLAIMS: ListedKind =
+    dra_kind("ResourceClaim", "resourceclaims", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// ResourceClaimTemplates.
+pub const TEMPLATES: ListedKind =
+    dra_kind("ResourceClaimTemplate", "resourceclaimtemplates", &["v1", "v1beta2", "v1beta1"], true, PAGE);
+/// DeviceClasses.
+pub const CLASSES: ListedKind =
+    dra_kind("DeviceClass", "deviceclasses", &["v1", "v1beta2", "v1beta1"], false, PAGE);
+/// DeviceTaintRules.
+pub const RULES: ListedKind =
+    dra_kind("DeviceTaintRule", "devicetaintrules", &["v1", "v1beta2", "v1alpha3"], false, PAGE);
+/// Pods.
+pub const PODS: ListedKind = namespaced_kind("", "Pod", "pods", &["v1"]);
+/// PodDisruptionBudgets.
+pub const BUDGETS: ListedKind =
+    namespaced_kind("policy", "PodDisruptionBudget", "poddisruptionbudgets", &["v1"]);
+/// Namespaces.
+pub const NAMESPACES: ListedKind = cluster_kind("", "Namespace", "namespaces", &["v1"]);
+/// FoundationDBClusters, where their operator is installed.
+pub const FOUNDATIONDB: ListedKind =
+    namespaced_kind("apps.foundationdb.org", "FoundationDBCluster", "foundationdbclusters", &["v1beta2"]);
+/// ResourceClasses of classic DRA (KEP-3063), where they are installed.
+pub const CLASSIC_CLASSES: ListedKind =
+    cluster_kind("cdi.k8s.io", "ResourceClass", "resourceclasses", &["v1alpha1"]);
+/// ResourceClaims of classic DRA (KEP-3063), where they are installed.
+pub const CLASSIC_CLAIMS: ListedKind =
+    namespaced_kind("cdi.k8s.io", "ResourceClaim", "resourceclaims", &["v1alpha1"]);
+/// Nodes.
+pub const NODES: ListedKind = cluster_kind("", "Node", "nodes", &["v1"]);
+/// ReplicaSets.
+pub const REPLICA_SETS: ListedKind = namespaced_kind("apps", "ReplicaSet", "replicasets", &["v1"]);
+/// Deployments.
+pub const DEPLOYMENTS: ListedKind = namespaced_kind("apps", "Deployment", "deployments", &["v1"]);
+/// StatefulSets.
+pub const STATEFUL_SETS: ListedKind = namespaced_kind("apps", "StatefulSet", "statefulsets", &["v1"]);
+/// DaemonSets.
+pub const DAEMON_SETS: ListedKind = namespaced_kind("apps", "DaemonSet", "daemonsets", &["v1"]);
+/// Jobs.
+pub const JOBS: ListedKind = namespaced_kind("batch", "Job", "jobs", &["v1"]);
+/// CronJobs.
+pub const CRON_JOBS: ListedKind = namespaced_kind("batch", "CronJob", "cronjobs", &["v1"]);
+/// JobSets, where their controller is installed.
+pub const JOB_SETS: ListedKind = namespaced_kind("jobset.x-k8s.io", "JobSet", "jobsets", &["v1alpha2"]);
+/// LeaderWorkerSets, where their controller is installed.
+pub const LEADER_WORKER_SETS: ListedKind =
+    namespaced_kind("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", &["v1"]);
+/// PodGroups of the scheduler, where the API server serves them (Kubernetes 1.36 and later, behind a feature gate).
+pub const POD_GROUPS: ListedKind =
+    namespaced_kind("scheduling.k8s.io", "PodGroup", "podgroups", &["v1beta1", "v1alpha3", "v1alpha2"]);
+/// PodGroups of the coscheduling plugin, where it is installed.
+pub const COSCHEDULING_POD_GROUPS: ListedKind =
+    namespaced_kind("scheduling.x-k8s.io", "PodGroup", "podgroups", &["v1alpha1"]);
+
+/// The groups that not every API server has.
+const OPTIONAL_GROUPS: [&str; 6] = [
+    FOUNDATIONDB.group,
+    CLASSIC_CLAIMS.group,
+    JOB_SETS.group,
+    LEADER_WORKER_SETS.group,
+    POD_GROUPS.group,
+    COSCHEDULING_POD_GROUPS.group,
+];
+
+impl ListedKind {
+    /// `resource.k8s.io/v1`
+    pub fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// True for a kind of an API that not every cluster has, such as one that is installed separately: in a cluster
+    /// without it, the group, or its version, does not exist.
+    pub fn is_optional(&self) -> bool {
+        OPTIONAL_GROUPS.contains(&self.group)
+    }
+
+    /// True for a kind that every API server serves (groups core and policy), so that a 404 comes from something else.
+    pub(super) fn is_core(&self) -> bool {
+        [PODS.group, BUDGETS.group].contains(&self.group)
+    }
+
+    /// `resourceclaims.cdi.k8s.io`, as kubectl takes it; `pods` in the core group.
+    pub fn full_name(&self) -> String {
+        if self.group.is_empty() {
+            self.resource.to_owned()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
+    }
+
+    pub(super) fn path(&self, version: &str, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
+        let resource = self.resource;
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => {
+                format!("{root}/{version}/namespaces/{}/{resource}", percent_encode(namespace))
+            }
+            None => format!("{root}/{version}/{resource}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUDGETS, CLAIMS, CLASSIC_CLAIMS, FOUNDATIONDB, NAMESPACES, POD_GROUPS, PODS};
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(CLAIMS.path("v1", None), "/apis/resource.k8s.io/v1/resourceclaims");
+        assert_eq!(PODS.path("v1", Some("ml")), "/api/v1/namespaces/ml/pods");
+        assert_eq!(NAMESPACES.path("v1", Some("ml")), "/api/v1/namespaces", "has no namespace");
+        assert_eq!(
+            CLAIMS.path("v1", Some("a/b")),
+            "/apis/resource.k8s.io/v1/namespaces/a%2Fb/resourceclaims"
+        );
+        assert_eq!(
+            (PODS.api_version("v1"), CLAIMS.api_version("v1")),
+            ("v1".into(), "resource.k8s.io/v1".into())
+        );
+        assert!(FOUNDATIONDB.is_optional() && POD_GROUPS.is_optional() && !CLAIMS.is_optional());
+        assert!(PODS.is_core() && NAMESPACES.is_core() && BUDGETS.is_core() && !CLAIMS.is_core());
+        assert_eq!([PODS.full_name(), CLASSIC_CLAIMS.full_name()], ["pods", "resourceclaims.cdi.k8s.io"]);
+    }
+}

@@ -1,0 +1,36 @@
+//! An object as the API server stores it: decoded, with defaults, and without the fields of disabled feature gates.
+//!
+//! It does not validate. An object that does not decode, or that the profile does not serve, is not stored.
+
+use super::{Attributes, DecodedObject, identify, prepare};
+use tollgate_api::convert::reshaped;
+use tollgate_api::gated::dropped_fields;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{Change, apply};
+
+/// Returns the JSON text of an object as the API server of that profile stores it after a create or update request.
+/// Returns `None` for an object of another kind than those that Tollgate checks, and for one that does not decode.
+pub fn as_stored(admission: &Attributes<'_>, profile: &Profile) -> Option<String> {
+    let identity = identify(admission.object);
+    let (kind, version) = identify::served_kind(&identity, profile, admission).ok()?;
+    let now = admission.now.text;
+    let new = DecodedObject::decode(admission.object, kind, version, profile);
+    let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
+    if new.has_errors() {
+        return None;
+    }
+    let old = old.filter(|old| !old.has_errors());
+    let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
+    let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
+    let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
+    let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
+    let doc = new.defaulted(old_object, profile, now);
+    let object = new.object(&doc);
+    if profile.gates.are_assumed {
+        // It is not known which fields the server drops; the engine keeps all of them, too.
+        return Some(object.value().to_json());
+    }
+    let dropped = dropped_fields(object, old_object, admission.is_status(), profile);
+    let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
+    Some(apply(object.value(), &changes).root().to_json())
+}

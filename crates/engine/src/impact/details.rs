@@ -1,0 +1,124 @@
+//! What a snapshot can store of devices besides their names and taints: attributes, for rules that select by class or
+//! expression, and the shared counters that devices consume, for partitions.
+//!
+//! Most of a ResourceSlice is attributes, and few rules need them, so a snapshot stores them only if its owner asks for
+//! them. The webhook does not.
+
+use super::interner::StringInterner;
+use super::read::{self, UnreadableObject};
+use super::record::{CounterConsumption, Counters, Slice};
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::view::{self, DeviceBody, SliceSpec, View as _};
+use tollgate_document::doc::{NameSet, Value};
+
+/// Which details of devices a snapshot stores.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DeviceDetails {
+    /// Attributes and capacities of devices, and DeviceClasses: what `deviceClassName` and `selectors` are evaluated
+    /// with.
+    pub attributes: bool,
+    /// The shared counters that devices consume.
+    pub counters: bool,
+}
+
+/// Fields of a ResourceSlice that impact does not read even if it reads all details.
+static UNREAD_DETAILED_FIELDS: NameSet = NameSet::of(&["annotations", "managedFields", "nodeSelector"]);
+
+/// Checks that a ResourceSlice decodes, as far as it is read.
+pub(super) fn check_slice_schema(
+    details: DeviceDetails,
+    version: Version,
+    slice: Value<'_>,
+) -> Result<(), UnreadableObject> {
+    if details == DeviceDetails::default() {
+        read::check_schema(ApiKind::ResourceSlice, version, slice)
+    } else {
+        read::check_schema_without(&UNREAD_DETAILED_FIELDS, ApiKind::ResourceSlice, version, slice)
+    }
+}
+
+/// Adds the details of its devices to the record of a slice, whose devices are sorted by name already.
+pub(super) fn add_details(
+    slice: &mut Slice,
+    details: DeviceDetails,
+    spec: SliceSpec<'_>,
+    version: Version,
+    names: &mut StringInterner,
+) {
+    if details == DeviceDetails::default() {
+        return;
+    }
+    let mut devices: Vec<view::Device<'_>> = spec.devices().iter().collect();
+    // Stable, like the sort of the records.
+    devices.sort_by(|one, other| one.name().cmp(other.name()));
+    let bodies = || devices.iter().map(|device| device.body(version));
+    if details.attributes {
+        slice.bodies = Some(bodies_json(bodies()));
+    }
+    if details.counters {
+        let mut consumption = Vec::new();
+        for (device, body) in bodies().enumerate() {
+            for consumed in body.consumes_counters().iter() {
+                let counters = shared_counters(consumed.counters(), names);
+                if !counters.is_empty() {
+                    let counter_set = names.intern(consumed.counter_set());
+                    let is_tainted = is_tainted(body);
+                    consumption.push(CounterConsumption { device, is_tainted, counter_set, counters });
+                }
+            }
+        }
+        slice.consumption = consumption.into();
+        let set =
+            |set: view::CounterSet<'_>| (names.intern(set.name()), shared_counters(set.counters(), names));
+        slice.counter_sets = spec.shared_counters().iter().map(set).collect();
+    }
+}
+
+/// True if the scheduler gives the device only to claims that tolerate a taint of its slice.
+fn is_tainted(body: DeviceBody<'_>) -> bool {
+    body.taints().iter().any(|taint| is_blocking_effect(taint.effect()))
+}
+
+/// True if the scheduler respects taints with that effect.
+pub(super) fn is_blocking_effect(effect: &str) -> bool {
+    matches!(effect, "NoSchedule" | "NoExecute")
+}
+
+/// Returns the attributes and capacities of devices as a JSON list.
+fn bodies_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
+    let mut out = String::from("[");
+    for (index, body) in bodies.enumerate() {
+        out.push_str(if index == 0 { "{" } else { ",{" });
+        let mut comma = "";
+        for (name, value) in
+            [("attributes", body.attributes().value()), ("capacity", body.capacity().value())]
+        {
+            if !value.is_null() {
+                out.extend([comma, "\"", name, "\":", &value.to_json()]);
+                comma = ",";
+            }
+        }
+        out.push('}');
+    }
+    out.push(']');
+    out.into()
+}
+
+/// Returns the counters whose amount is greater than zero. Equal lists share one record, because the partitions of all
+/// GPUs of a kind consume the same.
+fn shared_counters(counters: view::Map<'_, view::Counter<'_>>, names: &mut StringInterner) -> Counters {
+    let written = counters.value().written();
+    if let Some(record) = names.counters.get(written) {
+        return record;
+    }
+    let amount =
+        |counter: view::Counter<'_>| view::quantity(counter.json().get("value")).map(|q| q.nano_value());
+    let record: Counters = counters
+        .iter()
+        .filter_map(|(name, counter)| {
+            Some((names.intern(name), amount(counter).filter(|amount| *amount > 0)?))
+        })
+        .collect();
+    names.counters.insert(written, &record);
+    record
+}

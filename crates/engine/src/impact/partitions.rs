@@ -1,0 +1,217 @@
+//! Partitions of devices: devices that consume shared counters of others, such as the MIG partitions of a GPU.
+//!
+//! A taint on a GPU leaves its partitions allocatable, because the scheduler compares taints device by device. A device
+//! is a partition of selected devices of its pool if
+//!
+//! - it consumes only counters that they consume, and of each no more than one of them: a GPU is not a partition of its
+//!   partitions;
+//! - it cannot be allocated together with one of them, because some counter is too small for both: partitions that use
+//!   different parts of a GPU are not partitions of each other. Without the counter sets, this is not checked.
+//!
+//! Invariant: time is linear in the number of counters that devices consume.
+// kubernetes-sigs/dra-driver-nvidia-gpu#1316
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
+
+use super::details::is_blocking_effect;
+use super::record::{CounterConsumption, Rule, Slice};
+use super::selection::ClassSelections;
+use super::slots::Slot;
+use super::snapshot::{Pool, Snapshot};
+use super::target::DeviceNames;
+use super::{ImpactQuery, ProposedChange, SliceChange};
+
+/// A device that is a partition of another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Partition<'s> {
+    pub driver: &'s str,
+    pub pool: &'s str,
+    pub device: &'s str,
+}
+
+/// Writes `driver/pool/device`.
+impl std::fmt::Display for Partition<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.driver, self.pool, self.device)
+    }
+}
+
+/// Partitions that a sentence names.
+const NAMED: usize = 5;
+
+/// Returns the partitions of the devices that the change taints, without those that are tainted, too.
+pub(super) fn untainted_partitions<'s>(
+    query: ImpactQuery<'s>,
+    selections: &ClassSelections<'s>,
+) -> Vec<Partition<'s>> {
+    let snapshot = query.snapshot;
+    let stored: Vec<&Rule> = snapshot
+        .rules()
+        .filter(|rule| is_blocking_effect(&rule.taint.effect))
+        .filter(|rule| !matches!(query.change, ProposedChange::Rule(proposed) if proposed.name == rule.name))
+        .collect();
+    let stored_selections = ClassSelections::new(snapshot, &stored, query.profile);
+    let is_tainted_by_rule = |slot: Slot, partition: &Partition<'_>| {
+        let by = |rule: &&Rule| rule_taints(rule, &stored_selections, slot, partition);
+        stored.iter().any(|rule| by(rule) && !stored_selections.is_unknown(rule))
+    };
+    let is_selected = |slot: Slot, device: &ConsumingDevice<'_>| match query.change {
+        ProposedChange::Rule(rule) => rule_taints(rule, selections, slot, &device.names),
+        ProposedChange::Slice(change) => is_tainted_by_change(change, device),
+    };
+    find_partitions(snapshot, is_selected, |slot, device| {
+        device.is_tainted || is_tainted_by_rule(slot, &device.names)
+    })
+}
+
+/// Returns the partitions of the devices with these names, also those that are tainted already, without the devices
+/// themselves.
+pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[DeviceNames]) -> Vec<Partition<'s>> {
+    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    let is_selected = |_: Slot, device: &ConsumingDevice<'_>| {
+        targets.iter().any(|names| {
+            fits(&names.driver, device.names.driver)
+                && fits(&names.pool, device.names.pool)
+                && fits(&names.device, device.names.device)
+        })
+    };
+    find_partitions(snapshot, is_selected, |_, _| false)
+}
+
+/// Returns a sentence that names the first partitions that stay allocatable; `None` if there are none.
+pub(super) fn sentence(query: ImpactQuery<'_>, partitions: &[Partition<'_>]) -> Option<String> {
+    let (selected, is_blocking) = match query.change {
+        ProposedChange::Rule(rule) => ("selected", is_blocking_effect(&rule.taint.effect)),
+        ProposedChange::Slice(_) => ("tainted", true),
+    };
+    let (subject, verb) = match partitions.len() {
+        0 => return None,
+        1 => ("1 partition".to_owned(), "stays"),
+        count => (format!("{count} partitions"), "stay"),
+    };
+    let stay = if is_blocking {
+        format!("{verb} allocatable")
+    } else {
+        "would stay allocatable with effect NoSchedule or NoExecute".to_owned()
+    };
+    let named: Vec<String> = partitions.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = match partitions.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "{subject} of the {selected} devices {stay}: {}{more}; `tollgate taint --with-partitions` prints rules that \
+         include partitions",
+        named.join(", ")
+    ))
+}
+
+/// A device that consumes counters.
+struct ConsumingDevice<'s> {
+    names: Partition<'s>,
+    slice: &'s str,
+    /// True if its slice taints it.
+    is_tainted: bool,
+    consumption: &'s [CounterConsumption],
+}
+
+/// True if the rule selects the device for the scheduler, to which a rule without a selector applies everywhere.
+fn rule_taints(rule: &Rule, selections: &ClassSelections<'_>, slot: Slot, device: &Partition<'_>) -> bool {
+    rule.selector.as_ref().is_none_or(|selector| {
+        selector.selects(device.driver, device.pool, device.device)
+            && selections.selects(rule, slot, device.device)
+    })
+}
+
+/// True if a changed slice taints the device: as its driver publishes it, or through the patch that changes it.
+fn is_tainted_by_change(change: &SliceChange, device: &ConsumingDevice<'_>) -> bool {
+    *change.name == *device.slice
+        && match &change.patch {
+            None => device.is_tainted,
+            Some(patch) => patch.devices.iter().any(|name| **name == *device.names.device),
+        }
+}
+
+/// Returns the partitions of selected devices that are neither selected nor `excluded`, sorted, each once.
+fn find_partitions<'s>(
+    snapshot: &'s Snapshot,
+    is_selected: impl Fn(Slot, &ConsumingDevice<'s>) -> bool,
+    excluded: impl Fn(Slot, &ConsumingDevice<'s>) -> bool,
+) -> Vec<Partition<'s>> {
+    let mut found = BTreeSet::new();
+    for slot in snapshot.drivers().values().flat_map(|pools| pools.values()) {
+        let Some(pool) = snapshot.pool(*slot) else { continue };
+        let (selected, others): (Vec<ConsumingDevice<'s>>, Vec<_>) =
+            consuming_devices(pool).partition(|device| is_selected(*slot, device));
+        if selected.is_empty() || others.is_empty() {
+            continue;
+        }
+        let (most, available) = (most_consumed(&selected), available_counters(pool));
+        let is_partition = |device: &&ConsumingDevice<'_>| {
+            is_within(device, &most) && is_in_conflict(device, &most, &available)
+        };
+        let partitions = others.iter().filter(is_partition);
+        found.extend(partitions.filter(|device| !excluded(*slot, device)).map(|device| device.names));
+    }
+    found.into_iter().collect()
+}
+
+/// Returns the devices of a pool that consume counters, with all that each consumes.
+fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
+    pool.current_slices().flat_map(|slice: &Slice| {
+        slice.consumption.chunk_by(|one, other| one.device == other.device).filter_map(|consumption| {
+            let first = consumption.first()?;
+            let device = slice.devices.get(first.device)?;
+            Some(ConsumingDevice {
+                names: Partition { driver: &slice.driver, pool: &slice.pool, device: &device.name },
+                slice: &slice.name,
+                is_tainted: first.is_tainted,
+                consumption,
+            })
+        })
+    })
+}
+
+/// Amounts by counter set and counter.
+type Amounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
+
+/// Returns for each counter the most that one of the devices consumes of it.
+fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
+    let mut most = Amounts::default();
+    for (counter, amount) in devices.iter().flat_map(consumed) {
+        let known = most.entry(counter).or_default();
+        *known = amount.max(*known);
+    }
+    most
+}
+
+/// Returns for each counter how much there is of it.
+fn available_counters(pool: &Pool) -> Amounts<'_> {
+    let sets = pool.current_slices().flat_map(|slice| &*slice.counter_sets);
+    sets.flat_map(|(set, counters)| counters.iter().map(move |(name, amount)| ((&**set, &**name), *amount)))
+        .collect()
+}
+
+/// True if the device consumes no more than that of any counter.
+fn is_within(device: &ConsumingDevice<'_>, most: &Amounts<'_>) -> bool {
+    consumed(device).all(|(counter, amount)| most.get(&counter).is_some_and(|most| amount <= *most))
+}
+
+/// True if what the device consumes exceeds a counter together with the most that a selected device consumes of it, or
+/// if it is not known how much there is of a counter.
+fn is_in_conflict(device: &ConsumingDevice<'_>, most: &Amounts<'_>, available: &Amounts<'_>) -> bool {
+    consumed(device).any(|(counter, amount)| {
+        let most = most.get(&counter).copied().unwrap_or_default();
+        available.get(&counter).is_none_or(|available| amount.saturating_add(most) > *available)
+    })
+}
+
+/// Returns what a device consumes, as counter set, counter and amount.
+fn consumed<'s>(device: &ConsumingDevice<'s>) -> impl Iterator<Item = ((&'s str, &'s str), i128)> + use<'s> {
+    device.consumption.iter().flat_map(|consumption| {
+        let counters = consumption.counters.iter();
+        counters.map(|(name, amount)| ((&*consumption.counter_set, &**name), *amount))
+    })
+}

@@ -1,0 +1,306 @@
+//! The devices of a course: who holds them, and what the allocator says for the claims of a pod on a node.
+//!
+//! Most nodes of a large cluster are not touched by a course, and most pods ask for the same as others. So answers are
+//! remembered by what is asked for and by node: those for the state for all courses, those for a node whose devices
+//! have changed for the rest of the course.
+
+use crate::device_features::features_of_claims;
+use crate::eras::Era;
+use crate::held::Held;
+use crate::nodes::NodeIndex;
+use crate::plan::Plan;
+use crate::selectors::CelSelectors;
+use crate::tables::SpecEntry;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tollgate_allocator::{
+    AllocationError, Allocator, Candidate, Claims, NodePools, Outcome, Selectors as _, UnallocatedClaim,
+    Unschedulable, Usage,
+};
+use tollgate_api::view::{List, Selector};
+
+/// What a pod asks for, numbered: the specs of its claims that have to be allocated, and the era of classes.
+pub(crate) type AskIndex = usize;
+
+/// A claim that has to be allocated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedClaim<'p> {
+    pub(crate) namespace: &'p str,
+    pub(crate) name: &'p str,
+    pub(crate) spec: SpecEntry<'p>,
+}
+
+/// What the allocator says for one node.
+#[derive(Clone, Debug)]
+pub(crate) enum Found<'p> {
+    /// One allocation for each claim.
+    Allocated(Rc<[Arc<Held<'p>>]>, i64),
+    Unschedulable(Unschedulable),
+    /// The text names claims, so it is not remembered.
+    Failed,
+    Unsupported(&'static str),
+    GaveUp(u64),
+}
+
+/// What a player remembers for all courses.
+#[derive(Debug)]
+pub(crate) struct Memory<'p> {
+    plan: &'p Plan<'p>,
+    asks: HashMap<(usize, Vec<u32>), AskIndex, RandomState>,
+    claims: Vec<Result<Claims<'p>, Unschedulable>>,
+    specs: Vec<Vec<SpecEntry<'p>>>,
+    /// What the allocation depends on that is not modelled, by era of devices and what is asked for.
+    unmodelled: HashMap<(usize, AskIndex), Rc<[&'static str]>, RandomState>,
+    /// By era of devices.
+    selectors: Vec<CelSelectors>,
+    /// The pools of each node, by eras of devices and nodes.
+    pools: HashMap<(usize, usize), Vec<Option<Rc<NodePools<'p>>>>, RandomState>,
+    /// The nodes of pools that only one node can use, by era of devices.
+    local: Vec<HashMap<(&'p str, &'p str), &'p str, RandomState>>,
+    /// What the allocator says for the state, by eras of devices and nodes, and what is asked for.
+    found: HashMap<(usize, usize, AskIndex), Vec<Option<Found<'p>>>, RandomState>,
+}
+
+impl<'p> Memory<'p> {
+    pub(crate) fn new(plan: &'p Plan<'p>) -> Memory<'p> {
+        let eras = &plan.eras.devices;
+        let local = eras.iter().map(|era| {
+            era.inventory.local_pools().map(|(driver, pool, node)| ((driver, pool), node)).collect()
+        });
+        Memory {
+            plan,
+            asks: HashMap::default(),
+            claims: Vec::new(),
+            specs: Vec::new(),
+            unmodelled: HashMap::default(),
+            selectors: eras.iter().map(|_| CelSelectors::new(plan.release.behaviour)).collect(),
+            pools: HashMap::default(),
+            local: local.collect(),
+            found: HashMap::default(),
+        }
+    }
+
+    /// The number of what these claims ask for.
+    pub(crate) fn ask(&mut self, era: Era, claims: &[AskedClaim<'p>]) -> AskIndex {
+        let key = (era.classes, claims.iter().map(|claim| claim.spec.number).collect());
+        let next = self.claims.len();
+        let ask = *self.asks.entry(key).or_insert(next);
+        if ask == next {
+            self.claims.push(read_claims(self.plan, era, claims));
+            self.specs.push(claims.iter().map(|claim| claim.spec).collect());
+        }
+        ask
+    }
+
+    /// The names of what the allocation depends on that is not modelled.
+    pub(crate) fn unmodelled(&mut self, era: Era, ask: AskIndex) -> Rc<[&'static str]> {
+        if let Some(known) = self.unmodelled.get(&(era.devices, ask)) {
+            return Rc::clone(known);
+        }
+        let eras = &self.plan.eras;
+        let found = match (self.specs.get(ask), eras.devices.get(era.devices), eras.classes.get(era.classes))
+        {
+            (Some(specs), Some(devices), Some(classes)) => features_of_claims(
+                specs,
+                &devices.unmodelled,
+                self.plan.release.profile,
+                |name| classes.class(name),
+                |selectors, device| self.may_match(era, selectors, device),
+            ),
+            _ => Vec::new(),
+        };
+        let found: Rc<[&'static str]> = found.into();
+        self.unmodelled.insert((era.devices, ask), Rc::clone(&found));
+        found
+    }
+
+    /// Whether all of these selectors let a device through, or one of them fails.
+    fn may_match(&self, era: Era, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
+        let Some(evaluator) = self.selectors.get(era.devices) else { return true };
+        let mut answers = selectors
+            .iter()
+            .map(|selector| evaluator.matches(selector.cel().map_or("", |cel| cel.expression()), device));
+        answers.all(|answer| answer != Ok(false))
+    }
+
+    /// Whether a selector selects a device; not if it fails.
+    pub(crate) fn selects(&self, era: Era, expression: &str, device: Candidate<'p>) -> bool {
+        let selectors = self.selectors.get(era.devices);
+        selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
+    }
+
+    /// Why no node can be looked at for what is asked for.
+    pub(crate) fn rejection(&self, ask: AskIndex) -> Option<&Unschedulable> {
+        self.claims.get(ask)?.as_ref().err()
+    }
+
+    fn pools(&mut self, era: Era, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
+        let nodes = self.plan.eras.nodes.get(era.nodes)?;
+        let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
+        let known = self.pools.entry((era.devices, era.nodes)).or_insert_with(|| vec![None; nodes.len()]);
+        let slot = known.get_mut(node.get())?;
+        Some(Rc::clone(slot.get_or_insert_with(|| Rc::new(inventory.pools_for(nodes.get(node).node)))))
+    }
+
+    fn allocate(
+        &mut self,
+        era: Era,
+        node: NodeIndex,
+        usage: &Usage<'p>,
+        claims: &Claims<'p>,
+    ) -> Option<Outcome<'p>> {
+        let pools = self.pools(era, node)?;
+        let allocator = Allocator {
+            inventory: &self.plan.eras.devices.get(era.devices)?.inventory,
+            usage,
+            selectors: self.selectors.get(era.devices)?,
+            max_steps: self.plan.settings.max_steps,
+        };
+        Some(allocator.allocate(&pools, claims))
+    }
+
+    fn find(&mut self, era: Era, node: NodeIndex, usage: &Usage<'p>, ask: AskIndex) -> Option<Found<'p>> {
+        let claims = std::mem::replace(self.claims.get_mut(ask)?, Err(Unschedulable::CannotAllocate));
+        let outcome = claims.as_ref().ok().and_then(|claims| self.allocate(era, node, usage, claims));
+        if let Some(slot) = self.claims.get_mut(ask) {
+            *slot = claims;
+        }
+        Some(match outcome? {
+            Outcome::Allocated(allocations) => {
+                let held = allocations.iter().map(|allocation| Arc::new(Held::from_allocation(allocation)));
+                let held: Rc<[Arc<Held<'p>>]> = held.collect();
+                let specs = self.specs.get(ask).into_iter().flatten();
+                let score = specs.zip(held.iter()).map(|(spec, held)| held.score(spec.spec)).sum();
+                Found::Allocated(held, score)
+            }
+            Outcome::Unschedulable(reason) => Found::Unschedulable(reason),
+            Outcome::Failed(_) => Found::Failed,
+            Outcome::Unsupported(what) => Found::Unsupported(what),
+            Outcome::GaveUp { steps } => Found::GaveUp(steps),
+        })
+    }
+}
+
+fn read_claims<'p>(
+    plan: &'p Plan<'p>,
+    era: Era,
+    claims: &[AskedClaim<'p>],
+) -> Result<Claims<'p>, Unschedulable> {
+    let unallocated = claims.iter().map(|claim| UnallocatedClaim {
+        namespace: claim.namespace,
+        name: claim.name,
+        version: claim.spec.version,
+        spec: claim.spec.spec,
+    });
+    let era = plan.eras.classes.get(era.classes).ok_or(Unschedulable::CannotAllocate)?;
+    Claims::new(unallocated, [], &era.classes, &plan.release.semantics)
+}
+
+/// Who holds which devices in one course.
+#[derive(Debug)]
+pub(crate) struct Devices<'p> {
+    plan: &'p Plan<'p>,
+    pub(crate) era: Era,
+    usage: Usage<'p>,
+    /// When the devices of each node, and those of several nodes, were last changed.
+    changed: Vec<u64>,
+    changed_all: u64,
+    clock: u64,
+    /// Answers since then.
+    found: HashMap<(AskIndex, usize), (u64, Found<'p>), RandomState>,
+}
+
+impl<'p> Devices<'p> {
+    /// The devices of an era, held by the claims of the state.
+    pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<Devices<'p>> {
+        let nodes = plan.eras.nodes.get(era.nodes)?.len();
+        let usage = plan.eras.devices.get(era.devices)?.usage.clone();
+        let found = HashMap::default();
+        Some(Devices { plan, era, usage, changed: vec![0; nodes], changed_all: 0, clock: 0, found })
+    }
+
+    pub(crate) fn plan(&self) -> &'p Plan<'p> {
+        self.plan
+    }
+
+    pub(crate) fn usage(&self) -> &Usage<'p> {
+        &self.usage
+    }
+
+    /// A claim gets an allocation, or loses it.
+    pub(crate) fn change(&mut self, memory: &Memory<'p>, held: &Held<'p>, is_held: bool) {
+        let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
+        for holding in held.holdings(&devices.inventory) {
+            if is_held {
+                self.usage.hold(&holding);
+            } else {
+                self.usage.release(&holding);
+            }
+        }
+        self.clock += 1;
+        let nodes = self.plan.eras.nodes.get(self.era.nodes);
+        for device in &held.devices {
+            let local = memory.local.get(self.era.devices);
+            let local = local.and_then(|local| local.get(&(device.driver, device.pool)));
+            match local {
+                Some(node) => {
+                    let node = nodes.and_then(|nodes| nodes.find(node));
+                    if let Some(changed) = node.and_then(|node| self.changed.get_mut(node.get())) {
+                        *changed = self.clock;
+                    }
+                }
+                None => self.changed_all = self.clock,
+            }
+        }
+    }
+
+    /// What the allocator says for a node.
+    pub(crate) fn find(
+        &mut self,
+        memory: &mut Memory<'p>,
+        node: NodeIndex,
+        ask: AskIndex,
+    ) -> Option<Found<'p>> {
+        let era = self.era;
+        let changed = self.changed.get(node.get()).copied().unwrap_or(0).max(self.changed_all);
+        if changed == 0 {
+            let nodes = self.changed.len();
+            let key = (era.devices, era.nodes, ask);
+            let known =
+                memory.found.get(&key).and_then(|known| known.get(node.get())).and_then(Option::as_ref);
+            if let Some(found) = known {
+                return Some(found.clone());
+            }
+            let found = memory.find(era, node, &self.usage, ask)?;
+            let known = memory.found.entry(key).or_insert_with(|| vec![None; nodes]);
+            if let Some(slot) = known.get_mut(node.get()) {
+                *slot = Some(found.clone());
+            }
+            return Some(found);
+        }
+        if let Some((since, found)) = self.found.get(&(ask, node.get()))
+            && *since >= changed
+        {
+            return Some(found.clone());
+        }
+        let found = memory.find(era, node, &self.usage, ask)?;
+        self.found.insert((ask, node.get()), (self.clock, found.clone()));
+        Some(found)
+    }
+
+    /// The error for these claims on a node.
+    pub(crate) fn error(
+        &self,
+        memory: &mut Memory<'p>,
+        node: NodeIndex,
+        claims: &[AskedClaim<'p>],
+    ) -> Option<AllocationError> {
+        let claims = read_claims(self.plan, self.era, claims).ok()?;
+        match memory.allocate(self.era, node, &self.usage, &claims)? {
+            Outcome::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+}

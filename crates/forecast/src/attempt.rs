@@ -1,0 +1,493 @@
+//! The scheduler: which of the waiting pods get a node, and which node.
+//!
+//! One attempt goes as upstream's scheduling cycle does: are all claims there, do their classes exist, which nodes pass
+//! the filters, which of them does the allocator find devices on, which has the best score.
+
+use crate::allocations::{AskIndex, AskedClaim, Devices, Found, Memory};
+use crate::claims::Consumer;
+use crate::course::{PodState, World};
+use crate::device_features::feature_of_allocation;
+use crate::forecast::Pending;
+use crate::held::Held;
+use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
+use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
+use foldhash::fast::RandomState;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use tollgate_allocator::Unschedulable;
+use tollgate_allocator::condition::{PostFilter, error_message, rejected_text, unschedulable_message};
+
+/// How many consumers can reserve a claim.
+const MAX_CONSUMERS: usize = 256;
+
+/// With so many nodes, every attempt looks at all of them.
+const FEW_NODES: usize = 100;
+
+/// What the scheduler writes, with the status UnschedulableAndUnresolvable, if too many have reserved a claim.
+const CLAIM_IN_USE: &str = "resourceclaim in use";
+
+/// What comes of an attempt.
+enum Attempt<'p> {
+    /// A node was found.
+    Found(Choice<'p>),
+    Pending(Pending),
+    /// A claim that is in the way was deallocated: the pod is tried again.
+    Deallocate(ClaimIndex),
+    NotModelled(String),
+}
+
+/// A node with the allocations of the claims that had none.
+struct Choice<'p> {
+    node: NodeIndex,
+    allocations: Vec<(ClaimIndex, Arc<Held<'p>>)>,
+}
+
+/// The claims of a pod at an attempt.
+pub(crate) struct PodClaims<'p> {
+    /// Those that have to be allocated.
+    pub(crate) unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
+    /// Those that are allocated already.
+    allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
+    /// What the allocated ones count for each node.
+    score: i64,
+    /// Too many have reserved one of them.
+    is_in_use: bool,
+}
+
+fn unschedulable(message: String) -> Pending {
+    Pending { condition: Some(("Unschedulable".to_owned(), message)), explanation: None }
+}
+
+fn scheduler_error(message: String) -> Pending {
+    Pending { condition: Some(("SchedulerError".to_owned(), message)), explanation: None }
+}
+
+impl<'p> World<'_, 'p> {
+    /// Tries the pods that wait, if something has changed for them.
+    // upstream v1.37 DynamicResources.EventsToRegister
+    pub(crate) fn schedule(&mut self) {
+        loop {
+            let waiting = self.waiting().into_iter();
+            let turn: Vec<PodIndex> = waiting.filter(|pod| self.is_awake(*pod)).collect();
+            self.wakes_all = false;
+            self.touched.clear();
+            if turn.is_empty() {
+                return;
+            }
+            // What is needed by pods that found no node. While nothing is freed, others that need the same find none.
+            let mut failed: Vec<(PodIndex, Pending)> = Vec::new();
+            for pod in turn {
+                let twin = failed.iter().find(|(other, _)| self.are_twins(pod, *other));
+                if let Some((twin, pending)) = twin {
+                    let pending = pending.clone();
+                    if let Some(names) = self.uncertain.get(twin).cloned() {
+                        self.uncertain.insert(pod, names);
+                    }
+                    self.pending.insert(pod, pending);
+                    continue;
+                }
+                self.try_until_settled(pod, &mut failed);
+            }
+        }
+    }
+
+    fn try_until_settled(&mut self, pod: PodIndex, failed: &mut Vec<(PodIndex, Pending)>) {
+        // Each turn deallocates a claim.
+        loop {
+            match self.attempt(pod) {
+                Attempt::Found(choice) => {
+                    self.bind(pod, &choice);
+                    // The texts of those that find no node can be others from now on.
+                    if self.occupancy.nodes().len() <= FEW_NODES {
+                        failed.clear();
+                    }
+                }
+                Attempt::Deallocate(claim) => {
+                    self.deallocate(claim);
+                    failed.clear();
+                    continue;
+                }
+                Attempt::Pending(pending) => {
+                    if pending.condition.as_ref().is_some_and(|(reason, _)| reason == "Unschedulable") {
+                        failed.push((pod, pending.clone()));
+                    }
+                    self.pending.insert(pod, pending);
+                }
+                Attempt::NotModelled(what) => {
+                    self.not_modelled.insert(pod, vec![what]);
+                    self.pending.insert(pod, Pending::default());
+                }
+            }
+            return;
+        }
+    }
+
+    /// Whether a pod that waits is tried. One that turned out to need what is not modelled is not tried again.
+    fn is_awake(&self, pod: PodIndex) -> bool {
+        if self.not_modelled.contains_key(&pod) {
+            return false;
+        }
+        let Some(pending) = self.pending.get(&pod) else { return true };
+        if self.wakes_all {
+            return true;
+        }
+        !self.touched.is_empty()
+            && self.plan.tables.pods.get(pod).is_some_and(|entry| {
+                // A missing claim has no condition, and one that is there and does not change does not help.
+                let waits_for_pods =
+                    pending.condition.is_some() && entry.spec.get("affinity").get("podAffinity").exists();
+                let mut claims = entry.references.iter().filter_map(|reference| reference.claim);
+                waits_for_pods || claims.any(|claim| self.touched.contains(&claim))
+            })
+    }
+
+    /// True if both pods find the same: they need the same, and their claims ask for the same and are not allocated yet.
+    pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
+        let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
+        else {
+            return false;
+        };
+        let namespace = one.namespace;
+        namespace == other.namespace
+            && one.references.len() == other.references.len()
+            && self.plan.catalog.are_alike(one.needs, other.needs)
+            && one.references.iter().zip(&other.references).all(|(one, other)| {
+                let asked = self.asked_by(namespace, one);
+                asked.is_some() && asked == self.asked_by(namespace, other)
+            })
+    }
+
+    /// The number of the spec that a reference asks for; `None` if the claim is allocated or missing.
+    fn asked_by(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
+        let claim = reference.claim?;
+        let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
+        let (spec, is_allocated) = match self.claims.get(&claim) {
+            Some(state) => (state.spec, state.allocation.is_some()),
+            None => (stored.map(|claim| claim.spec), stored.is_some_and(|claim| claim.allocation.is_some())),
+        };
+        let templates = self.plan.eras.templates.get(self.devices.era.templates);
+        let made = || templates?.get(&(namespace, reference.template?)).copied();
+        spec.or_else(made).filter(|_| !is_allocated).map(|spec| spec.number)
+    }
+
+    fn attempt(&mut self, pod: PodIndex) -> Attempt<'p> {
+        let plan = self.plan;
+        let Some(entry) = plan.tables.pods.get(pod) else { return Attempt::Pending(Pending::default()) };
+        if !plan.catalog.pod(entry.needs).scheduling_gates.is_empty() {
+            let message = "Scheduling is blocked due to non-empty scheduling gates".to_owned();
+            let condition = Some(("SchedulingGated".to_owned(), message));
+            return Attempt::Pending(Pending { condition, explanation: None });
+        }
+        let claims = match self.claims_of(pod, entry) {
+            Ok(claims) => claims,
+            Err(missing) => {
+                return Attempt::Pending(Pending { condition: None, explanation: Some(missing) });
+            }
+        };
+        if self.occupancy.nodes().is_empty() {
+            return Attempt::Pending(unschedulable(NO_NODES.to_owned()));
+        }
+        self.find_node(pod, entry, &claims)
+    }
+
+    /// The claims of a pod; an error if one of them is missing.
+    // upstream v1.37 DynamicResources.PreEnqueue
+    pub(crate) fn claims_of(
+        &mut self,
+        pod: PodIndex,
+        entry: &'p PodEntry<'p>,
+    ) -> Result<PodClaims<'p>, String> {
+        let plan = self.plan;
+        let templates = plan.eras.templates.get(self.devices.era.templates);
+        let (mut unallocated, mut allocated) = (Vec::new(), Vec::new());
+        let (mut score, mut is_in_use) = (0, false);
+        for reference in &entry.references {
+            let Some(claim) = reference.claim else { continue };
+            let Some(known) = plan.tables.claims.get(claim) else { continue };
+            let state = self.claim(claim);
+            if state.spec.is_none()
+                && let Some(template) = reference.template.filter(|_| known.is_generated)
+            {
+                state.spec = templates.and_then(|all| all.get(&(entry.namespace, template)).copied());
+                if state.spec.is_none() {
+                    return Err(format!("ResourceClaimTemplate {template} does not exist."));
+                }
+            }
+            let Some(spec) = state.spec else {
+                return Err(format!("ResourceClaim {} does not exist.", known.name));
+            };
+            if let Some(held) = &state.allocation {
+                score += held.score(spec.spec);
+                let is_reserved = state.reserved.contains(&Consumer::Pod(pod));
+                is_in_use |= !is_reserved && state.reserved.len() >= MAX_CONSUMERS;
+                allocated.push((claim, Arc::clone(held)));
+            } else {
+                let asked = AskedClaim { namespace: entry.namespace, name: &known.name, spec };
+                unallocated.push((claim, asked));
+            }
+        }
+        Ok(PodClaims { unallocated, allocated, score, is_in_use })
+    }
+
+    fn find_node(&mut self, pod: PodIndex, entry: &'p PodEntry<'p>, claims: &PodClaims<'p>) -> Attempt<'p> {
+        let plan = self.plan;
+        let semantics = &plan.release.semantics;
+        let era = self.devices.era;
+        let (Some(fits), Some(classes)) = (self.fits.get(era.nodes), plan.eras.classes.get(era.classes))
+        else {
+            return Attempt::Pending(Pending::default());
+        };
+        let nodes = self.occupancy.nodes().len();
+        let rejected = |text: &str| Attempt::Pending(unschedulable(rejected_text(semantics, nodes, text)));
+        let cycle = match Cycle::start(&self.occupancy, fits, &classes.delegated, entry.needs) {
+            Ok(cycle) => cycle,
+            Err(rejection) => return rejected(rejection.text),
+        };
+        if claims.is_in_use {
+            return rejected(CLAIM_IN_USE);
+        }
+        let mut filter = DeviceFilter {
+            devices: &mut self.devices,
+            memory: self.memory,
+            pod,
+            entry,
+            claims,
+            ask: None,
+            has_extended: plan.extended.has(pod, era.classes),
+            uncertain: &mut self.uncertain,
+        };
+        if !claims.unallocated.is_empty() {
+            let asked: Vec<AskedClaim<'p>> = claims.unallocated.iter().map(|(_, asked)| *asked).collect();
+            let ask = filter.memory.ask(era, &asked);
+            if let Some(reason) = filter.memory.rejection(ask) {
+                return rejected(&reason.to_string());
+            }
+            filter.ask = Some(ask);
+        }
+        let wanted = nodes_to_find(cycle.candidate_count());
+        let mut diagnosis = Diagnosis::default();
+        let (mut feasible, mut scores, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        let mut elsewhere: BTreeSet<ClaimIndex> = BTreeSet::new();
+        let mut looked_at = 0;
+        for node in cycle.candidates(self.start) {
+            looked_at += 1;
+            if let Err(rejection) = cycle.check(node) {
+                diagnosis.add(node, &rejection);
+                continue;
+            }
+            match filter.check(node, &cycle) {
+                Verdict::Fits(allocations, score) => {
+                    feasible.push(node);
+                    scores.push(score);
+                    found.push(allocations);
+                }
+                Verdict::Rejected(text) => diagnosis.add_text(node, text, false),
+                Verdict::ClaimElsewhere(claims) => {
+                    elsewhere.extend(claims);
+                    diagnosis.add_text(node, Unschedulable::ClaimElsewhere.to_string(), false);
+                }
+                Verdict::Failed(message) => return Attempt::Pending(scheduler_error(message)),
+                Verdict::NotModelled(what) => return Attempt::NotModelled(what),
+            }
+            if feasible.len() >= wanted {
+                break;
+            }
+        }
+        self.start = (self.start + looked_at) % cycle.candidate_count().max(1);
+        if let Some(best) = choose(&cycle, &feasible, &scores, &mut self.random)
+            && let (Some(node), Some(allocations)) = (feasible.get(best), found.into_iter().nth(best))
+        {
+            return Attempt::Found(Choice { node: *node, allocations });
+        }
+        let has_claims =
+            filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
+        let possible = cycle.preemption_candidates(&diagnosis);
+        if possible.into_iter().any(|node| matches!(filter.check(node, &cycle), Verdict::Fits(..))) {
+            return Attempt::NotModelled("preemption".to_owned());
+        }
+        let texts = diagnosis.texts(&plan.catalog, cycle.excluded());
+        let mut elsewhere: Vec<ClaimIndex> = elsewhere.into_iter().collect();
+        while !elsewhere.is_empty() {
+            let claim = elsewhere.swap_remove(self.random.below(elsewhere.len()));
+            if self.claim(claim).reserved.iter().all(|consumer| *consumer == Consumer::Pod(pod)) {
+                return Attempt::Deallocate(claim);
+            }
+        }
+        let post_filter = if has_claims { PostFilter::NothingChanged } else { PostFilter::NoClaims };
+        Attempt::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
+    }
+
+    /// Puts a pod on the node that was found.
+    fn bind(&mut self, pod: PodIndex, choice: &Choice<'p>) {
+        let plan = self.plan;
+        let Some(entry) = plan.tables.pods.get(pod) else { return };
+        let node = self.occupancy.nodes().get(choice.node).node.name;
+        for (claim, held) in &choice.allocations {
+            self.allocate(*claim, held);
+        }
+        let (mut waits, mut cannot_join) = (false, false);
+        for claim in entry.claims() {
+            let is_new = choice.allocations.iter().any(|(new, _)| *new == claim);
+            let state = self.claim(claim);
+            let Some(held) = &state.allocation else { continue };
+            waits |= held.waits_for_driver;
+            cannot_join |= !is_new && !held.has_timestamp && !state.reserved.contains(&Consumer::Pod(pod));
+        }
+        if cannot_join && plan.has_timestamps && plan.release.semantics.features.binding_conditions {
+            // The scheduler adds the missing timestamp together with the reservation, which the API server refuses.
+            for (claim, _) in &choice.allocations {
+                self.deallocate(*claim);
+            }
+            let message = "running PreBind plugin \"DynamicResources\": the allocation of a claim has no timestamp: \
+                           field is immutable";
+            self.pending.insert(pod, scheduler_error(message.to_owned()));
+            return;
+        }
+        for claim in entry.claims() {
+            let state = self.claim(claim);
+            let consumer = Consumer::Pod(pod);
+            if state.allocation.is_some() && !state.reserved.contains(&consumer) {
+                state.reserved.push(consumer);
+            }
+        }
+        self.touched.extend(entry.claims());
+        self.occupancy.add_pod(choice.node, entry.needs);
+        self.leave_queue(pod);
+        if let Some(state) = self.pods.get_mut(pod) {
+            *state = if waits { PodState::Binding(node) } else { PodState::Bound(node) };
+        }
+        if waits {
+            let explanation = "Its devices are allocated, but their driver has not prepared them yet.";
+            let pending = Pending { condition: None, explanation: Some(explanation.to_owned()) };
+            self.pending.insert(pod, pending);
+        } else {
+            self.pending.remove(&pod);
+            self.note_due(pod);
+        }
+    }
+}
+
+/// The place of one of the nodes with the best score, at random.
+fn choose(
+    cycle: &Cycle<'_, '_, '_>,
+    feasible: &[NodeIndex],
+    devices: &[i64],
+    random: &mut crate::random::Random,
+) -> Option<usize> {
+    if feasible.len() < 2 {
+        return (!feasible.is_empty()).then_some(0);
+    }
+    let scores = cycle.scores(feasible, Some(devices));
+    let best = scores.iter().max()?;
+    let places: Vec<usize> =
+        scores.iter().enumerate().filter(|(_, score)| *score == best).map(|(place, _)| place).collect();
+    places.get(random.below(places.len())).copied()
+}
+
+/// What the filter for devices says about a node.
+enum Verdict<'p> {
+    Fits(Vec<(ClaimIndex, Arc<Held<'p>>)>, i64),
+    Rejected(String),
+    /// Allocated claims of the pod are not available on the node.
+    ClaimElsewhere(Vec<ClaimIndex>),
+    /// The attempt ends with an error.
+    Failed(String),
+    NotModelled(String),
+}
+
+/// The filter for devices at one attempt.
+struct DeviceFilter<'w, 'p> {
+    devices: &'w mut Devices<'p>,
+    memory: &'w mut Memory<'p>,
+    pod: PodIndex,
+    entry: &'p PodEntry<'p>,
+    claims: &'w PodClaims<'p>,
+    /// What the claims that have to be allocated ask for, if there are any.
+    ask: Option<AskIndex>,
+    /// Devices can provide extended resources of the pod.
+    has_extended: bool,
+    /// What is not modelled, by pod.
+    uncertain: &'w mut HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
+}
+
+impl<'p> DeviceFilter<'_, 'p> {
+    // upstream v1.37 DynamicResources.Filter
+    fn check(&mut self, node: NodeIndex, cycle: &Cycle<'_, 'p, 'p>) -> Verdict<'p> {
+        let (ask, extended) = self.ask_on(node, cycle);
+        self.note_uncertainty(ask);
+        let mut allocations = Vec::new();
+        let mut score = self.claims.score;
+        if let Some(ask) = ask {
+            match self.devices.find(self.memory, node, ask) {
+                Some(Found::Allocated(found, own)) => {
+                    score += own;
+                    allocations = self.with_claims(&found, extended.is_some());
+                }
+                Some(Found::Unschedulable(reason)) => return Verdict::Rejected(reason.to_string()),
+                Some(Found::Failed) => {
+                    let asked = self.asked(extended);
+                    let error = self.devices.error(self.memory, node, &asked);
+                    return Verdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
+                }
+                Some(Found::Unsupported(what)) => return Verdict::NotModelled(what.to_owned()),
+                Some(Found::GaveUp(steps)) => {
+                    return Verdict::NotModelled(format!("gave up after {steps} steps"));
+                }
+                None => return Verdict::Rejected(Unschedulable::CannotAllocate.to_string()),
+            }
+        }
+        let place = cycle.node(node);
+        let elsewhere = self.claims.allocated.iter().filter(|(_, held)| !held.nodes.includes(place));
+        let elsewhere: Vec<ClaimIndex> = elsewhere.map(|(claim, _)| *claim).collect();
+        if elsewhere.is_empty() {
+            Verdict::Fits(allocations, score)
+        } else {
+            Verdict::ClaimElsewhere(elsewhere)
+        }
+    }
+
+    /// Notes what the answer for a node depends on that is not modelled.
+    fn note_uncertainty(&mut self, ask: Option<AskIndex>) {
+        let era = self.devices.era;
+        let asked = ask.map(|ask| self.memory.unmodelled(era, ask));
+        let devices = self.devices.plan().eras.devices.get(era.devices);
+        let allocated =
+            self.claims.allocated.iter().filter_map(|(_, held)| feature_of_allocation(held, devices?));
+        let mut names = asked.iter().flat_map(|names| names.iter().copied()).chain(allocated).peekable();
+        if names.peek().is_some() {
+            self.uncertain.entry(self.pod).or_default().extend(names);
+        }
+    }
+
+    /// What is asked for on a node, with the claim for extended resources if there is one.
+    fn ask_on(
+        &mut self,
+        node: NodeIndex,
+        cycle: &Cycle<'_, 'p, 'p>,
+    ) -> (Option<AskIndex>, Option<AskedClaim<'p>>) {
+        if !self.has_extended {
+            return (self.ask, None);
+        }
+        let plan = self.devices.plan();
+        let era = self.devices.era;
+        let resources = cycle.delegated(node).map(|(name, _)| name);
+        let Some(spec) = plan.extended.claim(self.pod, era.classes, resources) else {
+            return (self.ask, None);
+        };
+        let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
+        let extended = AskedClaim { namespace: self.entry.namespace, name, spec };
+        let asked = self.asked(Some(extended));
+        (Some(self.memory.ask(era, &asked)), Some(extended))
+    }
+
+    fn asked(&self, extended: Option<AskedClaim<'p>>) -> Vec<AskedClaim<'p>> {
+        self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
+    }
+
+    fn with_claims(&self, found: &Rc<[Arc<Held<'p>>]>, extended: bool) -> Vec<(ClaimIndex, Arc<Held<'p>>)> {
+        let claims = self.claims.unallocated.iter().map(|(claim, _)| *claim);
+        let claims = claims.chain(extended.then_some(self.entry.extended));
+        claims.zip(found.iter().cloned()).collect()
+    }
+}

@@ -1,0 +1,365 @@
+//! Makes a plan: goes through the steps once, and finds out who is evicted and what controllers make.
+
+use crate::controllers::Controllers;
+use crate::eras::{Changed, apply_taints, taints_of};
+use crate::nodes::{PodNeeds, PodSource};
+use crate::outcome::{Origin, WorkloadName};
+use crate::plan::{Action, Eviction, FollowedPod, Plan, Stage, Step, kind_of};
+use crate::state::{ObjectKind, State, StoredObject, version_of};
+use crate::tables::{Controller, PodIndex, Predecessor};
+use crate::workload::workload_of;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_api::view::{Claim, View as _};
+use tollgate_document::doc::Value;
+use tollgate_engine::impact::{Snapshot, SnapshotKind};
+use tollgate_formats::gotime::Timestamp;
+
+/// A plan while it is being made.
+pub(crate) struct PlanBuilder<'d> {
+    plan: Plan<'d>,
+    /// As it is after the steps so far.
+    state: State<'d>,
+    taints: Snapshot,
+    /// The objects of the pods of the state.
+    objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
+    waiting: Vec<StoredObject<'d>>,
+}
+
+impl<'d> PlanBuilder<'d> {
+    /// A plan without stages.
+    pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
+        let taints = taints_of(&state, &plan.release);
+        PlanBuilder { plan, state, taints, objects: HashMap::default(), waiting: Vec::new() }
+    }
+
+    /// Goes through the steps.
+    pub(crate) fn build(mut self, steps: Vec<Step<'d>>) -> Plan<'d> {
+        self.read_state();
+        let mut at = self.plan.settings.now;
+        let mut changed = Changed::ALL;
+        self.end_stage(at, &mut changed, Vec::new());
+        let mut steps = steps.into_iter().peekable();
+        let mut actions = Vec::new();
+        let is_rule = |step: &Step<'d>| matches!(step, Step::Apply(value) if kind_of(*value) == Some(ObjectKind::DeviceTaintRule));
+        while let Some(step) = steps.next() {
+            // Rules that are given one after the other are in force together before anyone is evicted.
+            let continues = is_rule(&step) && steps.peek().is_some_and(is_rule);
+            match step {
+                Step::Apply(value) => self.apply(value, at, &mut changed, &mut actions),
+                Step::Delete { kind, namespace, name } => {
+                    self.delete(kind, namespace, name, &mut changed, &mut actions);
+                }
+                Step::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
+            }
+            if !continues {
+                self.end_stage(at, &mut changed, std::mem::take(&mut actions));
+            }
+        }
+        self.find_evictions();
+        self.follow_waiting();
+        self.finish()
+    }
+
+    fn read_state(&mut self) {
+        let Plan { tables, catalog, bound, waiting, .. } = &mut self.plan;
+        for claim in self.state.of_kind(ObjectKind::ResourceClaim).iter() {
+            tables.add_stored_claim(claim);
+        }
+        for pod in self.state.of_kind(ObjectKind::Pod).iter() {
+            let node = pod.value.get("spec").get("nodeName").str();
+            if PodNeeds::is_finished(pod.value) {
+                continue;
+            }
+            if node.is_empty() {
+                if !pod.value.get("metadata").get("deletionTimestamp").exists() {
+                    self.waiting.push(pod);
+                }
+                continue;
+            }
+            let source = PodSource::of_object(pod.value);
+            let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
+            tables.by_uid.insert(pod.uid(), index);
+            tables.by_name.insert((pod.namespace(), pod.name()), index);
+            self.objects.insert(index, pod);
+            bound.push((index, node));
+        }
+        // Read before the stages, because their labels matter to others; followed after the given ones.
+        self.waiting.sort_by_key(|pod| pod.value.get("metadata").get("creationTimestamp").str());
+        for pod in &self.waiting {
+            let source = PodSource {
+                controller_selector: Controllers::selector(&self.state, *pod),
+                ..PodSource::of_object(pod.value)
+            };
+            let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
+            tables.by_uid.insert(pod.uid(), index);
+            tables.by_name.insert((pod.namespace(), pod.name()), index);
+            self.objects.insert(index, *pod);
+            waiting.push(index);
+        }
+        let allocations = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
+        self.plan.has_timestamps = allocations.into_iter().any(|held| held.has_timestamp);
+    }
+
+    fn end_stage(&mut self, at: Timestamp, changed: &mut Changed, actions: Vec<Action<'d>>) {
+        let Plan { eras, tables, catalog, stages, release, .. } = &mut self.plan;
+        let before = stages.last().map(|stage| stage.era).unwrap_or_default();
+        let changed = std::mem::take(changed);
+        let era = eras.begin(before, changed, &self.state, &self.taints, release, (tables, catalog));
+        stages.push(Stage { at, era, actions });
+    }
+
+    fn apply(
+        &mut self,
+        value: Value<'d>,
+        at: Timestamp,
+        changed: &mut Changed,
+        actions: &mut Vec<Action<'d>>,
+    ) {
+        let known = kind_of(value).is_some_and(|kind| {
+            let metadata = value.get("metadata");
+            let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
+            self.state.of_kind(kind).get(namespace, name).is_some()
+        });
+        let Some(kind) = self.state.add(value) else { return };
+        changed.note(kind);
+        apply_taints(&mut self.taints, kind, value, &self.plan.release, at);
+        let object = StoredObject { version: version_of(value), value };
+        match kind {
+            ObjectKind::Pod => {
+                let pod =
+                    self.add_given_pod(&PodSource::of_object(value), Some(object.name()), object.name());
+                self.follow(pod, Origin::Given, None, Some(object));
+                actions.push(Action::CreatePod(pod));
+            }
+            ObjectKind::ResourceClaim => {
+                let tables = &mut self.plan.tables;
+                let claim = tables.claim(object.namespace(), object.name());
+                let spec = tables.spec(object.version, Claim::of(value).spec());
+                actions.push(Action::ApplyClaim(claim, spec));
+            }
+            ObjectKind::Deployment | ObjectKind::StatefulSet | ObjectKind::Job => {
+                self.apply_workload(kind, object, known, actions);
+            }
+            _ => {}
+        }
+    }
+
+    fn delete(
+        &mut self,
+        kind: ObjectKind,
+        namespace: &'d str,
+        name: &'d str,
+        changed: &mut Changed,
+        actions: &mut Vec<Action<'d>>,
+    ) {
+        self.state.remove(kind, namespace, name);
+        changed.note(kind);
+        match kind {
+            ObjectKind::Pod => actions.push(Action::DeletePod { namespace, name }),
+            ObjectKind::ResourceClaim => {
+                actions.push(Action::DeleteClaim(self.plan.tables.claim(namespace, name)));
+            }
+            ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => {
+                let kind = SnapshotKind::of("resource.k8s.io/v1", kind.name());
+                if let Some(kind) = kind {
+                    self.taints.remove(kind, "", name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_given_pod(&mut self, source: &PodSource<'d>, known: Option<&str>, name: &str) -> PodIndex {
+        let Plan { tables, catalog, .. } = &mut self.plan;
+        let name = known.unwrap_or(name).to_owned();
+        tables.add_pod(catalog, source, name, Value::absent())
+    }
+
+    /// Follows a pod; `replaced` is the pod of the state that it replaces.
+    fn follow(
+        &mut self,
+        pod: PodIndex,
+        origin: Origin,
+        replaced: Option<StoredObject<'d>>,
+        object: Option<StoredObject<'d>>,
+    ) {
+        let workload = object.and_then(|object| workload_of(&self.state, object));
+        let name = object.filter(|_| replaced.is_none()).map(|object| object.name().to_owned());
+        self.follow_as(
+            pod,
+            origin,
+            replaced,
+            name,
+            workload.map(|workload| WorkloadName {
+                kind: workload.kind.to_owned(),
+                name: workload.name.to_owned(),
+            }),
+        );
+    }
+
+    fn follow_as(
+        &mut self,
+        pod: PodIndex,
+        origin: Origin,
+        replaced: Option<StoredObject<'d>>,
+        name: Option<String>,
+        workload: Option<WorkloadName>,
+    ) {
+        let Plan { tables, followed, catalog, .. } = &mut self.plan;
+        let Some(entry) = tables.pods.get_mut(pod) else { return };
+        entry.followed = Some(followed.len());
+        let not_modelled = catalog.pod(entry.needs).unmodelled.iter().map(|name| (*name).to_owned());
+        followed.push(FollowedPod {
+            namespace: entry.namespace.to_owned(),
+            name,
+            origin,
+            replaces: replaced.map(|replaced| replaced.name().to_owned()),
+            workload,
+            not_modelled: not_modelled.collect(),
+            pod: Some(pod),
+        });
+    }
+
+    /// The pods that a new workload makes.
+    fn apply_workload(
+        &mut self,
+        kind: ObjectKind,
+        object: StoredObject<'d>,
+        known: bool,
+        actions: &mut Vec<Action<'d>>,
+    ) {
+        let pods = self.plan.controllers.pods_of(kind, object);
+        let mut before: Vec<Predecessor> = Vec::new();
+        for name in pods.names {
+            let pod = self.add_given_pod(&pods.source, name.as_deref(), &pods.placeholder);
+            let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
+            self.follow_as(pod, Origin::Given, None, name, Some(workload));
+            if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
+                entry.controller = pods.controller.clone();
+                if pods.is_ordered {
+                    entry.after.clone_from(&before);
+                    before.push((None, pod));
+                }
+            }
+            if known && let Some(followed) = self.plan.followed.last_mut() {
+                followed.not_modelled.push(format!("update of an existing {}", kind.name()));
+            }
+            actions.push(Action::CreatePod(pod));
+        }
+    }
+
+    /// Finds out which pods of the state are evicted, and adds the pods that replace them.
+    fn find_evictions(&mut self) {
+        let mut evictions: Vec<(Timestamp, usize, PodIndex)> = Vec::new();
+        for &(pod, _) in &self.plan.bound {
+            let mut known: Option<(usize, Option<Timestamp>)> = None;
+            for (number, stage) in self.plan.stages.iter().enumerate() {
+                let due = match known {
+                    Some((devices, due)) if devices == stage.era.devices => due,
+                    _ => self.due_time(pod, stage.era.devices),
+                };
+                known = Some((stage.era.devices, due));
+                let Some(due) = due else { continue };
+                let end = self.plan.stages.get(number + 1).map(|next| next.at);
+                if due <= stage.at || end.is_none_or(|end| due < end) {
+                    evictions.push((due.max(stage.at), number, pod));
+                    break;
+                }
+            }
+        }
+        let tables = &self.plan.tables;
+        evictions.sort_by_key(|&(at, stage, pod)| {
+            (stage, at, tables.pods.get(pod).map(|pod| (pod.namespace, pod.name.clone())))
+        });
+        for (at, stage, pod) in evictions {
+            self.add_eviction(at, stage, pod);
+        }
+        self.plan.order_replacements();
+    }
+
+    /// When the taints of an era evict a pod of the state.
+    fn due_time(&self, pod: PodIndex, devices: usize) -> Option<Timestamp> {
+        let plan = &self.plan;
+        let taints = &plan.eras.devices.get(devices)?.taints;
+        let uid = self.objects.get(&pod)?.uid();
+        let references = plan.tables.pods.get(pod)?.references.iter();
+        let claims = references.filter_map(|reference| plan.tables.claims.get(reference.claim?));
+        let stored = claims.filter_map(|claim| claim.stored.as_ref());
+        let reserved = stored.filter(|claim| claim.reserved.contains(&uid));
+        let times = reserved
+            .filter_map(|claim| claim.allocation.as_ref()?.eviction_time(taints, plan.release.profile));
+        times.min()
+    }
+
+    fn add_eviction(&mut self, at: Timestamp, stage: usize, pod: PodIndex) {
+        let Some(object) = self.objects.get(&pod).copied() else { return };
+        if object.value.get("metadata").get("deletionTimestamp").exists() {
+            return;
+        }
+        let controller = self.plan.controllers.of(&self.state, object);
+        let followed = self.plan.followed.len();
+        let replacement = (controller != Controller::None).then(|| {
+            let source = PodSource {
+                controller_selector: Controllers::selector(&self.state, object),
+                ..PodSource::of_replacement(object.value)
+            };
+            let certain = Controllers::keeps_name(object).then(|| object.name().to_owned());
+            let made = format!("{}gen", object.value.get("metadata").get("generateName").str());
+            let replacement = self.add_given_pod(&source, certain.as_deref(), &made);
+            let workload = workload_of(&self.state, object).map(|workload| WorkloadName {
+                kind: workload.kind.to_owned(),
+                name: workload.name.to_owned(),
+            });
+            self.follow_as(replacement, Origin::Replacement, Some(object), certain, workload);
+            if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
+                entry.controller = controller.clone();
+            }
+            if let (Controller::Unknown(kind), Some(followed)) = (&controller, self.plan.followed.last_mut())
+            {
+                followed.not_modelled.push(format!("controller {kind}"));
+            }
+            replacement
+        });
+        if replacement.is_none() {
+            self.plan.followed.push(FollowedPod {
+                namespace: object.namespace().to_owned(),
+                name: None,
+                origin: Origin::Replacement,
+                replaces: Some(object.name().to_owned()),
+                workload: None,
+                not_modelled: Vec::new(),
+                pod: None,
+            });
+        }
+        let is_ordered = Controllers::is_ordered(&self.state, object);
+        self.plan.evictions.push(Eviction { at, stage, pod, followed, replacement, is_ordered });
+    }
+
+    fn follow_waiting(&mut self) {
+        for pod in self.plan.waiting.clone() {
+            let object = self.objects.get(&pod).copied();
+            self.follow(pod, Origin::Waiting, None, object);
+            if let Some(object) = object {
+                let controller = self.plan.controllers.of(&self.state, object);
+                if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
+                    entry.controller = controller;
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Plan<'d> {
+        let mut plan = self.plan;
+        plan.eras.complete(&plan.catalog);
+        for followed in &mut plan.followed {
+            let Some(pod) = followed.pod else { continue };
+            for (number, era) in plan.eras.classes.iter().enumerate() {
+                if !plan.extended.add_pod(pod, (number, era), &plan.catalog, &mut plan.tables) {
+                    followed.not_modelled.push("more than four extended resources".to_owned());
+                }
+            }
+        }
+        plan
+    }
+}

@@ -1,0 +1,111 @@
+//! The claims of a course: who has reserved them, and when they are allocated and deallocated.
+
+use crate::course::{PodState, World};
+use crate::held::Held;
+use crate::outcome::{Place, PlacedClaim};
+use crate::tables::{ClaimIndex, PodIndex, SpecEntry};
+use std::sync::Arc;
+
+/// A claim in a course.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct ClaimState<'p> {
+    /// `None` if it does not exist.
+    pub(crate) spec: Option<SpecEntry<'p>>,
+    pub(crate) allocation: Option<Arc<Held<'p>>>,
+    pub(crate) reserved: Vec<Consumer>,
+}
+
+/// Who has reserved a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Consumer {
+    Pod(PodIndex),
+    /// Someone whom the state does not have.
+    Other,
+}
+
+impl<'p> World<'_, 'p> {
+    /// The claim, as it is now.
+    pub(crate) fn claim(&mut self, claim: ClaimIndex) -> &mut ClaimState<'p> {
+        let tables = &self.plan.tables;
+        self.claims.entry(claim).or_insert_with(|| {
+            let stored = tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
+            let Some(stored) = stored else { return ClaimState::default() };
+            let consumer =
+                |uid: &&str| tables.by_uid.get(uid).map_or(Consumer::Other, |pod| Consumer::Pod(*pod));
+            ClaimState {
+                spec: Some(stored.spec).filter(|_| !stored.is_deleting),
+                allocation: stored.allocation.clone(),
+                reserved: stored.reserved.iter().map(consumer).collect(),
+            }
+        })
+    }
+
+    /// Takes its devices from a claim.
+    pub(crate) fn deallocate(&mut self, claim: ClaimIndex) {
+        let state = self.claim(claim);
+        state.reserved.clear();
+        if let Some(held) = state.allocation.take() {
+            self.wakes_all = true;
+            self.devices.change(self.memory, &held, false);
+        }
+    }
+
+    /// Gives devices to a claim.
+    pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<Held<'p>>) {
+        self.claim(claim).allocation = Some(Arc::clone(held));
+        self.devices.change(self.memory, held, true);
+    }
+
+    /// Takes a pod from its node, and what it has from it. Claims that were made for it are deleted; others are
+    /// deallocated if nobody else has reserved them.
+    // upstream v1.37 resourceclaim Controller.syncClaim
+    pub(crate) fn remove(&mut self, pod: PodIndex) {
+        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
+        if let Some(PodState::Bound(node) | PodState::Binding(node)) = self.pods.get(pod)
+            && let Some(node) = self.occupancy.nodes().find(node)
+        {
+            self.occupancy.remove_pod(node, entry.needs);
+            self.wakes_all = true;
+        }
+        for claim in entry.claims() {
+            let is_generated = self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated);
+            let state = self.claim(claim);
+            let before = state.reserved.len();
+            state.reserved.retain(|consumer| *consumer != Consumer::Pod(pod));
+            let was_last = before > 0 && state.reserved.is_empty();
+            if is_generated {
+                state.spec = None;
+            }
+            if is_generated || was_last {
+                self.deallocate(claim);
+            }
+        }
+    }
+
+    /// Where a pod is, with the devices of its claims.
+    pub(crate) fn place(&mut self, pod: PodIndex, node: &str) -> Place {
+        let mut claims = Vec::new();
+        let tables = &self.plan.tables;
+        if let Some(entry) = tables.pods.get(pod) {
+            let references = entry
+                .references
+                .iter()
+                .filter_map(|reference| Some((Some(reference.reference.to_owned()), reference.claim?)));
+            for (reference, claim) in references.chain([(None, entry.extended)]) {
+                let held = self.claim(claim).allocation.clone();
+                if reference.is_none() && held.is_none() {
+                    continue;
+                }
+                let known =
+                    tables.claims.get(claim).filter(|claim| !claim.is_generated || claim.stored.is_some());
+                let devices = held.iter().flat_map(|held| &held.devices);
+                claims.push(PlacedClaim {
+                    reference,
+                    name: known.map(|claim| claim.name.clone()),
+                    devices: devices.map(crate::held::HeldDevice::placed).collect(),
+                });
+            }
+        }
+        Place { node: node.to_owned(), claims }
+    }
+}

@@ -1,0 +1,187 @@
+//! What controllers do: who replaces an evicted pod, and which pods a new workload makes.
+//!
+//! A pod is replaced if its owner reference names a controller that does so, whether or not the state has that
+//! controller. Only Jobs stop: after too many of their pods have failed, and a deleted pod has failed.
+
+use crate::nodes::PodSource;
+use crate::plan::Plan;
+use crate::state::{ObjectKind, State, StoredObject};
+use crate::tables::{Controller, PodIndex, Predecessor};
+use crate::workload::{controller_reference, controllers_of};
+use std::collections::BTreeMap;
+use tollgate_document::doc::Value;
+
+/// The backoff limit of a Job that has none.
+const DEFAULT_BACKOFF_LIMIT: i64 = 6;
+
+/// The Jobs whose pods a forecast moves.
+#[derive(Default, Debug)]
+pub(crate) struct Controllers {
+    pub(crate) jobs: Vec<Job>,
+    /// By namespace and name.
+    by_name: BTreeMap<(String, String), usize>,
+}
+
+/// A Job.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    /// How many more pods can fail; `None` if the state does not have the Job.
+    pub(crate) failures_left: Option<i64>,
+    /// What its failure policy says of pods that are disrupted.
+    pub(crate) on_disruption: OnDisruption,
+    pub(crate) is_suspended: bool,
+}
+
+/// What a Job does about a pod that is disrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OnDisruption {
+    Count,
+    Ignore,
+    FailJob,
+}
+
+/// The pods that a workload makes.
+pub(crate) struct WorkloadPods<'d> {
+    pub(crate) source: PodSource<'d>,
+    /// One for each pod; `None` if it is not known.
+    pub(crate) names: Vec<Option<String>>,
+    /// What stands for a name that is not known.
+    pub(crate) placeholder: String,
+    pub(crate) controller: Controller,
+    /// Each pod is made after the one before it is ready.
+    pub(crate) is_ordered: bool,
+}
+
+impl Controllers {
+    /// Who makes the pod again.
+    pub(crate) fn of<'d>(&mut self, state: &State<'d>, pod: StoredObject<'d>) -> Controller {
+        let reference = controller_reference(pod.value);
+        let (api_version, kind) = (reference.get("apiVersion").str(), reference.get("kind").str());
+        match (ObjectKind::of(api_version, kind), kind) {
+            (None, "") => Controller::None,
+            (Some(ObjectKind::ReplicaSet | ObjectKind::StatefulSet | ObjectKind::DaemonSet), _)
+            | (None, "ReplicationController") => Controller::Recreates,
+            (Some(ObjectKind::Job), _) => {
+                let owner = controllers_of(state, pod).next();
+                let job = owner.filter(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job.value);
+                Controller::Job(self.job(pod.namespace(), reference.get("name").str(), job))
+            }
+            _ => Controller::Unknown(kind.to_owned()),
+        }
+    }
+
+    fn job(&mut self, namespace: &str, name: &str, object: Option<Value<'_>>) -> usize {
+        let next = self.jobs.len();
+        let place = *self.by_name.entry((namespace.to_owned(), name.to_owned())).or_insert(next);
+        if place == next {
+            self.jobs.push(Job::read(object));
+        }
+        place
+    }
+
+    /// True if the pod that replaces it has the same name.
+    pub(crate) fn keeps_name(pod: StoredObject<'_>) -> bool {
+        controller_reference(pod.value).get("kind").str() == "StatefulSet"
+    }
+
+    /// True if its StatefulSet makes its pods one after the other.
+    pub(crate) fn is_ordered<'d>(state: &State<'d>, pod: StoredObject<'d>) -> bool {
+        let set = controllers_of(state, pod).next().map(|(_, owner)| owner.value);
+        let policy = set.map_or("", |set| set.get("spec").get("podManagementPolicy").str());
+        Controllers::keeps_name(pod) && policy != "Parallel"
+    }
+
+    /// The selector of the controller that spreads its pods.
+    pub(crate) fn selector<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<Value<'d>> {
+        let (kind, owner) = controllers_of(state, pod).next()?;
+        let spreads = matches!(kind, ObjectKind::ReplicaSet | ObjectKind::StatefulSet);
+        spreads.then(|| owner.value.get("spec").get("selector"))
+    }
+
+    /// The pods of a new Deployment, StatefulSet or Job.
+    pub(crate) fn pods_of<'d>(&mut self, kind: ObjectKind, object: StoredObject<'d>) -> WorkloadPods<'d> {
+        let spec = object.value.get("spec");
+        let number = |field: &str, default: i64| spec.get(field).int().unwrap_or(default).max(0);
+        let count = match kind {
+            ObjectKind::Job if spec.get("suspend").bool() == Some(true) => 0,
+            ObjectKind::Job => number("parallelism", 1).min(number("completions", i64::MAX)),
+            _ => number("replicas", 1),
+        };
+        let is_set = kind == ObjectKind::StatefulSet;
+        let first = spec.get("ordinals").get("start").int().unwrap_or(0);
+        let name = object.name();
+        let controller = if kind == ObjectKind::Job {
+            Controller::Job(self.job(object.namespace(), name, Some(object.value)))
+        } else {
+            Controller::Recreates
+        };
+        WorkloadPods {
+            source: PodSource {
+                controller_selector: (kind != ObjectKind::Job).then(|| spec.get("selector")),
+                ..PodSource::of_template(object.namespace(), spec.get("template"))
+            },
+            names: (0..count)
+                .map(|ordinal| is_set.then(|| format!("{name}-{}", first.saturating_add(ordinal))))
+                .collect(),
+            placeholder: format!("{name}-gen"),
+            controller,
+            is_ordered: is_set && spec.get("podManagementPolicy").str() != "Parallel",
+        }
+    }
+}
+
+impl Job {
+    fn read(object: Option<Value<'_>>) -> Job {
+        let spec = object.map_or(Value::absent(), |object| object.get("spec"));
+        let failed = object.and_then(|object| object.get("status").get("failed").int()).unwrap_or(0);
+        let limit = spec.get("backoffLimit").int().unwrap_or(DEFAULT_BACKOFF_LIMIT);
+        // A limit for each index replaces that for all.
+        let is_per_index = spec.get("backoffLimitPerIndex").exists();
+        let rules = spec.get("podFailurePolicy").get("rules").items();
+        let is_disruption = |rule: &Value<'_>| {
+            let mut conditions = rule.get("onPodConditions").items();
+            conditions.any(|condition| condition.get("type").str() == "DisruptionTarget")
+        };
+        let action = rules.into_iter().find(is_disruption).map(|rule| rule.get("action").str());
+        Job {
+            failures_left: object.filter(|_| !is_per_index).map(|_| limit - failed),
+            on_disruption: match action {
+                Some("Ignore") => OnDisruption::Ignore,
+                Some("FailJob") => OnDisruption::FailJob,
+                _ => OnDisruption::Count,
+            },
+            is_suspended: spec.get("suspend").bool() == Some(true),
+        }
+    }
+}
+
+/// The ordinal of a pod, the pod, and the one that replaces it.
+type Replacement = (u64, PodIndex, PodIndex);
+
+impl Plan<'_> {
+    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order.
+    pub(crate) fn order_replacements(&mut self) {
+        let mut sets: BTreeMap<(&str, &str), Vec<Replacement>> = BTreeMap::new();
+        for eviction in &self.evictions {
+            let Some(replacement) = eviction.replacement else { continue };
+            let Some(followed) = self.followed.get(eviction.followed) else { continue };
+            let Some(name) = followed.name.as_ref().filter(|_| eviction.is_ordered) else { continue };
+            let Some((set, ordinal)) = name.rsplit_once('-') else { continue };
+            let Ok(ordinal) = ordinal.parse() else { continue };
+            sets.entry((&followed.namespace, set)).or_default().push((ordinal, eviction.pod, replacement));
+        }
+        let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
+        for pods in sets.values_mut() {
+            pods.sort_unstable();
+            for (place, &(_, _, replacement)) in pods.iter().enumerate() {
+                let before = pods.iter().take(place).map(|&(_, pod, replacement)| (Some(pod), replacement));
+                after.push((replacement, before.collect()));
+            }
+        }
+        for (pod, before) in after {
+            if let Some(entry) = self.tables.pods.get_mut(pod) {
+                entry.after = before;
+            }
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! One course of events: what becomes of pods and claims from stage to stage, and between stages as time goes by.
+//!
+//! After every change, those that are due are evicted, controllers make new pods, and the scheduler tries all pods that
+//! wait, the one of the highest priority that has waited longest first.
+
+use crate::allocations::{Devices, Memory};
+use crate::claims::ClaimState;
+use crate::controllers::{Job, OnDisruption};
+use crate::eras::Era;
+use crate::forecast::{Course, End, Pending, PodCourse};
+use crate::nodes::{Fits, Occupancy};
+use crate::outcome::EvictedPod;
+use crate::plan::{Action, Plan, Stage};
+use crate::player::Player;
+use crate::random::Random;
+use crate::tables::{ClaimIndex, Controller, PodIndex};
+use foldhash::fast::RandomState;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use tollgate_formats::gotime::Timestamp;
+
+/// After so many evictions in a row, a pod will be evicted for ever.
+const MAX_EVICTIONS: u32 = 2;
+
+/// A pod in a course.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PodState<'p> {
+    /// It was not made yet.
+    Absent,
+    /// Its controller will make it later.
+    HeldBack,
+    Waiting,
+    /// The scheduler has chosen a node, but a driver must prepare devices first.
+    Binding(&'p str),
+    Bound(&'p str),
+    /// It was deleted or evicted.
+    Gone,
+}
+
+/// The state of a course.
+pub(crate) struct World<'a, 'p> {
+    pub(crate) plan: &'p Plan<'p>,
+    pub(crate) fits: &'a [Fits<'p, 'p>],
+    pub(crate) memory: &'a mut Memory<'p>,
+    pub(crate) random: Random,
+    pub(crate) occupancy: Occupancy<'p, 'p>,
+    pub(crate) devices: Devices<'p>,
+    pub(crate) claims: BTreeMap<ClaimIndex, ClaimState<'p>>,
+    pub(crate) pods: Vec<PodState<'p>>,
+    /// Why pods are not bound, as found at the last attempt.
+    pub(crate) pending: HashMap<PodIndex, Pending, RandomState>,
+    /// What is not modelled, for the pods that turned out to need it. They are not tried again.
+    pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
+    /// What is not modelled, for the pods that are played without it.
+    pub(crate) uncertain: HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
+    /// The place at which the next attempt starts to look at nodes.
+    pub(crate) start: usize,
+    /// Something was freed or has changed: every pod that waits is tried again.
+    pub(crate) wakes_all: bool,
+    /// The claims that have changed: pods that refer to them are tried again.
+    pub(crate) touched: BTreeSet<ClaimIndex>,
+    /// The pods that wait, in the order in which they began to.
+    pub(crate) queue: Vec<PodIndex>,
+    /// When the pods that were placed in this course are evicted.
+    due: Vec<(Timestamp, PodIndex)>,
+    now: Timestamp,
+    stage: usize,
+    next_eviction: usize,
+    jobs: Vec<Job>,
+    evicted: Vec<EvictedPod>,
+    /// For each pod that is followed: how often it was evicted after it was placed, and where it was then.
+    evictions: BTreeMap<PodIndex, (u32, End)>,
+    /// Slices that disagree are listed the other way round.
+    is_other_order: bool,
+}
+
+fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, is_other_order: bool) -> Era {
+    let other = plan.eras.other_order.get(&stage.era.devices).filter(|_| is_other_order);
+    Era { devices: other.copied().unwrap_or(stage.era.devices), ..stage.era }
+}
+
+impl<'a, 'p> World<'a, 'p> {
+    /// Plays a course from beginning to end.
+    pub(crate) fn play(player: &'a mut Player<'p>, course: u32) -> Option<Course> {
+        let plan = player.plan;
+        let mut random = Random::new(plan.settings.seed, course);
+        let is_other_order = random.below(2) == 1;
+        let first = era_of(plan, plan.stages.first()?, is_other_order);
+        let mut pods = vec![PodState::Absent; plan.tables.pods.len()];
+        for &(pod, node) in &plan.bound {
+            *pods.get_mut(pod)? = PodState::Bound(node);
+        }
+        let nodes = plan.eras.nodes.first()?.len();
+        let start = random.below(nodes);
+        let mut world = World {
+            plan,
+            fits: &player.fits,
+            memory: &mut player.memory,
+            random,
+            occupancy: player.occupancy.clone()?,
+            devices: Devices::new(plan, first)?,
+            claims: BTreeMap::new(),
+            pods,
+            pending: HashMap::default(),
+            not_modelled: HashMap::default(),
+            uncertain: HashMap::default(),
+            start,
+            wakes_all: true,
+            touched: BTreeSet::new(),
+            queue: Vec::new(),
+            due: Vec::new(),
+            now: plan.settings.now,
+            stage: 0,
+            next_eviction: 0,
+            jobs: plan.controllers.jobs.clone(),
+            evicted: Vec::new(),
+            evictions: BTreeMap::new(),
+            is_other_order,
+        };
+        for &pod in &plan.waiting {
+            world.create(pod);
+        }
+        for (number, stage) in plan.stages.iter().enumerate() {
+            if number > 0 {
+                world.pass_time(Some(stage.at));
+            }
+            world.begin(number, stage)?;
+        }
+        world.pass_time(None);
+        if world.is_explained(course) {
+            world.explain_pending();
+        }
+        Some(world.finish())
+    }
+
+    fn begin(&mut self, number: usize, stage: &'p Stage<'p>) -> Option<()> {
+        self.stage = number;
+        self.now = stage.at;
+        let before = self.devices.era;
+        let era = era_of(self.plan, stage, self.is_other_order);
+        if before != era {
+            self.wakes_all = true;
+            if before.nodes != era.nodes {
+                self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(era.nodes)?);
+                self.start = 0;
+            }
+            self.devices = Devices::new(self.plan, era)?;
+            for (claim, state) in &self.claims {
+                let stored = self.plan.tables.claims.get(*claim).and_then(|claim| claim.stored.as_ref());
+                let stored = stored.and_then(|claim| claim.allocation.as_ref());
+                if stored.map(Arc::as_ptr) == state.allocation.as_ref().map(Arc::as_ptr) {
+                    continue;
+                }
+                if let Some(held) = stored {
+                    self.devices.change(self.memory, held, false);
+                }
+                if let Some(held) = &state.allocation {
+                    self.devices.change(self.memory, held, true);
+                }
+            }
+            let placed: Vec<PodIndex> = self.placed().collect();
+            self.due.clear();
+            for pod in placed {
+                self.note_due(pod);
+            }
+        }
+        for action in &stage.actions {
+            self.act(action);
+        }
+        self.settle();
+        Some(())
+    }
+
+    fn act(&mut self, action: &Action<'p>) {
+        match action {
+            Action::CreatePod(pod) => {
+                let followed = self.plan.tables.pods.get(*pod).and_then(|entry| entry.followed);
+                let followed = followed.and_then(|followed| self.plan.followed.get(followed));
+                let named = followed.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)));
+                let same = named.and_then(|(namespace, name)| self.alive(namespace, name));
+                match same {
+                    // An update of a pod does not move it.
+                    Some(other) if other != *pod => self.follow_other(*pod, other),
+                    _ => self.create(*pod),
+                }
+            }
+            Action::DeletePod { namespace, name } => {
+                if let Some(pod) = self.alive(namespace, name) {
+                    self.remove(pod);
+                    if let Some(state) = self.pods.get_mut(pod) {
+                        *state = PodState::Gone;
+                    }
+                    self.queue.retain(|other| *other != pod);
+                }
+            }
+            Action::ApplyClaim(claim, spec) => {
+                self.claim(*claim).spec = Some(*spec);
+                self.touched.insert(*claim);
+            }
+            Action::DeleteClaim(claim) => {
+                let state = self.claim(*claim);
+                // A claim that is in use stays until it is not.
+                if state.reserved.is_empty() {
+                    state.spec = None;
+                    self.deallocate(*claim);
+                }
+            }
+        }
+    }
+
+    /// The pod of that name that exists.
+    fn alive(&self, namespace: &str, name: &str) -> Option<PodIndex> {
+        let is_alive = |pod: PodIndex| {
+            self.pods.get(pod).is_some_and(|state| !matches!(state, PodState::Absent | PodState::Gone))
+        };
+        let stored = self.plan.tables.by_name.get(&(namespace, name)).copied().filter(|pod| is_alive(*pod));
+        stored.or_else(|| {
+            // Names that are not known are not compared.
+            let named =
+                self.plan.followed.iter().filter(|followed| {
+                    followed.namespace == namespace && followed.name.as_deref() == Some(name)
+                });
+            named.filter_map(|followed| followed.pod).find(|pod| is_alive(*pod))
+        })
+    }
+
+    /// A given pod exists already: it is where that one is.
+    fn follow_other(&mut self, pod: PodIndex, other: PodIndex) {
+        let end = self.end_of(other);
+        if matches!(end, End::Bound(_)) {
+            self.evictions.insert(pod, (0, end));
+            if let Some(state) = self.pods.get_mut(pod) {
+                *state = PodState::Gone;
+            }
+        }
+    }
+
+    /// A pod is made: it waits for a node, unless it names one.
+    pub(crate) fn create(&mut self, pod: PodIndex) {
+        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
+        let is_bound = |pod: PodIndex| matches!(self.pods.get(pod), Some(PodState::Bound(_)));
+        let is_early = entry.after.iter().any(|(old, new)| !old.is_some_and(is_bound) && !is_bound(*new));
+        let node = self.plan.catalog.pod(entry.needs).node_name;
+        let state = if is_early {
+            PodState::HeldBack
+        } else if node.is_empty() {
+            self.queue.push(pod);
+            PodState::Waiting
+        } else {
+            if let Some(index) = self.occupancy.nodes().find(node) {
+                self.occupancy.add_pod(index, entry.needs);
+            }
+            PodState::Bound(node)
+        };
+        if let Some(slot) = self.pods.get_mut(pod) {
+            *slot = state;
+        }
+    }
+
+    /// The pods that were placed in this course.
+    fn placed(&self) -> impl Iterator<Item = PodIndex> {
+        let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
+        followed.filter(|pod| matches!(self.pods.get(*pod), Some(PodState::Bound(_))))
+    }
+
+    /// Notes when a pod that was placed is evicted.
+    pub(crate) fn note_due(&mut self, pod: PodIndex) {
+        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
+        let Some(era) = self.plan.eras.devices.get(self.devices.era.devices) else { return };
+        let claims: Vec<ClaimIndex> =
+            entry.references.iter().filter_map(|reference| reference.claim).collect();
+        let times = claims.into_iter().filter_map(|claim| {
+            let held = self.claim(claim).allocation.clone()?;
+            held.eviction_time(&era.taints, self.plan.release.profile)
+        });
+        if let Some(time) = times.min() {
+            self.due.push((time, pod));
+        }
+    }
+
+    /// Lets time go by until then, or until nothing happens any more.
+    fn pass_time(&mut self, until: Option<Timestamp>) {
+        while let Some(next) = self.next_time(until) {
+            self.now = self.now.max(next);
+            self.settle();
+        }
+    }
+
+    /// When the next pod is evicted, before that time.
+    fn next_time(&self, until: Option<Timestamp>) -> Option<Timestamp> {
+        let stored = self.plan.evictions.get(self.next_eviction);
+        let stored = stored.filter(|eviction| eviction.stage <= self.stage).map(|eviction| eviction.at);
+        let next = self.due.iter().map(|(time, _)| *time).chain(stored).min();
+        next.filter(|next| until.is_none_or(|until| *next < until))
+    }
+
+    /// Lets everyone react to what has changed, until nothing changes any more.
+    fn settle(&mut self) {
+        loop {
+            let new = self.evict();
+            self.create_in_any_order(new);
+            self.schedule();
+            while self.create_held_back() {
+                self.schedule();
+            }
+            let now = self.now;
+            if self.next_time(None).is_none_or(|next| next > now) {
+                return;
+            }
+        }
+    }
+
+    /// Evicts those that are due, and returns the pods that controllers will make.
+    fn evict(&mut self) -> Vec<PodIndex> {
+        let mut new = Vec::new();
+        while let Some(eviction) = self.plan.evictions.get(self.next_eviction) {
+            if eviction.stage > self.stage || eviction.at > self.now {
+                break;
+            }
+            self.next_eviction += 1;
+            if !matches!(self.pods.get(eviction.pod), Some(PodState::Bound(_))) {
+                continue;
+            }
+            self.remove(eviction.pod);
+            if let Some(state) = self.pods.get_mut(eviction.pod) {
+                *state = PodState::Gone;
+            }
+            if let Some(entry) = self.plan.tables.pods.get(eviction.pod) {
+                let (namespace, name) = (entry.namespace.to_owned(), entry.name.clone());
+                self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
+            }
+            if let Some(replacement) = eviction.replacement {
+                self.count_failure(replacement);
+                new.push(replacement);
+            }
+        }
+        let now = self.now;
+        let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
+        self.due = later;
+        for (_, pod) in due {
+            new.extend(self.evict_again(pod));
+        }
+        new.retain(|pod| !self.has_failed(*pod));
+        new
+    }
+
+    /// Evicts a pod that was placed in this course. Returns the pod that replaces it.
+    fn evict_again(&mut self, pod: PodIndex) -> Option<PodIndex> {
+        let end = self.end_of(pod);
+        let entry = self.plan.tables.pods.get(pod)?;
+        let (times, last) = self.evictions.entry(pod).or_insert((0, End::NotRecreated));
+        *times += 1;
+        *last = end;
+        let is_replaced = entry.controller != Controller::None;
+        if is_replaced && *times >= MAX_EVICTIONS {
+            // It will be evicted again and again: most of the time it has the devices.
+            return None;
+        }
+        self.remove(pod);
+        *self.pods.get_mut(pod)? = PodState::Gone;
+        self.count_failure(pod);
+        is_replaced.then_some(pod)
+    }
+
+    /// Counts a pod that was evicted as a failure of its Job.
+    fn count_failure(&mut self, pod: PodIndex) {
+        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
+            return;
+        };
+        let Some(job) = self.jobs.get_mut(*job) else { return };
+        match job.on_disruption {
+            OnDisruption::Ignore => {}
+            OnDisruption::Count => job.failures_left = job.failures_left.map(|left| left - 1),
+            OnDisruption::FailJob => job.failures_left = Some(-1),
+        }
+    }
+
+    /// True if the Job of the pod makes no more pods.
+    fn has_failed(&self, pod: PodIndex) -> bool {
+        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
+            return false;
+        };
+        let job = self.jobs.get(*job);
+        job.is_some_and(|job| job.is_suspended || job.failures_left.is_some_and(|left| left < 0))
+    }
+
+    /// Makes pods. Controllers work side by side, so the order between workloads is left to chance.
+    fn create_in_any_order(&mut self, new: Vec<PodIndex>) {
+        let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
+        for pod in new {
+            let followed = self.plan.tables.pods.get(pod).and_then(|pod| pod.followed);
+            let followed = followed.and_then(|followed| self.plan.followed.get(followed));
+            let workload =
+                followed.and_then(|pod| pod.workload.as_ref()).map(|workload| workload.name.as_str());
+            match workloads.iter_mut().find(|(name, _)| name.is_some() && *name == workload) {
+                Some((_, pods)) => pods.push(pod),
+                None => workloads.push((workload, vec![pod])),
+            }
+        }
+        let mut drawn: Vec<(u64, PodIndex)> = Vec::new();
+        for (_, pods) in workloads {
+            let mut numbers: Vec<u64> = pods.iter().map(|_| self.random.next()).collect();
+            numbers.sort_unstable();
+            drawn.extend(numbers.into_iter().zip(pods));
+        }
+        drawn.sort_unstable();
+        for (_, pod) in drawn {
+            self.create(pod);
+        }
+    }
+
+    /// Makes the pods of StatefulSets whose turn it is. Returns whether there are any.
+    fn create_held_back(&mut self) -> bool {
+        let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
+        let held: Vec<PodIndex> =
+            followed.filter(|pod| self.pods.get(*pod) == Some(&PodState::HeldBack)).collect();
+        let mut any = false;
+        for pod in held {
+            self.create(pod);
+            any |= self.pods.get(pod) != Some(&PodState::HeldBack);
+        }
+        any
+    }
+
+    /// The pods that wait, in the order in which the scheduler tries them.
+    pub(crate) fn waiting(&self) -> Vec<PodIndex> {
+        let mut waiting = self.queue.clone();
+        let priority = |pod: &PodIndex| {
+            let entry = self.plan.tables.pods.get(*pod);
+            entry.and_then(|entry| self.plan.catalog.pod(entry.needs).priority).unwrap_or(0)
+        };
+        waiting.sort_by_key(|pod| std::cmp::Reverse(priority(pod)));
+        waiting
+    }
+
+    /// The pod does not wait any more.
+    pub(crate) fn leave_queue(&mut self, pod: PodIndex) {
+        self.queue.retain(|other| *other != pod);
+    }
+
+    fn end_of(&mut self, pod: PodIndex) -> End {
+        match self.pods.get(pod) {
+            Some(PodState::Bound(node)) => End::Bound(self.place(pod, node)),
+            Some(PodState::HeldBack) => {
+                let explanation = "Its StatefulSet makes it after the pods before it are ready.";
+                End::Pending(Pending { condition: None, explanation: Some(explanation.to_owned()) })
+            }
+            _ => End::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
+        }
+    }
+
+    fn finish(mut self) -> Course {
+        let mut pods = Vec::with_capacity(self.plan.followed.len());
+        for followed in &self.plan.followed {
+            let mut not_modelled = followed.not_modelled.clone();
+            let evictions = followed.pod.and_then(|pod| self.evictions.remove(&pod));
+            let mut evicted_again = false;
+            let end = match followed.pod {
+                None => End::NotRecreated,
+                Some(pod) => {
+                    not_modelled.extend(self.not_modelled.remove(&pod).into_iter().flatten());
+                    let uncertain = self.uncertain.remove(&pod).into_iter().flatten();
+                    not_modelled.extend(uncertain.map(str::to_owned));
+                    match (self.pods.get(pod), evictions) {
+                        // It was bound, evicted, and nobody makes it again.
+                        (Some(PodState::Gone), Some((times, end))) => {
+                            evicted_again = times > 0;
+                            end
+                        }
+                        (Some(PodState::Absent | PodState::Gone), _) => End::NotRecreated,
+                        (_, evictions) => {
+                            evicted_again = evictions.is_some_and(|(times, _)| times >= MAX_EVICTIONS);
+                            self.end_of(pod)
+                        }
+                    }
+                }
+            };
+            let lacking = self.plan.missing().into_iter();
+            not_modelled.extend(lacking.map(|kind| format!("the state has no {kind}")));
+            let is_known = not_modelled.is_empty() || end == End::NotRecreated;
+            pods.push(PodCourse {
+                end: if is_known { end } else { End::Unknown(not_modelled) },
+                evicted_again,
+            });
+        }
+        Course { evicted: self.evicted, pods }
+    }
+}

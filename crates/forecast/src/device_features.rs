@@ -1,0 +1,103 @@
+//! Features of devices and requests that the allocator does not model, for pods that could depend on them.
+//!
+//! A feature counts only if the release has its gate on: otherwise the API server drops the fields, or the allocator knows
+//! what the scheduler makes of them. Whether a pod gets such a device is not decided here: it is enough that the
+//! selectors of its class and its request let it through.
+
+use crate::eras::DeviceEra;
+use crate::held::Held;
+use crate::tables::SpecEntry;
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
+use tollgate_allocator::{Candidate, Inventory};
+use tollgate_api::profile::{Gate, Profile};
+use tollgate_api::view::{Class, List, Selector};
+
+const COMPATIBILITY_GROUPS: &str = "compatibility groups";
+const DERIVED_ATTRIBUTES: &str = "derived attributes";
+const NODE_ALLOCATABLE_RESOURCES: &str = "node-allocatable resources";
+
+/// A device with a feature that is not modelled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnmodelledDevice<'d> {
+    candidate: Candidate<'d>,
+    /// The name of the feature in reports.
+    feature: &'static str,
+}
+
+/// The devices of an inventory whose allocation depends on what is not modelled.
+///
+/// Compatibility groups decide which devices of a counter set go together. So they matter for every device that takes
+/// counters in a pool where some device has groups.
+pub(crate) fn unmodelled_devices<'d>(
+    inventory: &Inventory<'d>,
+    profile: &Profile,
+) -> Vec<UnmodelledDevice<'d>> {
+    let has_groups = profile.has_on(Gate::DRADeviceCompatibilityGroups);
+    let has_node_resources = profile.has_on(Gate::DRANodeAllocatableResources);
+    if !has_groups && !has_node_resources {
+        return Vec::new();
+    }
+    let candidates = || inventory.published().map(|device| device.candidate);
+    let is_grouped = |device: &Candidate<'d>| {
+        device.body.consumes_counters().iter().any(|taken| !taken.compatibility_groups().is_empty())
+    };
+    let grouped = candidates().filter(|device| has_groups && is_grouped(device));
+    let grouped_pools: HashSet<(&str, &str), RandomState> =
+        grouped.map(|device| (device.driver, device.pool)).collect();
+    let mut devices = Vec::new();
+    for candidate in candidates() {
+        let body = candidate.body;
+        if !body.consumes_counters().is_empty() && grouped_pools.contains(&(candidate.driver, candidate.pool))
+        {
+            devices.push(UnmodelledDevice { candidate, feature: COMPATIBILITY_GROUPS });
+        }
+        let maps_resources = !body.node_resources().is_empty() || !body.node_resource_mappings().is_empty();
+        if has_node_resources && maps_resources {
+            devices.push(UnmodelledDevice { candidate, feature: NODE_ALLOCATABLE_RESOURCES });
+        }
+    }
+    devices
+}
+
+/// The names of the features that the allocation of these claims could depend on. `class` finds a class by its name, and
+/// `may_match` says whether selectors let a device through, or fail for it.
+pub(crate) fn features_of_claims<'d>(
+    specs: &[SpecEntry<'d>],
+    devices: &[UnmodelledDevice<'d>],
+    profile: &Profile,
+    class: impl Fn(&str) -> Option<Class<'d>>,
+    may_match: impl Fn(List<'d, Selector<'d>>, Candidate<'d>) -> bool,
+) -> Vec<&'static str> {
+    let mut features = Vec::new();
+    let mut add = |feature| {
+        if !features.contains(&feature) {
+            features.push(feature);
+        }
+    };
+    for request in specs.iter().flat_map(|spec| spec.requests()) {
+        if profile.has_on(Gate::DRADerivedAttributes) && !request.derived_attributes().is_empty() {
+            add(DERIVED_ATTRIBUTES);
+        }
+        let Some(class) = class(request.device_class_name()) else { continue };
+        for device in devices {
+            if may_match(class.spec().selectors(), device.candidate)
+                && may_match(request.selectors(), device.candidate)
+            {
+                add(device.feature);
+            }
+        }
+    }
+    features
+}
+
+/// The name of the feature that matters for a pod that uses an allocation which exists already. Its devices are chosen, so
+/// only what they take from the node is left.
+pub(crate) fn feature_of_allocation(held: &Held<'_>, era: &DeviceEra<'_>) -> Option<&'static str> {
+    let takes_from_node = |device: &UnmodelledDevice<'_>| {
+        let id = (device.candidate.driver, device.candidate.pool, device.candidate.name);
+        device.feature == NODE_ALLOCATABLE_RESOURCES
+            && held.devices.iter().any(|held| (held.driver, held.pool, held.device) == id)
+    };
+    era.unmodelled.iter().any(takes_from_node).then_some(NODE_ALLOCATABLE_RESOURCES)
+}

@@ -1,0 +1,343 @@
+//! What devices there are: who holds each, which classes it belongs to, and whether the scheduler would give it to a pod.
+//!
+//! A report says what is, not what will happen. One row is one device of one slice; devices that claims have although no
+//! slice publishes them have a row as well. A device of an older generation has a row only if no newer one has its name.
+//!
+//! Invariant: a device is free only if none of the other states applies, and the allocator could take it on some node.
+
+mod classes;
+mod holders;
+
+use crate::selectors::CelSelectors;
+use crate::state::{ObjectKind, State, StoredObject};
+use classes::CompiledClass;
+use foldhash::fast::RandomState;
+use holders::Holders;
+use std::collections::HashMap;
+use std::fmt;
+use tollgate_allocator::{
+    DeviceKey, Inventory, Node, NodeSelection, Obstacle, PublishedDevice, Selectors as _, Usage,
+};
+use tollgate_api::profile::Profile;
+use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, TaintSelector};
+use tollgate_formats::quantity::Quantity;
+
+pub use classes::ReportedClass;
+pub use holders::Holder;
+
+/// The devices of a cluster and its classes.
+#[derive(Clone, Debug)]
+pub struct DeviceReport<'d> {
+    /// By driver and pool; within a pool in the order in which the scheduler looks at them.
+    pub devices: Vec<ReportedDevice<'d>>,
+    /// By name.
+    pub classes: Vec<ReportedClass<'d>>,
+}
+
+/// One device.
+#[derive(Clone, Debug)]
+pub struct ReportedDevice<'d> {
+    pub driver: &'d str,
+    pub pool: &'d str,
+    pub device: &'d str,
+    /// The name of its ResourceSlice; `None` if no slice publishes it.
+    pub slice: Option<&'d str>,
+    /// The only node that can use it; `None` if there are several, or if it is not known.
+    pub node: Option<&'d str>,
+    /// In the order of [`DeviceState`].
+    pub states: Vec<DeviceState>,
+    /// Why it is blocked, if it is.
+    pub blocked_by: Option<BlockedBy>,
+    /// What is left of its capacities, if it is shared.
+    pub capacity_left: Vec<(&'d str, Quantity<'static>)>,
+    /// The classes that it belongs to, by their place in [`DeviceReport::classes`].
+    pub classes: Vec<usize>,
+    /// The classes whose selectors fail for it, and the text of the evaluation.
+    pub class_errors: Vec<(usize, String)>,
+    pub taints: Vec<ReportedTaint<'d>>,
+    pub holders: Vec<Holder<'d>>,
+}
+
+impl ReportedDevice<'_> {
+    pub fn is(&self, state: DeviceState) -> bool {
+        self.states.contains(&state)
+    }
+}
+
+/// What is the case with a device. All but the last can be the case together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DeviceState {
+    /// A claim has it, without adminAccess.
+    Allocated,
+    /// A taint keeps the scheduler from allocating it to requests that do not tolerate the taint.
+    Tainted,
+    /// No request can get it, whatever it tolerates: see [`BlockedBy`].
+    Blocked,
+    /// Claims have shares of it.
+    Shared,
+    /// A claim has it, but no slice publishes it.
+    Unpublished,
+    /// None of the others: the scheduler would give it to a pod.
+    Free,
+}
+
+impl DeviceState {
+    /// The state in a report, such as `allocated`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceState::Allocated => "allocated",
+            DeviceState::Tainted => "tainted",
+            DeviceState::Blocked => "blocked",
+            DeviceState::Shared => "shared",
+            DeviceState::Unpublished => "unpublished",
+            DeviceState::Free => "free",
+        }
+    }
+}
+
+/// Why no request can get a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockedBy {
+    /// The allocator cannot take it on any node.
+    Obstacle(Obstacle),
+    /// Only nodes that are cordoned can use it.
+    UnschedulableNodes,
+}
+
+impl fmt::Display for BlockedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockedBy::Obstacle(obstacle) => obstacle.fmt(f),
+            BlockedBy::UnschedulableNodes => f.write_str("its node is unschedulable"),
+        }
+    }
+}
+
+/// A taint of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportedTaint<'d> {
+    pub key: &'d str,
+    pub value: &'d str,
+    pub effect: &'d str,
+    /// The DeviceTaintRule that it comes from; `None` if it is in the slice.
+    pub rule: Option<&'d str>,
+}
+
+impl ReportedTaint<'_> {
+    /// Whether it keeps the scheduler from allocating the device.
+    fn prevents_allocation(&self) -> bool {
+        matches!(self.effect, "NoSchedule" | "NoExecute")
+    }
+}
+
+/// How many devices there are in each state.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct DeviceCounts {
+    pub total: usize,
+    pub allocated: usize,
+    pub tainted: usize,
+    pub blocked: usize,
+    pub free: usize,
+}
+
+impl DeviceCounts {
+    /// Counts a device.
+    pub fn add(&mut self, device: &ReportedDevice<'_>) {
+        let one = |state| usize::from(device.is(state));
+        self.total += 1;
+        self.allocated += one(DeviceState::Allocated);
+        self.tainted += one(DeviceState::Tainted);
+        self.blocked += one(DeviceState::Blocked);
+        self.free += one(DeviceState::Free);
+    }
+}
+
+impl<'r, 'd: 'r> FromIterator<&'r ReportedDevice<'d>> for DeviceCounts {
+    fn from_iter<I: IntoIterator<Item = &'r ReportedDevice<'d>>>(devices: I) -> DeviceCounts {
+        let mut counts = DeviceCounts::default();
+        devices.into_iter().for_each(|device| counts.add(device));
+        counts
+    }
+}
+
+impl DeviceReport<'_> {
+    /// The devices of each class, by its place in [`DeviceReport::classes`].
+    pub fn class_counts(&self) -> Vec<DeviceCounts> {
+        let mut counts = vec![DeviceCounts::default(); self.classes.len()];
+        for device in &self.devices {
+            for &class in &device.classes {
+                if let Some(counts) = counts.get_mut(class) {
+                    counts.add(device);
+                }
+            }
+        }
+        counts
+    }
+}
+
+/// Reports the devices of a cluster whose scheduler is that of the profile.
+pub fn report_devices<'d>(state: &State<'d>, profile: &Profile) -> DeviceReport<'d> {
+    let inventory = inventory_of(state, profile);
+    let holders = Holders::new(state, &inventory);
+    let claims = state.of_kind(ObjectKind::ResourceClaim).iter().map(|object| Claim(object.value));
+    let allocations = claims.filter_map(|claim| claim.status().allocation());
+    let results = allocations.flat_map(|allocation| allocation.devices().results().iter());
+    let usage = Usage::of_results(&inventory, results);
+    let nodes = Nodes::new(state);
+    let obstacles = inventory.obstacles(&usage, nodes.schedulable.as_deref());
+    let classes = CompiledClass::compile_all(state, &profile.selectors);
+    let mut newest: HashMap<DeviceKey, i64, RandomState> = HashMap::default();
+    for published in inventory.published() {
+        let newest = newest.entry(published.key()).or_insert(i64::MIN);
+        *newest = published.generation().max(*newest);
+    }
+    let mut devices: Vec<ReportedDevice<'d>> = Vec::new();
+    let mut single_node = SingleNode::new(&nodes);
+    for published in inventory.published() {
+        if newest.get(&published.key()).is_some_and(|newest| published.generation() < *newest) {
+            continue;
+        }
+        let obstacle = obstacles.get(published.candidate.index).copied().flatten();
+        let blocked_by = obstacle.map(|obstacle| nodes.explain(obstacle, published.nodes()));
+        let (classes, class_errors) = classes::classes_of(&classes, published.candidate);
+        let mut device = ReportedDevice {
+            driver: published.candidate.driver,
+            pool: published.candidate.pool,
+            device: published.candidate.name,
+            slice: Some(published.slice()),
+            node: single_node.of(published),
+            states: Vec::new(),
+            blocked_by,
+            capacity_left: Vec::new(),
+            classes,
+            class_errors,
+            taints: taints_of(published),
+            holders: holders.of(published.key()),
+        };
+        if usage.has_shares(published.key()) {
+            device.capacity_left = published.capacity_left(&usage);
+        }
+        let is_tainted = profile.allocation.features.device_taints
+            && device.taints.iter().any(ReportedTaint::prevents_allocation);
+        let states = [
+            (DeviceState::Allocated, usage.is_held(published.key())),
+            (DeviceState::Tainted, is_tainted),
+            (DeviceState::Blocked, device.blocked_by.is_some()),
+            (DeviceState::Shared, usage.has_shares(published.key())),
+        ];
+        device.states = states.into_iter().filter(|(_, is)| *is).map(|(state, _)| state).collect();
+        if device.states.is_empty() {
+            device.states.push(DeviceState::Free);
+        }
+        devices.push(device);
+    }
+    devices.extend(holders.unpublished());
+    // Stable: devices of a slice stay in its order.
+    devices.sort_by(|one, other| {
+        let order = |device: &ReportedDevice<'d>| {
+            (device.driver, device.pool, device.slice.is_none(), device.slice.unwrap_or_default())
+        };
+        order(one).cmp(&order(other))
+    });
+    let classes = classes.into_iter().map(CompiledClass::into_reported).collect();
+    DeviceReport { devices, classes }
+}
+
+/// The devices of the slices, with the taints of the rules.
+fn inventory_of<'d>(state: &State<'d>, profile: &Profile) -> Inventory<'d> {
+    let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
+    let slices = slices.map(|slice| (slice.version, Slice(slice.value)));
+    let rules = state.of_kind(ObjectKind::DeviceTaintRule).iter().map(|rule| TaintRule(rule.value));
+    if !profile.rule_class_selectors {
+        return Inventory::new(profile.allocation, slices, rules);
+    }
+    let selectors = CelSelectors::new(profile.selectors);
+    let classes = state.of_kind(ObjectKind::DeviceClass);
+    // A class that does not exist, and an expression that fails or does not compile, select no device.
+    // upstream v1.34 Tracker.applyPatches
+    let selects = |by: TaintSelector<'d>, device| {
+        let class = by.device_class_name().map(|name| classes.get("", name));
+        let of_class = match class {
+            Some(None) => return false,
+            Some(Some(class)) => Some(Class(class.value).spec().selectors()),
+            None => None,
+        };
+        let of_class = of_class.into_iter().flat_map(List::iter);
+        let mut expressions = of_class.chain(by.selectors().iter()).filter_map(Selector::cel);
+        expressions.all(|cel| selectors.matches(cel.expression(), device) == Ok(true))
+    };
+    Inventory::with_class_rules(profile.allocation, slices, rules, selects)
+}
+
+fn taints_of<'d>(device: PublishedDevice<'_, 'd>) -> Vec<ReportedTaint<'d>> {
+    let taint = |(taint, rule): (Taint<'d>, Option<&'d str>)| ReportedTaint {
+        key: taint.key(),
+        value: taint.value(),
+        effect: taint.effect(),
+        rule,
+    };
+    device.taints().map(taint).collect()
+}
+
+/// The nodes of a cluster.
+struct Nodes<'d> {
+    all: Vec<Node<'d>>,
+    /// Those that take new pods; `None` if the state has no nodes.
+    schedulable: Option<Vec<Node<'d>>>,
+}
+
+impl<'d> Nodes<'d> {
+    fn new(state: &State<'d>) -> Nodes<'d> {
+        let objects = state.of_kind(ObjectKind::Node);
+        let all: Vec<Node<'d>> = objects.iter().map(|node| Node::from_object(node.value)).collect();
+        let is_cordoned =
+            |object: &StoredObject<'d>| object.value.get("spec").get("unschedulable").bool() == Some(true);
+        let schedulable = objects.iter().filter(|node| !is_cordoned(node));
+        let schedulable = schedulable.map(|node| Node::from_object(node.value)).collect();
+        Nodes { schedulable: (!all.is_empty()).then_some(schedulable), all }
+    }
+
+    /// Tells nodes that are cordoned from nodes that are missing.
+    fn explain(&self, obstacle: Obstacle, selection: NodeSelection<'d>) -> BlockedBy {
+        if obstacle == Obstacle::NoNode && self.all.iter().any(|node| selection.reaches(*node)) {
+            return BlockedBy::UnschedulableNodes;
+        }
+        BlockedBy::Obstacle(obstacle)
+    }
+}
+
+/// Finds the only node that can use a device. The devices of a slice mostly have the same nodes, so the last answer is
+/// remembered.
+struct SingleNode<'n, 'd> {
+    nodes: &'n Nodes<'d>,
+    /// The slice of the last device with a node selector of its slice, and its node.
+    last: Option<(&'d str, Option<&'d str>)>,
+}
+
+impl<'n, 'd> SingleNode<'n, 'd> {
+    fn new(nodes: &'n Nodes<'d>) -> SingleNode<'n, 'd> {
+        SingleNode { nodes, last: None }
+    }
+
+    fn of(&mut self, device: PublishedDevice<'_, 'd>) -> Option<&'d str> {
+        let selection = device.nodes();
+        match selection {
+            NodeSelection::Name(name) => return Some(name),
+            NodeSelection::Selector(_) => {}
+            NodeSelection::All | NodeSelection::Unknown => return None,
+        }
+        if let Some((slice, node)) = self.last
+            && slice == device.slice()
+            && !device.has_own_nodes()
+        {
+            return node;
+        }
+        let mut reached = self.nodes.all.iter().filter(|node| selection.reaches(**node));
+        let node = match (reached.next(), reached.next()) {
+            (Some(only), None) => Some(only.name),
+            _ => None,
+        };
+        self.last = (!device.has_own_nodes()).then_some((device.slice(), node));
+        node
+    }
+}

@@ -1,0 +1,73 @@
+//! Which DeviceClasses a device belongs to: all selectors of a class must match.
+//!
+//! The expressions are compiled once, and evaluated device by device. As in the scheduler, the first selector that does
+//! not match or fails ends the evaluation of a class.
+
+use crate::selectors::MALFORMED_DEVICE;
+use crate::state::{ObjectKind, State};
+use tollgate_allocator::Candidate;
+use tollgate_api::view::Class;
+use tollgate_cel::evaluate::{Behaviour, Device, Program};
+
+/// A DeviceClass.
+#[derive(Clone, Debug)]
+pub struct ReportedClass<'d> {
+    pub name: &'d str,
+    /// Why a selector does not compile. Then the class has no devices.
+    pub error: Option<String>,
+}
+
+/// A class whose selectors can be evaluated.
+pub(super) struct CompiledClass<'d> {
+    name: &'d str,
+    selectors: Result<Vec<Program>, String>,
+}
+
+impl<'d> CompiledClass<'d> {
+    /// Compiles the classes of a state, by name.
+    pub(super) fn compile_all(state: &State<'d>, behaviour: &Behaviour) -> Vec<CompiledClass<'d>> {
+        let classes = state.of_kind(ObjectKind::DeviceClass).iter();
+        let compile = |expression: &str| Program::compile(expression, behaviour).map_err(|error| error.0);
+        let mut classes: Vec<CompiledClass<'d>> = classes
+            .map(|object| {
+                let selectors = Class(object.value).spec().selectors().iter();
+                let expressions = selectors.map(|by| by.cel().map_or("", |cel| cel.expression()));
+                CompiledClass { name: object.name(), selectors: expressions.map(compile).collect() }
+            })
+            .collect();
+        classes.sort_by_key(|class| class.name);
+        classes
+    }
+
+    pub(super) fn into_reported(self) -> ReportedClass<'d> {
+        ReportedClass { name: self.name, error: self.selectors.err() }
+    }
+}
+
+/// The classes that a device belongs to, and those whose selectors fail for it, by their places.
+pub(super) fn classes_of(
+    classes: &[CompiledClass<'_>],
+    candidate: Candidate<'_>,
+) -> (Vec<usize>, Vec<(usize, String)>) {
+    let device = candidate.body.selector_device(candidate.driver);
+    let (mut matching, mut failed) = (Vec::new(), Vec::new());
+    for (place, class) in classes.iter().enumerate() {
+        let Ok(selectors) = &class.selectors else { continue };
+        match matches(selectors, device.as_ref()) {
+            Ok(true) => matching.push(place),
+            Ok(false) => {}
+            Err(error) => failed.push((place, error)),
+        }
+    }
+    (matching, failed)
+}
+
+fn matches(selectors: &[Program], device: Option<&Device>) -> Result<bool, String> {
+    for selector in selectors {
+        let device = device.ok_or_else(|| MALFORMED_DEVICE.to_owned())?;
+        if !selector.evaluate(device).map_err(|error| error.to_string())? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

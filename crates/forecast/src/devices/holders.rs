@@ -1,0 +1,154 @@
+//! Who holds a device: the claims that it is allocated to, with their pods and workloads.
+//!
+//! Pods come from `status.reservedFor`, which names them whether or not the state has them; a workload is only known for
+//! pods that it has. A claim that is allocated but reserved for nobody is a holder without a pod.
+
+use super::{DeviceState, ReportedDevice};
+use crate::state::{ObjectKind, State, StoredObject};
+use crate::workload::{Workload, workload_of};
+use foldhash::fast::RandomState;
+use std::collections::{BTreeMap, HashMap};
+use tollgate_allocator::{DeviceKey, Inventory};
+use tollgate_api::view::{Claim, Consumer, Pod, PodClaimStatus, PodResourceClaim};
+
+/// A claim that has a device, with one of its pods.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder<'d> {
+    /// The namespace of the claim and of the pod.
+    pub namespace: &'d str,
+    pub claim: &'d str,
+    pub pod: Option<&'d str>,
+    pub workload: Option<Workload<'d>>,
+    /// The claim uses the device beside others, and keeps nobody from getting it.
+    pub admin_access: bool,
+}
+
+/// A device by driver, pool and name.
+type DeviceName<'d> = (&'d str, &'d str, &'d str);
+
+/// The holders of all devices.
+pub(super) struct Holders<'d> {
+    published: HashMap<DeviceKey, Vec<Holder<'d>>, RandomState>,
+    unpublished: BTreeMap<DeviceName<'d>, Vec<Holder<'d>>>,
+}
+
+impl<'d> Holders<'d> {
+    pub(super) fn new(state: &State<'d>, inventory: &Inventory<'d>) -> Holders<'d> {
+        let mut holders = Holders { published: HashMap::default(), unpublished: BTreeMap::new() };
+        for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
+            let status = Claim(object.value).status();
+            let Some(allocation) = status.allocation() else { continue };
+            let users = users_of(state, object);
+            for result in allocation.devices().results().iter() {
+                let id = (result.driver(), result.pool(), result.device());
+                let known = match inventory.device(id.0, id.1, id.2) {
+                    Some(key) => holders.published.entry(key).or_default(),
+                    None => holders.unpublished.entry(id).or_default(),
+                };
+                let admin_access = result.admin_access() == Some(true);
+                for holder in users.iter().map(|user| Holder { admin_access, ..*user }) {
+                    // Several requests of a claim can have the same device.
+                    if !known.contains(&holder) {
+                        known.push(holder);
+                    }
+                }
+            }
+        }
+        holders
+    }
+
+    /// Those of a published device.
+    pub(super) fn of(&self, device: DeviceKey) -> Vec<Holder<'d>> {
+        self.published.get(&device).cloned().unwrap_or_default()
+    }
+
+    /// The devices that claims have although no slice publishes them.
+    pub(super) fn unpublished(&self) -> impl Iterator<Item = ReportedDevice<'d>> {
+        self.unpublished.iter().map(|(&(driver, pool, device), holders)| {
+            let is_allocated = holders.iter().any(|holder| !holder.admin_access);
+            let allocated = is_allocated.then_some(DeviceState::Allocated);
+            ReportedDevice {
+                driver,
+                pool,
+                device,
+                slice: None,
+                node: None,
+                states: allocated.into_iter().chain([DeviceState::Unpublished]).collect(),
+                blocked_by: None,
+                capacity_left: Vec::new(),
+                classes: Vec::new(),
+                class_errors: Vec::new(),
+                taints: Vec::new(),
+                holders: holders.clone(),
+            }
+        })
+    }
+}
+
+/// A holder for each user of a claim; one without a pod if there is none.
+fn users_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
+    let nobody = Holder {
+        namespace: claim.namespace(),
+        claim: claim.name(),
+        pod: None,
+        workload: None,
+        admin_access: false,
+    };
+    let mut users = Vec::new();
+    for consumer in Claim(claim.value).status().reserved_for().iter() {
+        match consumer.resource() {
+            "pods" => users.push(Holder {
+                pod: Some(consumer.name()),
+                workload: pod_of(state, claim.namespace(), consumer).and_then(|pod| workload_of(state, pod)),
+                ..nobody
+            }),
+            "podgroups" => add_pod_group(state, claim, consumer.name(), nobody, &mut users),
+            resource => {
+                let workload =
+                    Workload { kind: resource, namespace: nobody.namespace, name: consumer.name() };
+                users.push(Holder { workload: Some(workload), ..nobody });
+            }
+        }
+    }
+    if users.is_empty() {
+        users.push(nobody);
+    }
+    users
+}
+
+/// The pod that a claim is reserved for. One of the same name with another uid is not it.
+fn pod_of<'d>(state: &State<'d>, namespace: &str, consumer: Consumer<'d>) -> Option<StoredObject<'d>> {
+    let pod = state.of_kind(ObjectKind::Pod).get(namespace, consumer.name())?;
+    let (expected, uid) = (consumer.uid(), pod.uid());
+    (expected.is_empty() || uid.is_empty() || expected == uid).then_some(pod)
+}
+
+/// Adds the pods of a group that use the claim; the group itself if the state has none of them.
+fn add_pod_group<'d>(
+    state: &State<'d>,
+    claim: StoredObject<'d>,
+    group: &'d str,
+    nobody: Holder<'d>,
+    users: &mut Vec<Holder<'d>>,
+) {
+    let before = users.len();
+    for pod in state.of_kind(ObjectKind::Pod).iter() {
+        let view = Pod(pod.value);
+        let is_member = pod.namespace() == claim.namespace()
+            && view.spec().scheduling_group().pod_group_name() == Some(group);
+        if is_member && uses_claim(view, claim.name()) {
+            users.push(Holder { pod: Some(pod.name()), workload: workload_of(state, pod), ..nobody });
+        }
+    }
+    if users.len() == before {
+        let workload = Workload { kind: "PodGroup", namespace: nobody.namespace, name: group };
+        users.push(Holder { workload: Some(workload), ..nobody });
+    }
+}
+
+fn uses_claim(pod: Pod<'_>, claim: &str) -> bool {
+    let mut named = pod.spec().resource_claims().iter().filter_map(PodResourceClaim::resource_claim_name);
+    let mut made =
+        pod.status().resource_claim_statuses().iter().filter_map(PodClaimStatus::resource_claim_name);
+    named.any(|name| name == claim) || made.any(|name| name == claim)
+}

@@ -1,0 +1,246 @@
+//! What is in force between two changes: slices with the taints of rules, classes, templates, nodes.
+//!
+//! The steps are the same in all courses, so everything that depends on nothing else is made once and shared. A kind of
+//! which nothing changes is not made again.
+
+use crate::device_features::{UnmodelledDevice, unmodelled_devices};
+use crate::nodes::{Catalog, DelegatedResources, Nodes};
+use crate::plan::Release;
+use crate::state::{ObjectKind, Objects, State, StoredObject};
+use crate::tables::{SpecEntry, Tables};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_allocator::{Classes, Inventory, Usage};
+use tollgate_api::view::{Class, Slice, TaintRule, Template, View as _};
+use tollgate_document::doc::Value;
+use tollgate_engine::impact::{ProposedChange, Snapshot};
+use tollgate_formats::gotime::Timestamp;
+
+/// The places of what is in force, in [`Eras`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Era {
+    pub(crate) devices: usize,
+    pub(crate) classes: usize,
+    pub(crate) templates: usize,
+    pub(crate) nodes: usize,
+}
+
+/// Everything that is in force at some time.
+#[derive(Default, Debug)]
+pub(crate) struct Eras<'d> {
+    pub(crate) devices: Vec<DeviceEra<'d>>,
+    pub(crate) classes: Vec<ClassEra<'d>>,
+    pub(crate) templates: Vec<HashMap<(&'d str, &'d str), SpecEntry<'d>, RandomState>>,
+    pub(crate) nodes: Vec<Nodes<'d>>,
+    /// Eras of devices in which slices of one pool disagree on their number, each with the same era where they are listed
+    /// the other way round. The slice that is listed first decides, and upstream's order is random.
+    pub(crate) other_order: HashMap<usize, usize, RandomState>,
+}
+
+/// The devices, and how rules and slices taint them.
+#[derive(Debug)]
+pub(crate) struct DeviceEra<'d> {
+    pub(crate) inventory: Inventory<'d>,
+    /// What the claims of the state hold.
+    pub(crate) usage: Usage<'d>,
+    /// The devices whose allocation depends on what is not modelled.
+    pub(crate) unmodelled: Vec<UnmodelledDevice<'d>>,
+    /// Slices and rules as the eviction controller sees them.
+    pub(crate) taints: Snapshot,
+}
+
+/// The classes.
+#[derive(Debug)]
+pub(crate) struct ClassEra<'d> {
+    pub(crate) classes: Classes<'d>,
+    objects: Vec<Value<'d>>,
+    /// The classes by the extended resources that they provide.
+    pub(crate) by_resource: HashMap<String, &'d str, RandomState>,
+    pub(crate) delegated: DelegatedResources,
+}
+
+/// The kinds whose changes end an era.
+#[derive(Clone, Copy, Default, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a kind that changes or not")]
+pub(crate) struct Changed {
+    pub(crate) devices: bool,
+    pub(crate) classes: bool,
+    pub(crate) templates: bool,
+    pub(crate) nodes: bool,
+}
+
+impl<'d> ClassEra<'d> {
+    /// The class of that name.
+    pub(crate) fn class(&self, name: &str) -> Option<Class<'d>> {
+        let mut objects = self.objects.iter();
+        objects.find(|class| class.get("metadata").get("name").str() == name).map(|class| Class::of(*class))
+    }
+}
+
+impl Changed {
+    pub(crate) const ALL: Changed = Changed { devices: true, classes: true, templates: true, nodes: true };
+
+    /// Notes that an object of a kind changes.
+    pub(crate) fn note(&mut self, kind: ObjectKind) {
+        match kind {
+            ObjectKind::ResourceSlice | ObjectKind::DeviceTaintRule => self.devices = true,
+            ObjectKind::DeviceClass => self.classes = true,
+            ObjectKind::ResourceClaimTemplate => self.templates = true,
+            ObjectKind::Node => self.nodes = true,
+            _ => {}
+        }
+    }
+}
+
+impl<'d> Eras<'d> {
+    /// The era that begins with this state, of which `changed` is new.
+    pub(crate) fn begin(
+        &mut self,
+        before: Era,
+        changed: Changed,
+        state: &State<'d>,
+        taints: &Snapshot,
+        release: &Release,
+        (tables, catalog): (&mut Tables<'d>, &mut Catalog<'d>),
+    ) -> Era {
+        let mut era = before;
+        if changed.devices {
+            let mut slices: Vec<StoredObject<'d>> = state.of_kind(ObjectKind::ResourceSlice).iter().collect();
+            let rules: Vec<StoredObject<'d>> = state.of_kind(ObjectKind::DeviceTaintRule).iter().collect();
+            self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
+            era.devices = self.devices.len() - 1;
+            if counts_disagree(&slices) {
+                slices.reverse();
+                self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
+                self.other_order.insert(era.devices, era.devices + 1);
+            }
+        }
+        if changed.classes {
+            let objects = state.of_kind(ObjectKind::DeviceClass);
+            let classes = objects.iter().map(|class| (class.name(), Class::of(class.value)));
+            self.classes.push(ClassEra {
+                classes: classes.collect(),
+                objects: objects.iter().map(|class| class.value).collect(),
+                by_resource: classes_by_resource(objects),
+                // The catalog does not have all pods yet.
+                delegated: DelegatedResources::default(),
+            });
+            era.classes = self.classes.len() - 1;
+        }
+        if changed.templates {
+            let objects = state.of_kind(ObjectKind::ResourceClaimTemplate);
+            let templates = objects.iter().map(|template| {
+                let spec = Template::of(template.value).spec().spec();
+                ((template.namespace(), template.name()), tables.spec(template.version, spec))
+            });
+            self.templates.push(templates.collect());
+            era.templates = self.templates.len() - 1;
+        }
+        if changed.nodes {
+            let mut objects: Vec<_> = state.of_kind(ObjectKind::Node).iter().collect();
+            objects.sort_by_key(|node| node.name());
+            self.nodes.push(Nodes::new(objects.into_iter().map(|node| catalog.read_node(node.value))));
+            era.nodes = self.nodes.len() - 1;
+        }
+        era
+    }
+
+    /// Finds the extended resources of pods that classes provide, once the catalog has all pods.
+    pub(crate) fn complete(&mut self, catalog: &Catalog<'d>) {
+        for era in &mut self.classes {
+            era.delegated = catalog.delegated(era.objects.iter().copied());
+        }
+    }
+}
+
+impl<'d> DeviceEra<'d> {
+    fn new(
+        slices: &[StoredObject<'d>],
+        rules: &[StoredObject<'d>],
+        taints: &Snapshot,
+        release: &Release,
+        tables: &Tables<'d>,
+    ) -> DeviceEra<'d> {
+        let inventory = Inventory::new(
+            release.semantics,
+            slices.iter().map(|slice| (slice.version, Slice::of(slice.value))),
+            rules.iter().map(|rule| TaintRule::of(rule.value)),
+        );
+        let mut usage = Usage::default();
+        let stored = tables.claims.iter().filter_map(|claim| claim.stored.as_ref()?.allocation.as_ref());
+        for held in stored {
+            held.holdings(&inventory).for_each(|holding| usage.hold(&holding));
+        }
+        let unmodelled = unmodelled_devices(&inventory, release.profile);
+        DeviceEra { inventory, usage, unmodelled, taints: taints.clone() }
+    }
+}
+
+/// Whether slices of one generation of a pool disagree on how many there are.
+fn counts_disagree(slices: &[StoredObject<'_>]) -> bool {
+    let mut counts = HashMap::with_hasher(RandomState::default());
+    slices.iter().any(|slice| {
+        let spec = Slice::of(slice.value).spec();
+        let (driver, pool) = (spec.driver(), spec.pool());
+        let count = pool.resource_slice_count();
+        *counts.entry((driver, pool.name(), pool.generation())).or_insert(count) != count
+    })
+}
+
+/// The class for each extended resource: of several classes, the newest, and of those the first by name.
+// upstream v1.37 ExtendedResourceCache.updateResourceName2class
+fn classes_by_resource<'d>(classes: &Objects<'d>) -> HashMap<String, &'d str, RandomState> {
+    let mut classes: Vec<_> = classes.iter().collect();
+    let created = |class: Value<'d>| class.get("metadata").get("creationTimestamp").str();
+    classes.sort_by(|one, other| (created(one.value), other.name()).cmp(&(created(other.value), one.name())));
+    let mut by_resource = HashMap::default();
+    for class in classes {
+        by_resource.insert(format!("deviceclass.resource.kubernetes.io/{}", class.name()), class.name());
+        if let Some(resource) = Class::of(class.value).spec().extended_resource_name() {
+            by_resource.insert(resource.to_owned(), class.name());
+        }
+    }
+    by_resource
+}
+
+/// The taints of slices and rules in the state, as the eviction controller sees them. What cannot be read is left out:
+/// whoever read the state has said so.
+pub(crate) fn taints_of(state: &State<'_>, release: &Release) -> Snapshot {
+    let mut taints = Snapshot::new();
+    let features = release.semantics.features;
+    if !features.device_taints {
+        return taints;
+    }
+    let slices = state.of_kind(ObjectKind::ResourceSlice).iter();
+    let rules = state.of_kind(ObjectKind::DeviceTaintRule).iter().filter(|_| features.device_taint_rules);
+    for object in slices.chain(rules) {
+        let _ = taints.apply(object.value);
+    }
+    taints
+}
+
+/// Applies a slice or a rule to the taints as it is stored at that time.
+pub(crate) fn apply_taints(
+    taints: &mut Snapshot,
+    kind: ObjectKind,
+    object: Value<'_>,
+    release: &Release,
+    at: Timestamp,
+) {
+    let features = release.semantics.features;
+    if !features.device_taints {
+        return;
+    }
+    match kind {
+        ObjectKind::ResourceSlice => {
+            let _ = ProposedChange::from_published_slice(object, taints, at);
+        }
+        ObjectKind::DeviceTaintRule if features.device_taint_rules => {
+            if let Ok(change) = ProposedChange::from_rule_manifest(object, None, taints, release.profile, at)
+            {
+                taints.apply_change(change);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,167 @@
+//! Why a pod finds no devices, in our words: what became of the devices of each class that it asks for.
+//!
+//! Every device that the class selects is counted once, for the first of these reasons that holds: the request does not
+//! select it, another claim has it, a taint, the pool or its counters, the node. What is left is free.
+
+use crate::course::World;
+use crate::nodes::Cycle;
+use crate::tables::PodIndex;
+use std::collections::BTreeMap;
+use tollgate_allocator::{Candidate, Node, NodeSelection, Obstacle, PublishedDevice, tolerates};
+use tollgate_api::view::{List, RequestBody, Selector};
+
+/// Requests beyond this number are not explained.
+const MAX_REQUESTS: usize = 3;
+
+/// With more devices than that, only some courses are explained.
+const DEVICES_TO_EXPLAIN: usize = 2000;
+
+/// What became of the devices of a class.
+#[derive(Default)]
+struct Tally {
+    all: usize,
+    not_selected: usize,
+    in_use: usize,
+    tainted: usize,
+    blocked: BTreeMap<String, usize>,
+    /// Free devices on nodes that the pod cannot use, by the scheduler's reason.
+    unusable: BTreeMap<String, usize>,
+    free: usize,
+}
+
+impl Tally {
+    fn sentence(&self, class: &str) -> String {
+        let mut parts = Vec::new();
+        let mut part = |count: usize, what: &str| {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        };
+        part(self.not_selected, "not selected by the request");
+        part(self.in_use, "in use");
+        part(self.tainted, "with taints that the request does not tolerate");
+        for (obstacle, count) in &self.blocked {
+            part(*count, &format!("blocked ({obstacle})"));
+        }
+        for (reason, count) in &self.unusable {
+            part(*count, &format!("on nodes that the pod cannot use ({reason})"));
+        }
+        part(self.free, "free");
+        let devices = if self.all == 1 { "device" } else { "devices" };
+        let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        format!("Class {class} has {} {devices}{list}.", self.all)
+    }
+}
+
+impl<'p> World<'_, 'p> {
+    /// Whether the pods of this course are explained. It takes a look at every device, so in a large cluster only some
+    /// courses are.
+    pub(crate) fn is_explained(&self, course: u32) -> bool {
+        let devices = self.plan.eras.devices.get(self.devices.era.devices);
+        let devices = devices.map_or(0, |era| era.inventory.published().count());
+        let stride = u32::try_from(1 + devices / DEVICES_TO_EXPLAIN).unwrap_or(u32::MAX);
+        course.is_multiple_of(stride)
+    }
+
+    /// Explains why pods found no devices. Pods that need the same have the same explanation.
+    pub(crate) fn explain_pending(&mut self) {
+        let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
+        for pod in self.queue.clone() {
+            let reason = self.pending.get(&pod).and_then(|pending| pending.condition.as_ref());
+            if reason.is_none_or(|(reason, _)| reason != "Unschedulable") {
+                continue;
+            }
+            let twin = known.iter().find(|(other, _)| self.are_twins(pod, *other));
+            let explanation = if let Some((_, explanation)) = twin {
+                explanation.clone()
+            } else {
+                let explanation = self.explain(pod);
+                known.push((pod, explanation.clone()));
+                explanation
+            };
+            if let Some(pending) = self.pending.get_mut(&pod) {
+                pending.explanation = explanation;
+            }
+        }
+    }
+
+    /// What the devices that a pod asks for are, class by class; `None` if it asks for none.
+    fn explain(&mut self, pod: PodIndex) -> Option<String> {
+        let plan = self.plan;
+        let entry = plan.tables.pods.get(pod)?;
+        let claims = self.claims_of(pod, entry).ok()?;
+        let era = self.devices.era;
+        let classes = plan.eras.classes.get(era.classes)?;
+        let inventory = &plan.eras.devices.get(era.devices)?.inventory;
+        let nodes = plan.eras.nodes.get(era.nodes)?;
+        let places: Vec<Node<'p>> = nodes.iter().map(|(_, info)| info.node).collect();
+        let obstacles = inventory.obstacles(self.devices.usage(), Some(&places));
+        let cycle =
+            Cycle::start(&self.occupancy, self.fits.get(era.nodes)?, &classes.delegated, entry.needs).ok()?;
+        let requests = claims.unallocated.iter().flat_map(|(_, asked)| asked.spec.requests());
+        let mut sentences: Vec<String> = Vec::new();
+        for request in requests.take(MAX_REQUESTS) {
+            let name = request.device_class_name();
+            let Some(class) = classes.class(name) else { continue };
+            let mut tally = Tally::default();
+            for device in inventory.published() {
+                let obstacle = obstacles.get(device.candidate.index).copied().flatten();
+                if obstacle == Some(Obstacle::Outdated)
+                    || !self.selects(class.spec().selectors(), device.candidate)
+                {
+                    continue;
+                }
+                self.count(&mut tally, request, device, obstacle, &cycle);
+            }
+            let sentence = tally.sentence(name);
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    fn count(
+        &self,
+        tally: &mut Tally,
+        request: RequestBody<'p>,
+        device: PublishedDevice<'_, 'p>,
+        obstacle: Option<Obstacle>,
+        cycle: &Cycle<'_, 'p, 'p>,
+    ) {
+        tally.all += 1;
+        let is_tolerated = |key: &str, value: &str, effect: &str| {
+            request.tolerations().iter().any(|toleration| tolerates(toleration, key, value, effect))
+        };
+        let mut taints = device.taints().map(|(taint, _)| taint);
+        if !self.selects(request.selectors(), device.candidate) {
+            tally.not_selected += 1;
+        } else if self.devices.usage().is_taken(device.key()) && request.admin_access() != Some(true) {
+            tally.in_use += 1;
+        } else if taints.any(|taint| {
+            matches!(taint.effect(), "NoSchedule" | "NoExecute")
+                && !is_tolerated(taint.key(), taint.value(), taint.effect())
+        }) {
+            tally.tainted += 1;
+        } else if let Some(obstacle) = obstacle {
+            *tally.blocked.entry(obstacle.to_string()).or_default() += 1;
+        } else if let NodeSelection::Name(name) = device.nodes()
+            && let Some(node) = self.occupancy.nodes().find(name)
+            && let Err(rejection) = cycle.check(node)
+        {
+            let reasons = rejection.reasons.as_slice().iter();
+            let texts: Vec<_> = reasons.map(|reason| reason.text(&self.plan.catalog)).collect();
+            *tally.unusable.entry(texts.join(", ")).or_default() += 1;
+        } else {
+            tally.free += 1;
+        }
+    }
+
+    /// Whether all selectors select the device; one that fails does not.
+    fn selects(&self, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
+        selectors.iter().all(|selector| {
+            let expression = selector.cel().map_or("", |cel| cel.expression());
+            self.memory.selects(self.devices.era, expression, device)
+        })
+    }
+}

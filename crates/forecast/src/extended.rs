@@ -1,0 +1,158 @@
+//! The claim that the scheduler makes for the extended resources of a pod: which requests it has.
+//!
+//! Which resources devices must provide depends on the node: one that has a device plugin for a resource provides it
+//! itself. So there is one claim for each set of resources.
+
+use crate::eras::ClassEra;
+use crate::nodes::Catalog;
+use crate::tables::{PodIndex, SpecEntry, Tables};
+use foldhash::fast::RandomState;
+use std::collections::{BTreeMap, HashMap};
+use tollgate_api::profile::Version;
+use tollgate_api::view::{ClaimSpec, quantity};
+use tollgate_document::doc::{Builder, Doc, Syntax, Value, parse};
+
+/// Pods with more extended resources than that which devices can provide are not modelled.
+const MAX_RESOURCES: usize = 4;
+
+/// The claims for extended resources.
+#[derive(Default, Debug)]
+pub(crate) struct ExtendedClaims<'d> {
+    specs: Vec<(Doc<'static>, u32)>,
+    by_text: HashMap<String, usize, RandomState>,
+    /// By pod, era of classes, and set of resources.
+    of_pod: HashMap<(PodIndex, usize, u32), usize, RandomState>,
+    /// The resources of a pod that devices can provide, sorted; a set has a bit for each.
+    resources: HashMap<(PodIndex, usize), Vec<&'d str>, RandomState>,
+}
+
+impl<'d> ExtendedClaims<'d> {
+    /// Makes the claims that a pod can need. Returns false if there are too many.
+    pub(crate) fn add_pod(
+        &mut self,
+        pod: PodIndex,
+        (era_number, era): (usize, &ClassEra<'d>),
+        catalog: &Catalog<'d>,
+        tables: &mut Tables<'d>,
+    ) -> bool {
+        let Some(entry) = tables.pods.get(pod) else { return true };
+        let scalars = &catalog.pod(entry.needs).requests.scalars;
+        let names = scalars.iter().map(|(resource, _)| catalog.resource_name(*resource));
+        let mut names: Vec<&str> = names.filter(|name| era.by_resource.contains_key(*name)).collect();
+        names.sort_unstable();
+        if names.is_empty() {
+            return true;
+        }
+        if names.len() > MAX_RESOURCES {
+            return false;
+        }
+        let spec = entry.spec;
+        for set in 1..1_u32 << names.len() {
+            let of_set = names.iter().enumerate().filter(|(bit, _)| set & (1 << bit) != 0);
+            let classes = of_set.filter_map(|(_, name)| Some((*name, *era.by_resource.get(*name)?)));
+            let text = claim_spec(spec, &classes.collect::<Vec<_>>());
+            let place = if let Some(&place) = self.by_text.get(&text) {
+                place
+            } else {
+                let Ok(parsed) = parse(&text) else { continue };
+                let mut builder = Builder::to_keep("", Syntax::Json, parsed.root().size());
+                builder.copy(parsed.root());
+                self.specs.push((builder.finish(), tables.new_spec_number()));
+                self.by_text.insert(text, self.specs.len() - 1);
+                self.specs.len() - 1
+            };
+            self.of_pod.insert((pod, era_number, set), place);
+        }
+        self.resources.insert((pod, era_number), names);
+        true
+    }
+
+    /// Whether a class provides a resource that the pod requests.
+    pub(crate) fn has(&self, pod: PodIndex, era: usize) -> bool {
+        self.resources.contains_key(&(pod, era))
+    }
+
+    /// The claim for the resources that devices must provide on a node; `None` if there is no such resource.
+    pub(crate) fn claim<'n>(
+        &self,
+        pod: PodIndex,
+        era: usize,
+        resources: impl Iterator<Item = &'n str>,
+    ) -> Option<SpecEntry<'_>> {
+        let names = self.resources.get(&(pod, era))?;
+        let bits = resources.filter_map(|resource| names.iter().position(|name| *name == resource));
+        let set = bits.fold(0, |set, bit| set | 1_u32 << bit);
+        let place = *self.of_pod.get(&(pod, era, set))?;
+        let (doc, number) = self.specs.get(place)?;
+        Some(SpecEntry { version: Version::V1, spec: ClaimSpec(doc.root()), number: *number })
+    }
+}
+
+/// One request: its name, class and count.
+struct Request<'d> {
+    name: String,
+    class: &'d str,
+    count: i64,
+}
+
+// upstream v1.37 createRequestsAndMappings
+fn claim_spec<'d>(spec: Value<'d>, resources: &[(&str, &'d str)]) -> String {
+    let init: Vec<Value<'d>> = spec.get("initContainers").items().collect();
+    let containers: Vec<Value<'d>> = init.iter().copied().chain(spec.get("containers").items()).collect();
+    let is_short_lived = |place: usize, container: Value<'_>| {
+        place < init.len() && container.get("restartPolicy").str() != "Always"
+    };
+    let mut requests: Vec<Request<'d>> = Vec::new();
+    for &(resource, class) in resources {
+        let long_lived: Vec<Option<Request<'d>>> = containers
+            .iter()
+            .enumerate()
+            .map(|(place, &container)| {
+                let wanted = !is_short_lived(place, container);
+                wanted.then(|| request(place, container, resource, class, 0)).flatten()
+            })
+            .collect();
+        // What a container asks for that ends before the others start, beyond what those after it have.
+        let mut largest: Option<Request<'d>> = None;
+        for (place, &container) in containers.iter().enumerate() {
+            if is_short_lived(place, container) {
+                let later = long_lived.iter().skip(place).flatten().map(|request| request.count).sum();
+                let own = request(place, container, resource, class, later);
+                if let Some(own) = own
+                    && largest.as_ref().is_none_or(|largest| largest.count < own.count)
+                {
+                    largest = Some(own);
+                }
+            }
+        }
+        requests.extend(largest);
+        requests.extend(long_lived.into_iter().flatten());
+    }
+    requests.sort_by(|one, other| one.name.cmp(&other.name));
+    let requests = requests.iter().map(|Request { name, class, count }| {
+        format!(
+            r#"{{"name":"{name}","exactly":{{"deviceClassName":"{class}","allocationMode":"ExactCount","count":{count}}}}}"#
+        )
+    });
+    format!(r#"{{"devices":{{"requests":[{}]}}}}"#, requests.collect::<Vec<_>>().join(","))
+}
+
+/// What a container requests of a resource beyond what it can use of others.
+// upstream v1.37 createResourceRequestAndMappings
+fn request<'d>(
+    place: usize,
+    container: Value<'_>,
+    resource: &str,
+    class: &'d str,
+    others: i64,
+) -> Option<Request<'d>> {
+    let (requests, limits) =
+        (container.get("resources").get("requests"), container.get("resources").get("limits"));
+    // The API server fills in the requests that only have limits.
+    let amounts: BTreeMap<&str, Value<'_>> =
+        limits.members().chain(requests.members()).map(|(name, value)| (name.text(), value)).collect();
+    let amount = quantity(*amounts.get(resource)?).filter(|amount| !amount.is_fractional())?.value();
+    let index = amounts.keys().position(|name| *name == resource)?;
+    let name = format!("container-{place}-request-{index}");
+    (amount > others).then(|| Request { name, class, count: amount - others })
+}

@@ -1,0 +1,155 @@
+//! Puts courses together to a forecast.
+//!
+//! Invariant: the order of the courses does not matter.
+
+use crate::outcome::{
+    EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, Placement, PodForecast, PodOutcome, Totals,
+};
+use crate::plan::{FollowedPod, Plan};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How one course ends.
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// The pods of the state that are evicted.
+    pub(crate) evicted: Vec<EvictedPod>,
+    /// One for each pod that the plan follows, in its order.
+    pub(crate) pods: Vec<PodCourse>,
+}
+
+/// How a course ends for one pod.
+#[derive(Clone, Debug)]
+pub(crate) struct PodCourse {
+    pub(crate) end: End,
+    pub(crate) evicted_again: bool,
+}
+
+/// What a pod is at the end of a course.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum End {
+    Bound(Place),
+    Pending(Pending),
+    /// What it uses that is not modelled.
+    Unknown(Vec<String>),
+    NotRecreated,
+}
+
+/// Why a pod is not bound.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Pending {
+    /// Reason and message of the condition, if the scheduler writes one.
+    pub(crate) condition: Option<(String, String)>,
+    pub(crate) explanation: Option<String>,
+}
+
+impl Forecast {
+    /// Puts the courses of a plan together.
+    pub fn from_courses(plan: &Plan<'_>, courses: impl IntoIterator<Item = Course>) -> Forecast {
+        let mut sums: Vec<Sum> = plan.followed.iter().map(|_| Sum::default()).collect();
+        let mut evicted = BTreeSet::new();
+        let mut samples = 0;
+        let mut most_pending = 0;
+        for course in courses {
+            samples += 1;
+            evicted.extend(course.evicted);
+            let is_pending = |pod: &&PodCourse| matches!(pod.end, End::Pending(_));
+            most_pending = most_pending.max(course.pods.iter().filter(is_pending).count());
+            for (sum, pod) in sums.iter_mut().zip(course.pods) {
+                sum.add(pod);
+            }
+        }
+        let pods: Vec<PodForecast> =
+            plan.followed.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
+        let (totals, evicted) = (Totals::of(&pods), evicted.into_iter().collect());
+        Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing() }
+    }
+}
+
+impl Totals {
+    /// Counts the outcomes of some pods.
+    pub fn of(pods: &[PodForecast]) -> Totals {
+        let mut totals = Totals::default();
+        for pod in pods {
+            *match pod.outcome {
+                PodOutcome::Fits => &mut totals.fits,
+                PodOutcome::Sometimes => &mut totals.sometimes,
+                PodOutcome::Pending => &mut totals.pending,
+                PodOutcome::Unknown => &mut totals.unknown,
+                PodOutcome::NotRecreated => &mut totals.not_recreated,
+            } += 1;
+        }
+        totals
+    }
+}
+
+/// What became of a pod in some courses.
+#[derive(Default)]
+struct Sum {
+    places: BTreeMap<Place, u32>,
+    conditions: BTreeMap<Option<(String, String)>, u32>,
+    explanations: BTreeMap<String, u32>,
+    not_modelled: BTreeSet<String>,
+    not_recreated: u32,
+    evicted_again: bool,
+}
+
+impl Sum {
+    fn add(&mut self, pod: PodCourse) {
+        self.evicted_again |= pod.evicted_again;
+        match pod.end {
+            End::Bound(place) => *self.places.entry(place).or_default() += 1,
+            End::Pending(Pending { condition, explanation }) => {
+                *self.conditions.entry(condition).or_default() += 1;
+                if let Some(explanation) = explanation {
+                    *self.explanations.entry(explanation).or_default() += 1;
+                }
+            }
+            End::Unknown(what) => self.not_modelled.extend(what),
+            End::NotRecreated => self.not_recreated += 1,
+        }
+    }
+
+    fn finish(self, pod: &FollowedPod, samples: u32) -> PodForecast {
+        let fits = self.places.values().sum();
+        let outcome = if !self.not_modelled.is_empty() {
+            PodOutcome::Unknown
+        } else if self.not_recreated > 0 {
+            PodOutcome::NotRecreated
+        } else if fits == samples {
+            PodOutcome::Fits
+        } else if fits > 0 {
+            PodOutcome::Sometimes
+        } else {
+            PodOutcome::Pending
+        };
+        let mut placements: Vec<Placement> =
+            self.places.into_iter().map(|(place, courses)| Placement { courses, place }).collect();
+        // The sort is stable: placements that are equally frequent stay in the order of nodes and devices.
+        placements.sort_by_key(|placement| std::cmp::Reverse(placement.courses));
+        let placements_omitted = placements.len().saturating_sub(MAX_PLACEMENTS);
+        placements.truncate(MAX_PLACEMENTS);
+        let condition = most_frequent(self.conditions).flatten();
+        let (reason, message) = condition.unzip();
+        PodForecast {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            origin: pod.origin,
+            replaces: pod.replaces.clone().filter(|_| pod.origin == Origin::Replacement),
+            workload: pod.workload.clone(),
+            outcome,
+            fits,
+            evicted_again: self.evicted_again,
+            placements,
+            placements_omitted,
+            reason,
+            message,
+            explanation: most_frequent(self.explanations),
+            not_modelled: self.not_modelled.into_iter().collect(),
+        }
+    }
+}
+
+/// The key with the highest number, the first of several.
+fn most_frequent<T: Ord>(counts: BTreeMap<T, u32>) -> Option<T> {
+    counts.into_iter().min_by_key(|(_, count)| std::cmp::Reverse(*count)).map(|(key, _)| key)
+}

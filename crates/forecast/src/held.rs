@@ -1,0 +1,169 @@
+//! The devices that a claim has, wherever the allocation comes from: the status of a stored claim, or a course.
+
+use tollgate_allocator::{Allocation, AvailableOn, Holding, Inventory};
+use tollgate_api::view::{self, ClaimSpec, List, Toleration, View as _};
+use tollgate_engine::impact::{self, Snapshot};
+use tollgate_formats::gotime::Timestamp;
+
+use crate::outcome::PlacedDevice;
+use tollgate_api::profile::Profile;
+
+/// The most alternatives that a request can have.
+const MAX_ALTERNATIVES: i64 = 8;
+
+/// An allocation.
+#[derive(Clone, Debug)]
+pub(crate) struct Held<'d> {
+    pub(crate) nodes: AvailableOn<'d>,
+    pub(crate) devices: Vec<HeldDevice<'d>>,
+    /// `allocationTimestamp` is set.
+    pub(crate) has_timestamp: bool,
+    /// A driver must prepare devices before a pod with the claim is bound.
+    pub(crate) waits_for_driver: bool,
+}
+
+/// One device of an allocation.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldDevice<'d> {
+    /// As the result has it: `request`, or `request/alternative`.
+    pub(crate) request: String,
+    pub(crate) driver: &'d str,
+    pub(crate) pool: &'d str,
+    pub(crate) device: &'d str,
+    admin_access: bool,
+    is_share: bool,
+    /// Capacities with their amounts, as text and in billionths.
+    consumed: Vec<(&'d str, String, i128)>,
+    tolerations: List<'d, Toleration<'d>>,
+}
+
+impl<'d> Held<'d> {
+    /// The allocation in the status of a claim.
+    pub(crate) fn from_status(status: view::ClaimStatus<'d>) -> Option<Held<'d>> {
+        let allocation = status.allocation()?;
+        let results = allocation.devices().results();
+        let device = |result: view::AllocationResult<'d>| {
+            let amount = |value| view::quantity(value).map_or(0, |amount| amount.nano_value());
+            let consumed = result.json().get("consumedCapacity").members();
+            HeldDevice {
+                request: result.request().to_owned(),
+                driver: result.driver(),
+                pool: result.pool(),
+                device: result.device(),
+                admin_access: result.admin_access() == Some(true),
+                is_share: result.share_id().is_some(),
+                consumed: consumed
+                    .map(|(name, value)| (name.text(), value.text().to_owned(), amount(value)))
+                    .collect(),
+                tolerations: result.tolerations(),
+            }
+        };
+        let is_ready = |result: view::AllocationResult<'d>| {
+            let same = |status: &view::DeviceStatus<'d>| {
+                (status.driver(), status.pool(), status.device())
+                    == (result.driver(), result.pool(), result.device())
+            };
+            let status = status.devices().iter().find(same);
+            result.binding_conditions().iter().all(|wanted| {
+                let is_true = |condition: view::Condition<'d>| {
+                    condition.json().get("type").str() == wanted
+                        && condition.json().get("status").str() == "True"
+                };
+                status.is_some_and(|status| status.conditions().iter().any(is_true))
+            })
+        };
+        Some(Held {
+            nodes: AvailableOn::from_status(allocation),
+            devices: results.iter().map(device).collect(),
+            has_timestamp: allocation.json().get("allocationTimestamp").exists(),
+            waits_for_driver: !results.iter().all(is_ready),
+        })
+    }
+
+    /// An allocation that the scheduler makes.
+    pub(crate) fn from_allocation(allocation: &Allocation<'d>) -> Held<'d> {
+        let devices = allocation.devices.iter().map(|device| HeldDevice {
+            request: device.request_name(),
+            driver: device.driver,
+            pool: device.pool,
+            device: device.device,
+            admin_access: device.admin_access,
+            is_share: device.is_share,
+            consumed: device
+                .consumed_capacity
+                .iter()
+                .map(|(name, amount)| (*name, amount.text().into_owned(), amount.nano_value()))
+                .collect(),
+            tolerations: device.tolerations,
+        });
+        Held {
+            nodes: allocation.nodes.clone(),
+            devices: devices.collect(),
+            has_timestamp: true,
+            waits_for_driver: allocation.devices.iter().any(|device| !device.binding_conditions.is_empty()),
+        }
+    }
+
+    /// What the devices keep from others.
+    pub(crate) fn holdings<'s>(
+        &'s self,
+        inventory: &'s Inventory<'d>,
+    ) -> impl Iterator<Item = Holding<'d>> + 's {
+        let has_shares = inventory.semantics().features.consumable_capacity;
+        let holding = move |device: &HeldDevice<'d>| {
+            let key = inventory.device(device.driver, device.pool, device.device)?;
+            let is_share = has_shares && device.is_share;
+            let consumed = device.consumed.iter().filter(|_| is_share);
+            let consumed = consumed.map(|(name, _, amount)| (*name, *amount)).collect();
+            Some(Holding { device: key, is_share, consumed })
+        };
+        self.devices.iter().filter(|device| !device.admin_access).filter_map(holding)
+    }
+
+    /// What the allocation counts for a node: the earlier an alternative is, the more.
+    // upstream v1.37 computeScore
+    pub(crate) fn score(&self, spec: ClaimSpec<'_>) -> i64 {
+        let mut score = 0;
+        for request in spec.devices().requests().iter() {
+            for (place, alternative) in request.first_available().iter().enumerate() {
+                let name = (request.name(), alternative.name());
+                if self.devices.iter().any(|device| device.request.split_once('/') == Some(name)) {
+                    score += MAX_ALTERNATIVES.saturating_sub(i64::try_from(place).unwrap_or(i64::MAX));
+                }
+            }
+        }
+        score
+    }
+
+    /// When the eviction controller evicts the pods that use it; `None` if never.
+    pub(crate) fn eviction_time(&self, taints: &Snapshot, profile: &Profile) -> Option<Timestamp> {
+        let time = |device: &HeldDevice<'d>| {
+            let tolerations: Vec<impact::Toleration> = device.tolerations.iter().map(toleration).collect();
+            taints.device_eviction_time((device.driver, device.pool, device.device), &tolerations, profile)
+        };
+        self.devices.iter().filter_map(time).min()
+    }
+}
+
+impl HeldDevice<'_> {
+    pub(crate) fn placed(&self) -> PlacedDevice {
+        let consumed = self.consumed.iter().map(|(name, text, _)| ((*name).to_owned(), text.clone()));
+        PlacedDevice {
+            request: self.request.clone(),
+            driver: self.driver.to_owned(),
+            pool: self.pool.to_owned(),
+            device: self.device.to_owned(),
+            consumed_capacity: (!self.consumed.is_empty()).then(|| consumed.collect()),
+        }
+    }
+}
+
+fn toleration(toleration: Toleration<'_>) -> impact::Toleration {
+    impact::Toleration {
+        key: toleration.key().into(),
+        operator: toleration.operator().into(),
+        value: toleration.value().into(),
+        effect: toleration.effect().into(),
+        seconds: toleration.toleration_seconds(),
+    }
+}

@@ -1,0 +1,238 @@
+//! What the pods of a cluster need, numbered, so that courses of events can share it.
+//!
+//! Pods that other pods cannot tell apart (same namespace, labels and pod affinity) are of one class; pods for which no
+//! node can tell them apart, their requests aside, are of one kind. Both make it cheap to count pods and to remember
+//! which nodes suit which pods. All pods are read before the first course starts.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the numbers of pods, classes and topologies are places in their lists"
+)]
+
+use super::affinity::PodTerms;
+use super::node::NodeInfo;
+use super::pod::{PodNeeds, PodSource};
+use super::resources::{DelegatedResources, ResourceId, ResourceNames};
+use super::selector::Labels;
+use super::semantics::FilterSemantics;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_document::doc::Value;
+
+/// The number of a pod in a catalog.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PodId(pub(super) u32);
+
+/// The number of a class of pods.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ClassId(pub(super) u32);
+
+/// The number of a kind of pods.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct KindId(pub(super) u32);
+
+/// The number of a shape of pods: kinds that differ in class and spread constraints only have one shape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ShapeId(pub(super) u32);
+
+/// The number of a label by which nodes are grouped, such as `topology.kubernetes.io/zone`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct TopologyId(pub(super) u32);
+
+/// Pods that other pods cannot tell apart.
+#[derive(Debug)]
+pub(super) struct PodClass<'d> {
+    pub(super) namespace: &'d str,
+    pub(super) labels: Labels<'d>,
+    /// The pod is being deleted. Topology spread does not count it.
+    pub(super) terminating: bool,
+    pub(super) terms: PodTerms<'d>,
+}
+
+/// What the pods of a cluster need.
+#[derive(Debug)]
+pub struct Catalog<'d> {
+    semantics: FilterSemantics,
+    resources: ResourceNames<'d>,
+    namespaces: HashMap<&'d str, Labels<'d>, RandomState>,
+    pods: Vec<PodNeeds<'d>>,
+    classes: Vec<PodClass<'d>>,
+    class_of: HashMap<String, ClassId, RandomState>,
+    classes_in: HashMap<&'d str, Vec<ClassId>, RandomState>,
+    /// Those whose pods have affinity terms of their own.
+    classes_with_terms: Vec<ClassId>,
+    kind_of: HashMap<String, KindId, RandomState>,
+    shape_of: HashMap<String, ShapeId, RandomState>,
+    topologies: Vec<&'d str>,
+}
+
+impl<'d> Catalog<'d> {
+    /// An empty catalog of a cluster with these namespaces (Namespace objects).
+    pub fn new(semantics: FilterSemantics, namespaces: impl IntoIterator<Item = Value<'d>>) -> Catalog<'d> {
+        let labelled = namespaces.into_iter().map(|namespace| {
+            let metadata = namespace.get("metadata");
+            let name = metadata.get("name").str();
+            (name, Labels::read(metadata.get("labels"), &[(NAMESPACE_NAME_LABEL, name)]))
+        });
+        Catalog {
+            semantics,
+            resources: ResourceNames::default(),
+            namespaces: labelled.collect(),
+            pods: Vec::new(),
+            classes: Vec::new(),
+            class_of: HashMap::default(),
+            classes_in: HashMap::default(),
+            classes_with_terms: Vec::new(),
+            kind_of: HashMap::default(),
+            shape_of: HashMap::default(),
+            topologies: Vec::new(),
+        }
+    }
+
+    /// Reads a pod. Every pod that is bound, waits or will be created is read once.
+    pub fn add_pod(&mut self, source: &PodSource<'d>) -> PodId {
+        let id = PodId(next(self.pods.len()));
+        let needs = PodNeeds::read(self, source);
+        self.pods.push(needs);
+        id
+    }
+
+    /// Reads a Node object.
+    pub fn read_node(&mut self, node: Value<'d>) -> NodeInfo<'d> {
+        NodeInfo::read(node, &mut self.resources)
+    }
+
+    /// The extended resources that these DeviceClass objects provide, among those that pods in this catalog request.
+    pub fn delegated<'v>(&self, classes: impl IntoIterator<Item = Value<'v>>) -> DelegatedResources {
+        let mut delegated = DelegatedResources::none(&self.resources);
+        for class in classes {
+            delegated.add_class(&self.resources, class);
+        }
+        delegated
+    }
+
+    /// What a pod needs.
+    pub fn pod(&self, pod: PodId) -> &PodNeeds<'d> {
+        &self.pods[pod.0 as usize]
+    }
+
+    /// True if the scheduler treats both pods in the same way, their claims aside.
+    pub fn are_alike(&self, one: PodId, other: PodId) -> bool {
+        let (one, other) = (self.pod(one), self.pod(other));
+        one.kind == other.kind
+            && one.shape == other.shape
+            && one.requests == other.requests
+            && one.host_ports == other.host_ports
+            && one.priority == other.priority
+            && one.scheduling_gates == other.scheduling_gates
+    }
+
+    /// The name of a resource, such as `example.com/gpu`.
+    pub fn resource_name(&self, resource: ResourceId) -> &'d str {
+        self.resources.name(resource)
+    }
+
+    pub(super) fn semantics(&self) -> FilterSemantics {
+        self.semantics
+    }
+
+    pub(super) fn resources_mut(&mut self) -> &mut ResourceNames<'d> {
+        &mut self.resources
+    }
+
+    pub(super) fn class(&self, class: ClassId) -> &PodClass<'d> {
+        &self.classes[class.0 as usize]
+    }
+
+    pub(super) fn classes(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+        self.classes.iter().enumerate().map(|(place, class)| (ClassId(next(place)), class))
+    }
+
+    pub(super) fn class_count(&self) -> usize {
+        self.classes.len()
+    }
+
+    pub(super) fn kind_count(&self) -> usize {
+        self.kind_of.len()
+    }
+
+    /// The labels of a namespace; those that every namespace has if it is not known.
+    pub(super) fn namespace_labels(&self, namespace: &'d str) -> Labels<'d> {
+        let known = self.namespaces.get(namespace).cloned();
+        known.unwrap_or_else(|| Labels::read(Value::absent(), &[(NAMESPACE_NAME_LABEL, namespace)]))
+    }
+
+    pub(super) fn knows_namespaces(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+
+    /// The classes of a namespace.
+    pub(super) fn classes_in(&self, namespace: &str) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+        let classes = self.classes_in.get(namespace).map_or(&[][..], Vec::as_slice);
+        classes.iter().map(|&class| (class, self.class(class)))
+    }
+
+    pub(super) fn classes_with_terms(&self) -> impl Iterator<Item = (ClassId, &PodClass<'d>)> {
+        self.classes_with_terms.iter().map(|&class| (class, self.class(class)))
+    }
+
+    pub(super) fn shape_count(&self) -> usize {
+        self.shape_of.len()
+    }
+
+    pub(super) fn topology_count(&self) -> usize {
+        self.topologies.len()
+    }
+
+    pub(super) fn topology_key(&self, topology: TopologyId) -> &'d str {
+        self.topologies[topology.0 as usize]
+    }
+
+    /// There are few of them: a search is as fast as a table.
+    pub(super) fn intern_topology(&mut self, key: &'d str) -> TopologyId {
+        let place = self.topologies.iter().position(|&known| known == key).unwrap_or_else(|| {
+            self.topologies.push(key);
+            self.topologies.len() - 1
+        });
+        TopologyId(next(place))
+    }
+
+    /// The class with that key, which tells classes apart.
+    pub(super) fn intern_class(
+        &mut self,
+        key: String,
+        class: impl FnOnce(&mut Catalog<'d>) -> PodClass<'d>,
+    ) -> ClassId {
+        if let Some(&known) = self.class_of.get(&key) {
+            return known;
+        }
+        let class = class(self);
+        let id = ClassId(next(self.classes.len()));
+        if !class.terms.is_empty() {
+            self.classes_with_terms.push(id);
+        }
+        self.classes_in.entry(class.namespace).or_default().push(id);
+        self.classes.push(class);
+        self.class_of.insert(key, id);
+        id
+    }
+
+    /// The shape with that key, which tells shapes apart.
+    pub(super) fn intern_shape(&mut self, key: String) -> ShapeId {
+        let id = ShapeId(next(self.shape_of.len()));
+        *self.shape_of.entry(key).or_insert(id)
+    }
+
+    /// The kind with that key, which tells kinds apart.
+    pub(super) fn intern_kind(&mut self, key: String) -> KindId {
+        let id = KindId(next(self.kind_of.len()));
+        *self.kind_of.entry(key).or_insert(id)
+    }
+}
+
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// No cluster has four billion pods; a wrong number would be found at the first lookup.
+fn next(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}

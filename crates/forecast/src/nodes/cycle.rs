@@ -1,0 +1,202 @@
+//! One attempt to schedule one pod: the filters in the scheduler's order, up to the one for devices.
+
+use super::affinity::AffinityState;
+use super::catalog::PodId;
+use super::fit::{Candidates, Fits, NodeFit, Plans};
+use super::node::NodeIndex;
+use super::occupancy::Occupancy;
+use super::pod::PodNeeds;
+use super::reason::{Reason, Reasons, Rejection};
+use super::resources::{DelegatedResources, ResourceId};
+use super::spread::SpreadState;
+use tollgate_allocator::Node;
+
+/// With fewer nodes than that, all of them are filtered.
+const FEW_NODES: usize = 100;
+
+/// After how many feasible nodes the scheduler stops to look for more, if it has that many candidates.
+// upstream v1.37 Scheduler.numFeasibleNodesToFind
+pub fn nodes_to_find(candidates: usize) -> usize {
+    if candidates < FEW_NODES {
+        return candidates;
+    }
+    let percentage = 50_usize.saturating_sub(candidates / 125).max(5);
+    (candidates * percentage / 100).max(FEW_NODES)
+}
+
+/// No node was looked at: the text is the same for all of them, and has no number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PreFilterRejection {
+    pub text: &'static str,
+}
+
+/// One attempt to schedule one pod, while all other pods are where the occupancy says.
+#[derive(Debug)]
+pub struct Cycle<'a, 'c, 'd> {
+    pub(super) occupancy: &'a Occupancy<'c, 'd>,
+    pub(super) fits: &'a Fits<'c, 'd>,
+    pub(super) delegated: &'a DelegatedResources,
+    pub(super) id: PodId,
+    pub(super) pod: &'c PodNeeds<'d>,
+    pub(super) fit: &'a NodeFit,
+    pub(super) plans: &'a Plans,
+    affinity: AffinityState,
+    spread: SpreadState,
+    /// The nodes on which one of the ports of the pod is in use, sorted.
+    busy: Vec<NodeIndex>,
+}
+
+impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
+    /// Begins an attempt. The catalog and the nodes of `fits` and `occupancy` must be the same.
+    pub fn start(
+        occupancy: &'a Occupancy<'c, 'd>,
+        fits: &'a Fits<'c, 'd>,
+        delegated: &'a DelegatedResources,
+        pod: PodId,
+    ) -> Result<Cycle<'a, 'c, 'd>, PreFilterRejection> {
+        let (fit, plans) = (fits.node_fit(pod), fits.plans(pod));
+        if let Candidates::Rejected(text) = fit.candidates {
+            return Err(PreFilterRejection { text });
+        }
+        let needs = occupancy.catalog().pod(pod);
+        Ok(Cycle {
+            occupancy,
+            fits,
+            delegated,
+            id: pod,
+            pod: needs,
+            fit,
+            plans,
+            affinity: AffinityState::new(&plans.affinity, fits, occupancy),
+            spread: SpreadState::new(&plans.spread, fits, occupancy),
+            busy: occupancy.nodes_with_ports(&needs.host_ports),
+        })
+    }
+
+    /// Name and labels of a node.
+    pub fn node(&self, node: NodeIndex) -> Node<'d> {
+        self.occupancy.nodes().get(node).node
+    }
+
+    /// How many nodes are looked at.
+    pub fn candidate_count(&self) -> usize {
+        match &self.fit.candidates {
+            Candidates::Named(nodes, _) => nodes.len(),
+            _ => self.occupancy.nodes().len(),
+        }
+    }
+
+    /// The nodes to look at, beginning with the one at that place. The scheduler continues where it stopped the last time:
+    /// the next cycle starts later by the number of nodes that were looked at, modulo the number of all nodes.
+    pub fn candidates(&self, start: usize) -> impl Iterator<Item = NodeIndex> {
+        let count = self.candidate_count();
+        (0..count).map(move |place| {
+            let place = (start + place) % count;
+            let named = match &self.fit.candidates {
+                Candidates::Named(nodes, _) => nodes.get(place).copied(),
+                _ => None,
+            };
+            named.unwrap_or(NodeIndex(u32::try_from(place).unwrap_or(u32::MAX)))
+        })
+    }
+
+    /// What the scheduler says about the nodes that are not looked at, and how many they are.
+    pub fn excluded(&self) -> Option<(String, usize)> {
+        match &self.fit.candidates {
+            Candidates::Named(nodes, plugin) => {
+                let count = self.occupancy.nodes().len() - nodes.len();
+                (count > 0).then(|| (format!("node(s) didn't satisfy plugin(s) [{plugin}]"), count))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the pod can run on the node as far as the filters before the one for devices say.
+    pub fn check(&self, node: NodeIndex) -> Result<(), Rejection> {
+        if let Some(reason) = self.fit.rejection(node) {
+            return Err(Rejection::unresolvable(reason));
+        }
+        if self.busy.binary_search(&node).is_ok() {
+            return Err(Rejection::resolvable(Reason::HostPorts));
+        }
+        self.check_resources(node)?;
+        self.spread.check(&self.plans.spread, self.fits, node)?;
+        self.affinity.check(self.fits, node)
+    }
+
+    /// The requested extended resources that devices must satisfy on this node, with their amounts: the node does not offer
+    /// them itself, and a DeviceClass does.
+    pub fn delegated(&self, node: NodeIndex) -> impl Iterator<Item = (&'d str, i64)> {
+        let scalars = self.pod.requests.scalars.iter();
+        let delegated = scalars.filter(move |(resource, _)| self.is_delegated(node, *resource));
+        delegated.map(|&(resource, amount)| (self.occupancy.catalog().resource_name(resource), amount))
+    }
+
+    // upstream v1.37 shouldDelegateResourceToDRA
+    fn is_delegated(&self, node: NodeIndex, resource: ResourceId) -> bool {
+        self.delegated.has(resource) && self.occupancy.nodes().scalar(node, resource) <= 0
+    }
+
+    // upstream v1.37 fitsRequest
+    fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
+        let used = self.occupancy.usage(node);
+        let offered = self.occupancy.nodes().offer(node);
+        let mut lacking = Lacking::default();
+        if used.pods + 1 > offered.pods {
+            lacking.add(Reason::TooManyPods, true);
+        }
+        let requested = &self.pod.requests;
+        let amounts = [
+            (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, Reason::InsufficientCpu),
+            (requested.memory, offered.memory, used.memory, Reason::InsufficientMemory),
+            (
+                requested.ephemeral_storage,
+                offered.ephemeral_storage,
+                used.ephemeral_storage,
+                Reason::InsufficientEphemeralStorage,
+            ),
+        ];
+        for (requested, offered, used, reason) in amounts {
+            if requested > 0 && requested > offered.wrapping_sub(used) {
+                lacking.add(reason, requested <= offered);
+            }
+        }
+        for &(resource, requested) in &requested.scalars {
+            let offered = self.occupancy.nodes().scalar(node, resource);
+            let used = self.occupancy.scalar(node, resource);
+            if requested > offered.wrapping_sub(used) && !self.is_delegated(node, resource) {
+                lacking.add(Reason::Insufficient(resource), requested <= offered);
+            }
+        }
+        lacking.verdict()
+    }
+}
+
+/// The resources that a node lacks.
+#[derive(Default)]
+struct Lacking {
+    first: Option<Reason>,
+    more: Vec<Reason>,
+    /// One of them is more than the whole node offers.
+    hopeless: bool,
+}
+
+impl Lacking {
+    fn add(&mut self, reason: Reason, resolvable: bool) {
+        match self.first {
+            None => self.first = Some(reason),
+            Some(_) => self.more.push(reason),
+        }
+        self.hopeless |= !resolvable;
+    }
+
+    fn verdict(self) -> Result<(), Rejection> {
+        let Some(first) = self.first else { return Ok(()) };
+        let reasons = if self.more.is_empty() {
+            Reasons::One(first)
+        } else {
+            Reasons::Several(std::iter::once(first).chain(self.more).collect())
+        };
+        Err(Rejection { reasons, resolvable: !self.hopeless })
+    }
+}

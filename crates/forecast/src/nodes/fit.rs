@@ -1,0 +1,232 @@
+//! What does not depend on other pods: which nodes a kind of pod could ever run on, which of them it prefers, and whom its
+//! affinity and spread constraints select. It is found out when first asked for, and remembered for all courses.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "kinds, topologies and nodes are places in the lists that were made for them"
+)]
+
+use super::affinity::AffinityPlan;
+use super::catalog::{Catalog, PodId, TopologyId};
+use super::images;
+use super::node::{Domains, NodeIndex, NodeInfo, Nodes};
+use super::pod::PodNeeds;
+use super::reason::Reason;
+use super::spread::SpreadPlan;
+use std::sync::OnceLock;
+use tollgate_allocator::tolerates;
+
+const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
+
+/// The taints for which the API server adds tolerations of NoExecute to every pod.
+const TOLERATED_BY_DEFAULT: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// What is known about each kind of pod on the nodes of a cluster.
+#[derive(Debug)]
+pub struct Fits<'c, 'd> {
+    catalog: &'c Catalog<'d>,
+    nodes: &'c Nodes<'d>,
+    of_shape: Vec<OnceLock<NodeFit>>,
+    of_kind: Vec<OnceLock<Plans>>,
+    domains: Vec<OnceLock<Domains>>,
+}
+
+/// Whom the affinity and the spread constraints of a kind of pod select.
+#[derive(Debug)]
+pub(super) struct Plans {
+    pub(super) affinity: AffinityPlan,
+    pub(super) spread: SpreadPlan,
+}
+
+impl<'c, 'd> Fits<'c, 'd> {
+    /// Nothing is known yet. The catalog must have all pods.
+    pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Fits<'c, 'd> {
+        fn unknown<T>(count: usize) -> Vec<OnceLock<T>> {
+            (0..count).map(|_| OnceLock::new()).collect()
+        }
+        Fits {
+            catalog,
+            nodes,
+            of_shape: unknown(catalog.shape_count()),
+            of_kind: unknown(catalog.kind_count()),
+            domains: unknown(catalog.topology_count()),
+        }
+    }
+
+    pub(super) fn catalog(&self) -> &'c Catalog<'d> {
+        self.catalog
+    }
+
+    pub(super) fn nodes(&self) -> &'c Nodes<'d> {
+        self.nodes
+    }
+
+    pub(super) fn node_fit(&self, pod: PodId) -> &NodeFit {
+        let pod = self.catalog.pod(pod);
+        self.of_shape[pod.shape.0 as usize].get_or_init(|| NodeFit::new(self.nodes, pod))
+    }
+
+    pub(super) fn plans(&self, pod: PodId) -> &Plans {
+        let needs = self.catalog.pod(pod);
+        self.of_kind[needs.kind.0 as usize].get_or_init(|| Plans {
+            affinity: AffinityPlan::new(self.catalog, needs.class),
+            spread: SpreadPlan::new(self, self.node_fit(pod), needs),
+        })
+    }
+
+    pub(super) fn domains(&self, topology: TopologyId) -> &Domains {
+        let domains = &self.domains[topology.0 as usize];
+        domains.get_or_init(|| self.nodes.domains(self.catalog.topology_key(topology)))
+    }
+}
+
+/// What filters without regard to other pods say about one node, one bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Flags(u8);
+
+impl Flags {
+    const NAMED: u8 = 1;
+    const SCHEDULABLE: u8 = 2;
+    const TOLERATED: u8 = 4;
+    const AFFINE: u8 = 8;
+    const ALL: Flags = Flags(15);
+
+    fn of(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> Flags {
+        let mut flags = 0;
+        let mut set = |flag: u8, holds: bool| flags |= if holds { flag } else { 0 };
+        set(Flags::NAMED, pod.node_name.is_empty() || pod.node_name == info.node.name);
+        let tolerates_cordon =
+            || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
+        set(Flags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
+        set(Flags::TOLERATED, untolerated(info, pod, &["NoSchedule", "NoExecute"]).next().is_none());
+        set(Flags::AFFINE, matches_affinity(info, pod));
+        Flags(flags)
+    }
+}
+
+/// The taints with one of these effects that the pod does not tolerate.
+fn untolerated<'a>(
+    info: &'a NodeInfo<'_>,
+    pod: &'a PodNeeds<'_>,
+    effects: &'a [&str],
+) -> impl Iterator<Item = ()> + 'a {
+    let taints = info.taints.iter().filter(|taint| effects.contains(&taint.effect()));
+    let untolerated = taints.filter(|taint| {
+        let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
+        let by_default = effect == "NoExecute" && TOLERATED_BY_DEFAULT.contains(&key);
+        !by_default && !pod.tolerations.iter().any(|toleration| tolerates(toleration, key, value, effect))
+    });
+    untolerated.map(|_| ())
+}
+
+// upstream v1.37 nodeaffinity.RequiredNodeAffinity.Match
+fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
+    let mut selected = pod.node_selector.members();
+    selected.all(|(key, value)| info.label(key.text()) == Some(value.str()))
+        && pod.node_affinity.is_none_or(|selector| info.node.matches(selector))
+}
+
+/// The nodes that a cycle looks at.
+#[derive(Debug)]
+pub(super) enum Candidates {
+    All,
+    /// The required node affinity names the nodes, or the pod does.
+    Named(Vec<NodeIndex>, &'static str),
+    /// No node can be right.
+    Rejected(&'static str),
+}
+
+/// What is known about the nodes for a pod, whichever other pods there are.
+#[derive(Debug)]
+pub(super) struct NodeFit {
+    flags: Vec<Flags>,
+    pub(super) candidates: Candidates,
+    /// The sums of the weights of preferred terms that match; `None` if there is no term.
+    pub(super) preferred: Option<Vec<i64>>,
+    /// The numbers of taints with PreferNoSchedule that are not tolerated; `None` if there is none.
+    pub(super) soft_taints: Option<Vec<i64>>,
+    /// The scores for images that are there; `None` if there is none.
+    pub(super) images: Option<Vec<i64>>,
+}
+
+impl NodeFit {
+    fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFit {
+        let flags = nodes.iter().map(|(_, info)| Flags::of(info, pod)).collect();
+        let preference = |info: &NodeInfo<'_>| -> i64 {
+            let matching = pod.preferred_nodes.iter().filter(|(weight, term)| {
+                let (labels, fields) = (term.match_expressions(), term.match_fields());
+                let is_empty = labels.is_empty() && fields.is_empty();
+                *weight != 0 && !is_empty && info.node.satisfies(labels.iter(), fields.iter())
+            });
+            matching.map(|&(weight, _)| weight).sum()
+        };
+        let soft: Vec<i64> = nodes
+            .iter()
+            .map(|(_, info)| {
+                i64::try_from(untolerated(info, pod, &["PreferNoSchedule"]).count()).unwrap_or(0)
+            })
+            .collect();
+        NodeFit {
+            flags,
+            candidates: candidates(nodes, pod),
+            preferred: (!pod.preferred_nodes.is_empty())
+                .then(|| nodes.iter().map(|(_, info)| preference(info)).collect()),
+            soft_taints: soft.iter().any(|&count| count > 0).then_some(soft),
+            images: images::scores(nodes, &pod.images),
+        }
+    }
+
+    /// The first of the filters before those for ports and resources that drops the node.
+    pub(super) fn rejection(&self, node: NodeIndex) -> Option<Reason> {
+        let flags = self.flags[node.get()];
+        if flags == Flags::ALL {
+            return None;
+        }
+        let reasons = [
+            (Flags::NAMED, Reason::NodeName),
+            (Flags::SCHEDULABLE, Reason::Unschedulable),
+            (Flags::TOLERATED, Reason::Taints),
+            (Flags::AFFINE, Reason::NodeAffinity),
+        ];
+        reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
+    }
+
+    pub(super) fn matches_affinity(&self, node: NodeIndex) -> bool {
+        self.flags[node.get()].0 & Flags::AFFINE != 0
+    }
+
+    pub(super) fn is_tolerated(&self, node: NodeIndex) -> bool {
+        self.flags[node.get()].0 & Flags::TOLERATED != 0
+    }
+}
+
+/// The nodes that the required node affinity names, if every one of its terms names nodes.
+// upstream v1.37 NodeAffinity.PreFilter
+fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> Candidates {
+    let Some(selector) = pod.node_affinity else { return Candidates::All };
+    let mut named: Vec<&str> = Vec::new();
+    for term in selector.terms().iter() {
+        let mut of_term: Option<Vec<&str>> = None;
+        for requirement in term.match_fields().iter() {
+            if requirement.key() == "metadata.name" && requirement.operator() == "In" {
+                let values = requirement.values();
+                of_term = Some(match of_term {
+                    None => values.iter().collect(),
+                    Some(names) => names.into_iter().filter(|name| values.contains(name)).collect(),
+                });
+            }
+        }
+        let Some(of_term) = of_term else { return Candidates::All };
+        named.extend(of_term);
+    }
+    if selector.terms().is_empty() {
+        return Candidates::All;
+    }
+    if named.is_empty() {
+        return Candidates::Rejected("pod affinity terms conflict");
+    }
+    let mut found: Vec<NodeIndex> = named.into_iter().filter_map(|name| nodes.find(name)).collect();
+    found.sort_unstable();
+    found.dedup();
+    Candidates::Named(found, "NodeAffinity")
+}

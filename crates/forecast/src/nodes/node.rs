@@ -1,0 +1,212 @@
+//! Nodes in the order in which the scheduler looks at them, and what they offer.
+
+#![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
+
+use super::images;
+use super::resources::{Amounts, Requests, ResourceId, ResourceNames};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_allocator::Node;
+use tollgate_api::view::{Taint, View};
+use tollgate_document::doc::Value;
+
+/// The number of a node in [`Nodes`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeIndex(pub(super) u32);
+
+impl NodeIndex {
+    /// Its place in the order of the scheduler.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A node and what it offers.
+#[derive(Clone, Debug)]
+pub struct NodeInfo<'d> {
+    /// Name and labels.
+    pub node: Node<'d>,
+    pub taints: Vec<Taint<'d>>,
+    /// `spec.unschedulable`: the node is cordoned.
+    pub unschedulable: bool,
+    pub allocatable: Requests,
+    /// How many pods can run on it.
+    pub max_pods: i64,
+    /// The names and sizes of the images that are on it.
+    pub(super) images: Vec<(&'d str, i64)>,
+}
+
+impl<'d> NodeInfo<'d> {
+    pub(super) fn read(object: Value<'d>, names: &mut ResourceNames<'d>) -> NodeInfo<'d> {
+        let spec = object.get("spec");
+        let allocatable = Amounts::read(object.get("status").get("allocatable"));
+        NodeInfo {
+            node: Node::from_object(object),
+            taints: spec.get("taints").items().map(Taint::of).collect(),
+            unschedulable: spec.get("unschedulable").bool() == Some(true),
+            max_pods: allocatable.whole("pods"),
+            images: images::of_node(object.get("status")),
+            allocatable: Requests::from_amounts(&allocatable, names),
+        }
+    }
+
+    /// The value of a label, if the node has it.
+    pub fn label(&self, key: &str) -> Option<&'d str> {
+        let label = self.node.labels.get(key);
+        label.exists().then(|| label.str())
+    }
+
+    /// Region and zone, by which the scheduler's order interleaves nodes.
+    // upstream v1.37 GetZoneKey
+    fn zone(&self) -> (&'d str, &'d str) {
+        let first = |keys: [&str; 2]| keys.into_iter().find_map(|key| self.label(key)).unwrap_or_default();
+        (
+            first(["failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"]),
+            first(["failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"]),
+        )
+    }
+}
+
+/// What a node offers of the resources that every node has, in one place, because it is read for each node and each pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) milli_cpu: i64,
+    pub(super) memory: i64,
+    pub(super) ephemeral_storage: i64,
+    pub(super) pods: i64,
+}
+
+/// The nodes of a cluster at one time.
+#[derive(Clone, Default, Debug)]
+pub struct Nodes<'d> {
+    infos: Vec<NodeInfo<'d>>,
+    offers: Vec<Offer>,
+    by_name: HashMap<&'d str, NodeIndex, RandomState>,
+    /// The places of the resources that some node offers in `scalars`, by the number of the resource.
+    columns: Vec<Option<usize>>,
+    column_count: usize,
+    /// The allocatable amounts of these resources, node by node.
+    scalars: Vec<i64>,
+}
+
+impl<'d> Nodes<'d> {
+    /// The nodes in the order in which the scheduler learned of them, which is by name when it starts.
+    pub fn new(infos: impl IntoIterator<Item = NodeInfo<'d>>) -> Nodes<'d> {
+        let infos = interleave_zones(infos.into_iter().collect());
+        let mut nodes = Nodes::default();
+        for info in &infos {
+            for &(resource, _) in &info.allocatable.scalars {
+                let place = resource.0 as usize;
+                if nodes.columns.len() <= place {
+                    nodes.columns.resize(place + 1, None);
+                }
+                if nodes.columns[place].is_none() {
+                    nodes.columns[place] = Some(nodes.column_count);
+                    nodes.column_count += 1;
+                }
+            }
+        }
+        nodes.scalars = vec![0; nodes.column_count * infos.len()];
+        for (place, info) in infos.iter().enumerate() {
+            let index = NodeIndex(u32::try_from(place).unwrap_or(u32::MAX));
+            nodes.by_name.insert(info.node.name, index);
+            for &(resource, amount) in &info.allocatable.scalars {
+                if let Some(cell) = nodes.scalar_cell(index, resource) {
+                    nodes.scalars[cell] = amount;
+                }
+            }
+        }
+        let offer = |info: &NodeInfo<'_>| Offer {
+            milli_cpu: info.allocatable.milli_cpu,
+            memory: info.allocatable.memory,
+            ephemeral_storage: info.allocatable.ephemeral_storage,
+            pods: info.max_pods,
+        };
+        nodes.offers = infos.iter().map(offer).collect();
+        nodes.infos = infos;
+        nodes
+    }
+
+    pub fn len(&self) -> usize {
+        self.infos.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.infos.is_empty()
+    }
+
+    /// The node of that name.
+    pub fn find(&self, name: &str) -> Option<NodeIndex> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A node, by a number that these nodes gave.
+    pub fn get(&self, node: NodeIndex) -> &NodeInfo<'d> {
+        &self.infos[node.get()]
+    }
+
+    pub(super) fn offer(&self, node: NodeIndex) -> Offer {
+        self.offers[node.get()]
+    }
+
+    /// All nodes, in the scheduler's order.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeIndex, &NodeInfo<'d>)> {
+        (0..).map(NodeIndex).zip(&self.infos)
+    }
+
+    /// The place of an amount in the tables of resources; `None` if no node offers the resource.
+    pub(super) fn scalar_cell(&self, node: NodeIndex, resource: ResourceId) -> Option<usize> {
+        let column = (*self.columns.get(resource.0 as usize)?)?;
+        Some(node.get() * self.column_count + column)
+    }
+
+    /// How much of a resource the node offers.
+    pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
+        self.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
+    }
+
+    pub(super) fn scalar_cells(&self) -> usize {
+        self.scalars.len()
+    }
+
+    /// Groups the nodes by the values of a label.
+    pub(super) fn domains(&self, key: &str) -> Domains {
+        let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
+        let of_node = self.infos.iter().map(|info| {
+            let value = info.label(key)?;
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            Some(*numbers.entry(value).or_insert(next))
+        });
+        let of_node = of_node.collect();
+        Domains { of_node, count: numbers.len() }
+    }
+}
+
+/// The nodes, grouped by the values of one label.
+#[derive(Debug)]
+pub(super) struct Domains {
+    /// The number of the node's group; `None` if it does not have the label.
+    of_node: Vec<Option<u32>>,
+    pub(super) count: usize,
+}
+
+impl Domains {
+    pub(super) fn of(&self, node: NodeIndex) -> Option<usize> {
+        self.of_node[node.get()].map(|domain| domain as usize)
+    }
+}
+
+/// One node of each zone in turn, zones in the order in which they first occur.
+// upstream v1.37 nodeTree.list
+fn interleave_zones(infos: Vec<NodeInfo<'_>>) -> Vec<NodeInfo<'_>> {
+    let mut zones: HashMap<(&str, &str), (usize, usize), RandomState> = HashMap::default();
+    let mut placed: Vec<((usize, usize), NodeInfo<'_>)> = Vec::with_capacity(infos.len());
+    for info in infos {
+        let next = zones.len();
+        let (zone, count) = zones.entry(info.zone()).or_insert((next, 0));
+        placed.push(((*count, *zone), info));
+        *count += 1;
+    }
+    placed.sort_by_key(|&(place, _)| place);
+    placed.into_iter().map(|(_, info)| info).collect()
+}

@@ -1,0 +1,181 @@
+//! What bound pods take from the nodes.
+//!
+//! Adding and removing a pod costs a few additions, and a clone copies flat tables: each course of events has its own
+//! occupancy, which starts as a clone of a common one.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "pods and nodes are numbered by the catalog and the nodes of the occupancy"
+)]
+
+use super::catalog::{Catalog, ClassId, PodId};
+use super::node::{NodeIndex, Nodes};
+use super::pod::HostPort;
+use super::resources::ResourceId;
+
+/// What the pods on one node take.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Usage {
+    pub(super) milli_cpu: i64,
+    pub(super) memory: i64,
+    pub(super) ephemeral_storage: i64,
+    /// Cpu and memory with the scheduler's assumptions for containers without requests.
+    pub(super) counted: [i64; 2],
+    pub(super) pods: i64,
+}
+
+/// A pod on a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Bound {
+    pub(super) node: NodeIndex,
+    pub(super) pod: PodId,
+}
+
+/// A bound pod, and the place of the one of its class before it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    bound: Bound,
+    before: u32,
+    is_removed: bool,
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+/// Which pods are bound to which nodes.
+#[derive(Clone, Debug)]
+pub struct Occupancy<'c, 'd> {
+    catalog: &'c Catalog<'d>,
+    nodes: &'c Nodes<'d>,
+    usage: Vec<Usage>,
+    /// The amounts of other resources that are taken, by [`Nodes::scalar_cell`].
+    scalars: Vec<i64>,
+    /// The bound pods: for each class, the place of its last one in the list, which leads to the others. Flat, because
+    /// there can be as many classes as pods.
+    last_of_class: Vec<u32>,
+    bound: Vec<Entry>,
+    ports: Vec<(NodeIndex, HostPort<'d>)>,
+}
+
+impl<'c, 'd> Occupancy<'c, 'd> {
+    /// Nodes without pods.
+    pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
+        Occupancy {
+            catalog,
+            nodes,
+            usage: vec![Usage::default(); nodes.len()],
+            scalars: vec![0; nodes.scalar_cells()],
+            last_of_class: vec![NONE; catalog.class_count()],
+            bound: Vec::new(),
+            ports: Vec::new(),
+        }
+    }
+
+    /// The same pods after the nodes have changed. Pods on nodes that are gone are left out.
+    pub fn with_nodes(&self, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
+        let mut moved = Occupancy::new(self.catalog, nodes);
+        for bound in self.bound() {
+            if let Some(node) = nodes.find(self.nodes.get(bound.node).node.name) {
+                moved.add_pod(node, bound.pod);
+            }
+        }
+        moved
+    }
+
+    pub fn catalog(&self) -> &'c Catalog<'d> {
+        self.catalog
+    }
+
+    pub fn nodes(&self) -> &'c Nodes<'d> {
+        self.nodes
+    }
+
+    /// Binds a pod to a node.
+    pub fn add_pod(&mut self, node: NodeIndex, pod: PodId) {
+        self.count(node, pod, 1);
+        let needs = self.catalog.pod(pod);
+        let last = &mut self.last_of_class[needs.class.0 as usize];
+        self.bound.push(Entry { bound: Bound { node, pod }, before: *last, is_removed: false });
+        *last = u32::try_from(self.bound.len() - 1).unwrap_or(NONE);
+        self.ports.extend(needs.host_ports.iter().map(|&port| (node, port)));
+    }
+
+    /// Takes a pod away from its node. Returns false, and changes nothing, if it is not there.
+    pub fn remove_pod(&mut self, node: NodeIndex, pod: PodId) -> bool {
+        let needs = self.catalog.pod(pod);
+        let mut after = None;
+        let mut place = self.last_of_class[needs.class.0 as usize];
+        while place != NONE && self.bound[place as usize].bound != (Bound { node, pod }) {
+            after = Some(place);
+            place = self.bound[place as usize].before;
+        }
+        if place == NONE {
+            return false;
+        }
+        let entry = &mut self.bound[place as usize];
+        entry.is_removed = true;
+        let before = entry.before;
+        match after {
+            Some(after) => self.bound[after as usize].before = before,
+            None => self.last_of_class[needs.class.0 as usize] = before,
+        }
+        for &port in &needs.host_ports {
+            if let Some(place) = self.ports.iter().position(|&used| used == (node, port)) {
+                self.ports.swap_remove(place);
+            }
+        }
+        self.count(node, pod, -1);
+        true
+    }
+
+    fn count(&mut self, node: NodeIndex, pod: PodId, sign: i64) {
+        let needs = self.catalog.pod(pod);
+        let usage = &mut self.usage[node.get()];
+        // Sums wrap around as upstream's do, so that a removed pod always leaves what was there before.
+        let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount.wrapping_mul(sign));
+        add(&mut usage.milli_cpu, needs.taken.milli_cpu);
+        add(&mut usage.memory, needs.taken.memory);
+        add(&mut usage.ephemeral_storage, needs.taken.ephemeral_storage);
+        for (sum, amount) in usage.counted.iter_mut().zip(needs.counted) {
+            add(sum, amount);
+        }
+        add(&mut usage.pods, 1);
+        for &(resource, amount) in &needs.taken.scalars {
+            if let Some(cell) = self.nodes.scalar_cell(node, resource) {
+                add(&mut self.scalars[cell], amount);
+            }
+        }
+    }
+
+    pub(super) fn usage(&self, node: NodeIndex) -> Usage {
+        self.usage[node.get()]
+    }
+
+    /// How much of a resource is taken on the node; 0 if no node offers it.
+    pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
+        self.nodes.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
+    }
+
+    /// The pods of a class.
+    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = Bound> {
+        let entry = |place: u32| self.bound.get(place as usize);
+        let last = entry(self.last_of_class[class.0 as usize]);
+        std::iter::successors(last, move |last| entry(last.before)).map(|entry| entry.bound)
+    }
+
+    /// All bound pods, in the order in which they were bound.
+    pub(super) fn bound(&self) -> impl Iterator<Item = Bound> {
+        self.bound.iter().filter(|entry| !entry.is_removed).map(|entry| entry.bound)
+    }
+
+    /// The nodes on which one of the ports is in use, sorted.
+    pub(super) fn nodes_with_ports(&self, ports: &[HostPort<'_>]) -> Vec<NodeIndex> {
+        if ports.is_empty() {
+            return Vec::new();
+        }
+        let busy = self.ports.iter().filter(|&&(_, used)| ports.iter().any(|port| port.conflicts(used)));
+        let mut nodes: Vec<NodeIndex> = busy.map(|&(node, _)| node).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+}

@@ -1,0 +1,255 @@
+//! What one pod needs of a node, read once.
+
+use super::affinity::PodTerms;
+use super::catalog::{Catalog, ClassId, KindId, PodClass, ShapeId};
+use super::images;
+use super::resources::{PodRequests, Requests, is_sidecar};
+use super::selector::{Labels, Selector};
+use super::spread::SpreadConstraint;
+use super::unmodelled;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use tollgate_api::view::{List, NodeSelector, NodeTerm, Toleration, View};
+use tollgate_document::doc::Value;
+
+/// Where a pod is read from.
+#[derive(Clone, Debug)]
+pub struct PodSource<'d> {
+    pub namespace: &'d str,
+    /// `metadata` of the pod or of the pod template.
+    pub metadata: Value<'d>,
+    pub spec: Value<'d>,
+    /// `status` of the pod; absent for a template.
+    pub status: Value<'d>,
+    /// Labels that a controller adds to pods of a template.
+    pub further_labels: Vec<(&'d str, &'d str)>,
+    /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod: its pods are spread
+    /// over nodes and zones unless the pod has constraints of its own.
+    pub controller_selector: Option<Value<'d>>,
+    /// The pod does not exist yet: a node name and a deletion in the source are not its own.
+    pub is_new: bool,
+}
+
+impl<'d> PodSource<'d> {
+    /// A Pod object without a controller that spreads its pods.
+    pub fn of_object(pod: Value<'d>) -> PodSource<'d> {
+        let metadata = pod.get("metadata");
+        PodSource {
+            namespace: metadata.get("namespace").str(),
+            metadata,
+            spec: pod.get("spec"),
+            status: pod.get("status"),
+            further_labels: Vec::new(),
+            controller_selector: None,
+            is_new: false,
+        }
+    }
+
+    /// A pod like that one, but not bound yet: what a controller makes in place of a pod that is gone.
+    pub fn of_replacement(pod: Value<'d>) -> PodSource<'d> {
+        PodSource { status: Value::absent(), is_new: true, ..PodSource::of_object(pod) }
+    }
+
+    /// A pod that a controller makes from a template, such as `spec.template` of a Deployment.
+    pub fn of_template(namespace: &'d str, template: Value<'d>) -> PodSource<'d> {
+        PodSource {
+            namespace,
+            metadata: template.get("metadata"),
+            spec: template.get("spec"),
+            status: Value::absent(),
+            further_labels: Vec::new(),
+            controller_selector: None,
+            is_new: false,
+        }
+    }
+}
+
+/// A port of the node that a pod uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostPort<'d> {
+    /// `0.0.0.0` for every address.
+    pub address: &'d str,
+    pub protocol: &'d str,
+    pub port: i64,
+}
+
+impl HostPort<'_> {
+    /// True if two pods with these ports cannot run on the same node.
+    // upstream v1.37 HostPortInfo.CheckConflict
+    pub(super) fn conflicts(self, other: HostPort<'_>) -> bool {
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.address == other.address || self.address == ANY_ADDRESS || other.address == ANY_ADDRESS)
+    }
+}
+
+const ANY_ADDRESS: &str = "0.0.0.0";
+
+/// What a pod needs of a node.
+#[derive(Debug)]
+pub struct PodNeeds<'d> {
+    pub(super) class: ClassId,
+    pub(super) kind: KindId,
+    pub(super) shape: ShapeId,
+    /// What the pod requests.
+    pub requests: Requests,
+    /// What the pod takes from the node that it is bound to.
+    pub taken: Requests,
+    /// Cpu in thousandths and memory in bytes with assumptions for containers without requests: as nodes are scored for
+    /// the pod, and as the pod counts on its node.
+    pub(super) scored: [i64; 2],
+    pub(super) counted: [i64; 2],
+    pub host_ports: Vec<HostPort<'d>>,
+    /// `spec.nodeName`: a pod that has one is bound.
+    pub node_name: &'d str,
+    pub(super) node_selector: Value<'d>,
+    /// `requiredDuringSchedulingIgnoredDuringExecution` of the node affinity.
+    pub(super) node_affinity: Option<NodeSelector<'d>>,
+    pub(super) preferred_nodes: Vec<(i64, NodeTerm<'d>)>,
+    pub(super) tolerations: List<'d, Toleration<'d>>,
+    pub(super) images: Vec<Cow<'d, str>>,
+    pub(super) spread: Vec<SpreadConstraint<'d>>,
+    /// The constraints are those that the scheduler applies to pods without any.
+    pub(super) has_default_spread: bool,
+    /// `None` if it depends on a PriorityClass, which is not known.
+    pub priority: Option<i64>,
+    /// False for `preemptionPolicy: Never`.
+    pub preempts: bool,
+    pub scheduler_name: &'d str,
+    /// The names of scheduling gates. A pod that has one is not scheduled.
+    pub scheduling_gates: Vec<&'d str>,
+    /// Short names of what the pod uses that is not modelled: the outcome of scheduling it is not known.
+    pub unmodelled: Vec<&'static str>,
+}
+
+impl<'d> PodNeeds<'d> {
+    pub(super) fn read(catalog: &mut Catalog<'d>, source: &PodSource<'d>) -> PodNeeds<'d> {
+        let &PodSource { metadata, spec, status, .. } = source;
+        let labels = Labels::read(metadata.get("labels"), &source.further_labels);
+        let node_affinity = spec.get("affinity").get("nodeAffinity");
+        let required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution");
+        let preferred = node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution").items();
+        let preferred_nodes = preferred
+            .map(|term| (term.get("weight").int().unwrap_or(0), NodeTerm::of(term.get("preference"))))
+            .collect();
+        let PodRequests { requested, taken, scored, counted } =
+            PodRequests::read(spec, status, catalog.resources_mut());
+        let class = class_of(catalog, source, &labels);
+        let images = images::of_pod(spec);
+        let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);
+        PodNeeds {
+            class,
+            kind,
+            shape,
+            requests: requested,
+            taken,
+            scored,
+            counted,
+            host_ports: host_ports(spec),
+            node_name: if source.is_new { "" } else { spec.get("nodeName").str() },
+            node_selector: spec.get("nodeSelector"),
+            node_affinity: required.exists().then(|| NodeSelector::of(required)),
+            preferred_nodes,
+            tolerations: List::of(spec.get("tolerations")),
+            images,
+            spread: spread_constraints(catalog, source, &labels),
+            has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
+            priority: priority(spec),
+            preempts: spec.get("preemptionPolicy").str() != "Never",
+            scheduler_name: or_default(spec.get("schedulerName").str(), super::DEFAULT_SCHEDULER),
+            scheduling_gates: spec
+                .get("schedulingGates")
+                .items()
+                .map(|gate| gate.get("name").str())
+                .collect(),
+            unmodelled: unmodelled::names(catalog, source),
+        }
+    }
+
+    /// True for a pod that has run to its end: the scheduler does not count it, whatever its node.
+    pub fn is_finished(pod: Value<'_>) -> bool {
+        matches!(pod.get("status").get("phase").str(), "Succeeded" | "Failed")
+    }
+}
+
+fn class_of<'d>(catalog: &mut Catalog<'d>, source: &PodSource<'d>, labels: &Labels<'d>) -> ClassId {
+    let affinity = source.spec.get("affinity");
+    let (near, apart) = (affinity.get("podAffinity"), affinity.get("podAntiAffinity"));
+    let terminating = !source.is_new && source.metadata.get("deletionTimestamp").exists();
+    let mut key = format!("{}\0{terminating}\0{}\0{}", source.namespace, near.raw_json(), apart.raw_json());
+    for (name, value) in labels.iter() {
+        let _ = write!(key, "\0{name}\0{value}");
+    }
+    catalog.intern_class(key, |catalog| PodClass {
+        namespace: source.namespace,
+        labels: labels.clone(),
+        terminating,
+        terms: PodTerms::read(catalog, source.namespace, affinity, labels),
+    })
+}
+
+fn shape_and_kind_of<'d>(
+    catalog: &mut Catalog<'d>,
+    source: &PodSource<'d>,
+    class: ClassId,
+    images: &[Cow<'_, str>],
+) -> (ShapeId, KindId) {
+    let spec = source.spec;
+    let mut key = format!("{}\0{}", source.is_new, spec.get("affinity").get("nodeAffinity").raw_json());
+    for field in ["nodeName", "nodeSelector", "tolerations"] {
+        let _ = write!(key, "\0{}", spec.get(field).raw_json());
+    }
+    for image in images {
+        let _ = write!(key, "\0{image}");
+    }
+    let shape = catalog.intern_shape(key);
+    let constraints = spec.get("topologySpreadConstraints").raw_json();
+    let controller = source.controller_selector.unwrap_or(Value::absent()).raw_json();
+    let key = format!("{}\0{}\0{constraints}\0{controller}", class.0, shape.0);
+    (shape, catalog.intern_kind(key))
+}
+
+/// The constraints of the pod, or those that the scheduler applies to the pods of a controller that have none.
+fn spread_constraints<'d>(
+    catalog: &mut Catalog<'d>,
+    source: &PodSource<'d>,
+    labels: &Labels<'d>,
+) -> Vec<SpreadConstraint<'d>> {
+    let own = source.spec.get("topologySpreadConstraints");
+    let selector = source.controller_selector.map(Selector::read);
+    match selector.filter(|selector| own.is_empty() && !selector.is_everything()) {
+        Some(selector) => SpreadConstraint::defaults(catalog, &selector),
+        None => own.items().map(|constraint| SpreadConstraint::read(catalog, constraint, labels)).collect(),
+    }
+}
+
+/// The ports of the node that the pod uses while it runs.
+fn host_ports(spec: Value<'_>) -> Vec<HostPort<'_>> {
+    let on_host_network = spec.get("hostNetwork").bool() == Some(true);
+    let sidecars = spec.get("initContainers").items().filter(|&container| is_sidecar(container));
+    let containers = sidecars.chain(spec.get("containers").items());
+    let ports = containers.flat_map(|container| container.get("ports").items()).map(|port| {
+        let (host, own) = (port.get("hostPort").int().unwrap_or(0), port.get("containerPort").int());
+        HostPort {
+            address: or_default(port.get("hostIP").str(), ANY_ADDRESS),
+            protocol: or_default(port.get("protocol").str(), "TCP"),
+            // The API server fills in the port of a pod on the host's network.
+            port: if host == 0 && on_host_network { own.unwrap_or(0) } else { host },
+        }
+    });
+    ports.filter(|port| port.port > 0).collect()
+}
+
+fn or_default<'d>(text: &'d str, default: &'d str) -> &'d str {
+    if text.is_empty() { default } else { text }
+}
+
+/// The priority, where it is known without PriorityClasses.
+fn priority(spec: Value<'_>) -> Option<i64> {
+    spec.get("priority").int().or(match spec.get("priorityClassName").str() {
+        "" => Some(0),
+        "system-cluster-critical" => Some(2_000_000_000),
+        "system-node-critical" => Some(2_000_001_000),
+        _ => None,
+    })
+}

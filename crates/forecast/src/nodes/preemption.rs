@@ -1,0 +1,38 @@
+//! Whether pods of lower priority could make room.
+//!
+//! Preemption itself is not modelled. This says where it could happen, so that the outcome is not promised there.
+
+use super::cycle::Cycle;
+use super::node::NodeIndex;
+use super::reason::Diagnosis;
+
+impl Cycle<'_, '_, '_> {
+    /// The nodes on which the filters would pass if all pods of lower priority were removed. Devices are not looked at:
+    /// preemption does not free them, so a node counts only if the pod's claims fit on it as things are.
+    // upstream v1.37 DefaultPreemption.SelectVictimsOnNode
+    pub fn preemption_candidates(&self, diagnosis: &Diagnosis) -> Vec<NodeIndex> {
+        let catalog = self.occupancy.catalog();
+        // An unknown priority can be higher than any.
+        let priority = self.pod.priority.unwrap_or(i64::MAX);
+        if !self.pod.preempts || diagnosis.resolvable().is_empty() {
+            return Vec::new();
+        }
+        let is_lower = |pod| catalog.pod(pod).priority.is_none_or(|other| other < priority);
+        let victims: Vec<_> = self.occupancy.bound().filter(|bound| is_lower(bound.pod)).collect();
+        let mut nodes: Vec<NodeIndex> = victims.iter().map(|bound| bound.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let possible =
+            diagnosis.resolvable().iter().copied().filter(|node| nodes.binary_search(node).is_ok());
+        possible
+            .filter(|&node| {
+                let mut without = self.occupancy.clone();
+                for victim in victims.iter().filter(|victim| victim.node == node) {
+                    without.remove_pod(victim.node, victim.pod);
+                }
+                Cycle::start(&without, self.fits, self.delegated, self.id)
+                    .is_ok_and(|cycle| cycle.check(node).is_ok())
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,374 @@
+//! Amounts of resources: what a pod requests and what a node offers.
+//!
+//! Upstream adds exact quantities and rounds the sum up, so requests are added in thousandths, the smallest part that the
+//! API server keeps. Names of resources other than cpu, memory and ephemeral storage are numbered, because amounts are
+//! compared for thousands of nodes.
+
+#![allow(clippy::indexing_slicing, reason = "places come from the list itself")]
+
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use tollgate_api::view::quantity;
+use tollgate_document::doc::Value;
+
+const EXTENDED_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
+
+/// The cpu, in thousandths, that the scheduler assumes for a container without a request when it scores nodes.
+const DEFAULT_MILLI_CPU: i128 = 100;
+/// The memory, in thousandths of bytes, that the scheduler assumes for a container without a request.
+const DEFAULT_MEMORY: i128 = 200 * 1024 * 1024 * 1000;
+
+/// The number of a resource other than cpu, memory and ephemeral storage, such as `example.com/gpu` or `hugepages-2Mi`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ResourceId(pub(super) u32);
+
+/// The names of resources, numbered.
+#[derive(Default, Debug)]
+pub(super) struct ResourceNames<'d> {
+    names: Vec<&'d str>,
+    by_name: HashMap<&'d str, ResourceId, RandomState>,
+}
+
+impl<'d> ResourceNames<'d> {
+    pub(super) fn intern(&mut self, name: &'d str) -> ResourceId {
+        let next = ResourceId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        let id = *self.by_name.entry(name).or_insert(next);
+        if id == next {
+            self.names.push(name);
+        }
+        id
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<ResourceId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn name(&self, id: ResourceId) -> &'d str {
+        self.names.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// Amounts of resources: cpu in thousandths, everything else in whole units (bytes for memory and storage).
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Requests {
+    pub milli_cpu: i64,
+    pub memory: i64,
+    pub ephemeral_storage: i64,
+    /// The other resources with amounts above zero.
+    pub scalars: Vec<(ResourceId, i64)>,
+}
+
+impl Requests {
+    /// True if nothing is requested.
+    pub fn is_empty(&self) -> bool {
+        self.milli_cpu == 0 && self.memory == 0 && self.ephemeral_storage == 0 && self.scalars.is_empty()
+    }
+
+    pub(super) fn from_amounts<'d>(amounts: &Amounts<'d>, names: &mut ResourceNames<'d>) -> Requests {
+        let mut requests = Requests::default();
+        for &(name, amount) in &amounts.0 {
+            match name {
+                "cpu" => requests.milli_cpu = clamp(amount).max(0),
+                "memory" => requests.memory = whole(amount).max(0),
+                "ephemeral-storage" => requests.ephemeral_storage = whole(amount).max(0),
+                _ if is_scalar(name) && whole(amount) > 0 => {
+                    requests.scalars.push((names.intern(name), whole(amount)));
+                }
+                _ => {}
+            }
+        }
+        requests
+    }
+}
+
+/// True for resources that the scheduler compares by name: extended resources, huge pages, attachable volumes and
+/// everything with a prefix. Anything else, such as `storage`, is ignored.
+// upstream v1.37 schedutil.IsScalarResourceName
+fn is_scalar(name: &str) -> bool {
+    name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+}
+
+fn clamp(amount: i128) -> i64 {
+    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Thousandths, rounded up to whole units.
+fn whole(thousandths: i128) -> i64 {
+    clamp(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
+}
+
+/// Amounts by name, in thousandths.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Amounts<'d>(Vec<(&'d str, i128)>);
+
+impl<'d> Amounts<'d> {
+    /// The amounts of a map such as `requests`. What is no quantity is left out: no API server accepts it.
+    pub(super) fn read(map: Value<'d>) -> Amounts<'d> {
+        let mut amounts = Amounts::default();
+        for (key, value) in map.members() {
+            if let Some(quantity) = quantity(value) {
+                let nanos = quantity.nano_value();
+                let thousandths = nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0);
+                *amounts.at(key.text()) = thousandths;
+            }
+        }
+        amounts
+    }
+
+    fn at(&mut self, name: &'d str) -> &mut i128 {
+        let place = self.0.iter().position(|&(known, _)| known == name).unwrap_or_else(|| {
+            self.0.push((name, 0));
+            self.0.len() - 1
+        });
+        &mut self.0[place].1
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<i128> {
+        self.0.iter().find(|&&(known, _)| known == name).map(|&(_, amount)| amount)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The amount in whole units, rounded up.
+    pub(super) fn whole(&self, name: &str) -> i64 {
+        whole(self.get(name).unwrap_or(0))
+    }
+
+    /// The amount in thousandths.
+    fn thousandths(&self, name: &str) -> i64 {
+        clamp(self.get(name).unwrap_or(0))
+    }
+
+    fn add(&mut self, other: &Amounts<'d>) {
+        for &(name, amount) in &other.0 {
+            let sum = self.at(name);
+            *sum = sum.saturating_add(amount);
+        }
+    }
+
+    /// Takes the larger of both amounts for each name.
+    fn raise_to(&mut self, other: &Amounts<'d>) {
+        for &(name, amount) in &other.0 {
+            let old = self.get(name);
+            *self.at(name) = old.map_or(amount, |old| old.max(amount));
+        }
+    }
+
+    /// Fills in what is missing.
+    fn or(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
+        for &(name, amount) in defaults {
+            if self.get(name).is_none() {
+                *self.at(name) = amount;
+            }
+        }
+        self
+    }
+}
+
+/// The requests of a container or a pod with the API server's default: what is limited but not requested is requested
+/// as limited.
+fn defaulted(resources: Value<'_>) -> Amounts<'_> {
+    let mut requests = Amounts::read(resources.get("requests"));
+    for (name, limit) in Amounts::read(resources.get("limits")).0 {
+        if requests.get(name).is_none() {
+            *requests.at(name) = limit;
+        }
+    }
+    requests
+}
+
+/// Where the requests of a container are read from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// What the pod asks for.
+    Spec,
+    /// What the kubelet has promised to the container.
+    Allocated,
+    /// What the container runs with.
+    Actual,
+}
+
+/// What a pod requests, as the filters, the scores and the node that it is bound to see it.
+#[derive(Clone, Default, Debug)]
+pub(super) struct PodRequests {
+    /// What the filters compare with the room on a node.
+    pub(super) requested: Requests,
+    /// What the pod takes from its node: while it is resized, the larger of the old and the new requests.
+    pub(super) taken: Requests,
+    /// Cpu in thousandths and memory with the scheduler's assumptions for containers without requests: how nodes are scored
+    /// for the pod, and how the pod counts on its node.
+    pub(super) scored: [i64; 2],
+    pub(super) counted: [i64; 2],
+}
+
+const ASSUMED: [(&str, i128); 2] = [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)];
+
+impl PodRequests {
+    // upstream v1.37 resource.PodRequests, PodInfo.CalculateResource
+    pub(super) fn read<'d>(spec: Value<'d>, status: Value<'d>, names: &mut ResourceNames<'d>) -> PodRequests {
+        let pod_level = pod_level_requests(spec);
+        let plain = sum(spec, status, Side::Spec, &[], &pod_level);
+        // Upstream does not score nodes by what the pod requests as a whole.
+        let scored = sum(spec, status, Side::Spec, &ASSUMED, &Amounts::default());
+        let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
+        if pod_level.is_empty() && !status.get("containerStatuses").exists() {
+            let requested = Requests::from_amounts(&plain, names);
+            let scored = pair(&scored);
+            return PodRequests { taken: requested.clone(), requested, scored, counted: scored };
+        }
+        let assumed: Vec<(&str, i128)> = ASSUMED
+            .into_iter()
+            .filter(|(name, _)| pod_level.is_empty() || plain.get(name).is_none())
+            .collect();
+        let taken = with_status(spec, status, &[], &pod_level);
+        let counted = with_status(spec, status, &assumed, &pod_level);
+        PodRequests {
+            requested: Requests::from_amounts(&plain, names),
+            taken: Requests::from_amounts(&taken, names),
+            scored: pair(&scored),
+            counted: pair(&counted),
+        }
+    }
+}
+
+/// What a bound pod takes: the largest of what it asks for, what it was promised and what it runs with.
+fn with_status<'d>(
+    spec: Value<'d>,
+    status: Value<'d>,
+    assumed: &[(&'d str, i128)],
+    pod_level: &Amounts<'d>,
+) -> Amounts<'d> {
+    let mut largest = sum(spec, status, Side::Spec, assumed, pod_level);
+    if status.get("containerStatuses").exists() {
+        largest.raise_to(&sum(spec, status, Side::Allocated, assumed, pod_level));
+        largest.raise_to(&sum(spec, status, Side::Actual, assumed, pod_level));
+    }
+    largest
+}
+
+/// The requests of the pod itself, which replace the sums of its containers.
+// upstream v1.37 defaultPodRequests
+fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
+    let resources = spec.get("resources");
+    let mut requests = Amounts::read(resources.get("requests"));
+    requests.0.retain(|&(name, _)| is_pod_level(name));
+    let limits = Amounts::read(resources.get("limits"));
+    if !limits.is_empty() {
+        let containers = sum_containers(spec, Value::absent(), Side::Spec, &[]);
+        let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
+        let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
+        for (name, amount) in defaults.filter(|(name, _)| is_pod_level(name)) {
+            if requests.get(name).is_none() {
+                *requests.at(name) = amount;
+            }
+        }
+    }
+    requests
+}
+
+/// True for the resources that a pod can request as a whole.
+fn is_pod_level(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
+}
+
+/// The sum of all containers, or what the pod requests as a whole, and the overhead.
+fn sum<'d>(
+    spec: Value<'d>,
+    status: Value<'d>,
+    side: Side,
+    assumed: &[(&'d str, i128)],
+    pod_level: &Amounts<'d>,
+) -> Amounts<'d> {
+    let mut sum = sum_containers(spec, status, side, assumed);
+    for &(name, amount) in &pod_level.0 {
+        *sum.at(name) = amount;
+    }
+    sum.add(&Amounts::read(spec.get("overhead")));
+    sum
+}
+
+/// What the containers need together: the running ones at once, or one init container after the other beside the
+/// sidecars that were started before it, whichever is more.
+fn sum_containers<'d>(
+    spec: Value<'d>,
+    status: Value<'d>,
+    side: Side,
+    assumed: &[(&'d str, i128)],
+) -> Amounts<'d> {
+    let requests =
+        |container: Value<'d>, statuses| requests_of(container, status.get(statuses), side).or(assumed);
+    let mut running = Amounts::default();
+    for container in spec.get("containers").items() {
+        running.add(&requests(container, "containerStatuses"));
+    }
+    let mut sidecars = Amounts::default();
+    let mut starting = Amounts::default();
+    for container in spec.get("initContainers").items() {
+        let mut needed = requests(container, "initContainerStatuses");
+        if is_sidecar(container) {
+            running.add(&needed);
+            sidecars.add(&needed);
+            starting.raise_to(&sidecars);
+        } else {
+            needed.add(&sidecars);
+            starting.raise_to(&needed);
+        }
+    }
+    running.raise_to(&starting);
+    running
+}
+
+/// True for an init container that keeps running.
+pub(super) fn is_sidecar(container: Value<'_>) -> bool {
+    container.get("restartPolicy").str() == "Always"
+}
+
+fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, side: Side) -> Amounts<'d> {
+    let name = container.get("name").str();
+    let status = statuses.items().find(|status| side != Side::Spec && status.get("name").str() == name);
+    let status = status.unwrap_or(Value::absent());
+    let (actual, allocated) = (status.get("resources").get("requests"), status.get("allocatedResources"));
+    if side == Side::Actual && actual.exists() {
+        Amounts::read(actual)
+    } else if allocated.exists() {
+        Amounts::read(allocated)
+    } else {
+        defaulted(container.get("resources"))
+    }
+}
+
+/// The extended resources that device classes provide: on a node that does not offer such a resource itself, the request
+/// is satisfied by devices.
+#[derive(Clone, Default, Debug)]
+pub struct DelegatedResources {
+    /// By the number of the resource.
+    provided: Vec<bool>,
+}
+
+impl DelegatedResources {
+    pub(super) fn none(names: &ResourceNames<'_>) -> DelegatedResources {
+        DelegatedResources { provided: vec![false; names.len()] }
+    }
+
+    /// Adds the resources of a class: the one that it names, and the one that every class provides by its own name.
+    pub(super) fn add_class(&mut self, names: &ResourceNames<'_>, class: Value<'_>) {
+        let name = class.get("metadata").get("name").str();
+        let implicit = format!("{EXTENDED_CLASS_PREFIX}{name}");
+        for resource in [implicit.as_str(), class.get("spec").get("extendedResourceName").str()] {
+            if let Some(provided) = names.get(resource).and_then(|id| self.provided.get_mut(id.0 as usize)) {
+                *provided = true;
+            }
+        }
+    }
+
+    /// True if a class provides the resource.
+    pub fn has(&self, resource: ResourceId) -> bool {
+        self.provided.get(resource.0 as usize).copied().unwrap_or(false)
+    }
+}

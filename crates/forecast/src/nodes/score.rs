@@ -1,0 +1,133 @@
+//! Which of the feasible nodes the scheduler prefers.
+
+#![allow(clippy::indexing_slicing, reason = "nodes are places in the lists that were made for them")]
+
+use super::cycle::Cycle;
+use super::node::NodeIndex;
+use super::{affinity, spread};
+
+/// The best score that a plugin gives.
+pub(super) const MAXIMUM: i64 = 100;
+
+/// The weights of the plugins in the default profile.
+// upstream v1.37 getDefaultPlugins
+mod weight {
+    pub(super) const TAINT_TOLERATION: i64 = 3;
+    pub(super) const NODE_AFFINITY: i64 = 2;
+    pub(super) const IMAGE_LOCALITY: i64 = 1;
+    pub(super) const POD_TOPOLOGY_SPREAD: i64 = 2;
+    pub(super) const INTER_POD_AFFINITY: i64 = 2;
+    pub(super) const DYNAMIC_RESOURCES: i64 = 2;
+}
+
+impl Cycle<'_, '_, '_> {
+    /// The total scores of feasible nodes. The scheduler takes one of those with the best score, at random. `devices` has
+    /// the scores of the plugin for devices as it computes them for each node, before they are compared with each other.
+    pub fn scores(&self, nodes: &[NodeIndex], devices: Option<&[i64]>) -> Vec<i64> {
+        let mut totals: Vec<i64> = nodes.iter().map(|&node| self.resource_score(node)).collect();
+        let mut add = |weight: i64, scores: Vec<i64>| {
+            for (total, score) in totals.iter_mut().zip(scores) {
+                *total += weight * score;
+            }
+        };
+        let of_nodes = |list: &[i64]| nodes.iter().map(|node| list[node.get()]).collect::<Vec<i64>>();
+        let mut taints = self.fit.soft_taints.as_ref().map_or(vec![0; nodes.len()], |list| of_nodes(list));
+        normalize(&mut taints);
+        add(weight::TAINT_TOLERATION, taints.into_iter().map(|score| MAXIMUM - score).collect());
+        if let Some(preferred) = &self.fit.preferred {
+            let mut scores = of_nodes(preferred);
+            normalize(&mut scores);
+            add(weight::NODE_AFFINITY, scores);
+        }
+        if let Some(images) = &self.fit.images {
+            add(weight::IMAGE_LOCALITY, of_nodes(images));
+        }
+        if let Some(scores) = spread::scores(&self.plans.spread, self.fits, self.occupancy, nodes) {
+            add(weight::POD_TOPOLOGY_SPREAD, scores);
+        }
+        if let Some(scores) = affinity::scores(&self.plans.affinity, self.fits, self.occupancy, nodes) {
+            add(weight::INTER_POD_AFFINITY, scores);
+        }
+        if let Some(devices) = devices {
+            let mut scores = devices.to_vec();
+            normalize(&mut scores);
+            add(weight::DYNAMIC_RESOURCES, scores);
+        }
+        totals
+    }
+
+    /// What is left on the node, and how evenly cpu and memory are used. Both have weight 1.
+    fn resource_score(&self, node: NodeIndex) -> i64 {
+        let offered = self.occupancy.nodes().offer(node);
+        let used = self.occupancy.usage(node);
+        let offered = [offered.milli_cpu, offered.memory];
+        let left = least_allocated(offered, used.counted, self.pod.scored);
+        let requested = [self.pod.requests.milli_cpu, self.pod.requests.memory];
+        let balance =
+            if requested == [0, 0] { 0 } else { balanced(offered, [used.milli_cpu, used.memory], requested) };
+        left + balance
+    }
+}
+
+/// Scales scores so that the best one is the maximum. Scores of zero stay.
+// upstream v1.37 helper.DefaultNormalizeScore
+fn normalize(scores: &mut [i64]) {
+    let best = scores.iter().copied().max().unwrap_or(0);
+    if best > 0 {
+        for score in scores {
+            *score = MAXIMUM * *score / best;
+        }
+    }
+}
+
+/// `part` of `whole`, as a score.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "upstream computes with floating-point numbers, and cuts off the fraction"
+)]
+pub(super) fn share_of_maximum(part: i64, whole: i64) -> i64 {
+    (MAXIMUM as f64 * (part as f64 / whole as f64)) as i64
+}
+
+/// How much of cpu and memory is left when the pod is there.
+// upstream v1.37 leastResourceScorer
+fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
+    let mut sum = 0;
+    let mut kinds = 0;
+    for ((offered, used), requested) in offered.into_iter().zip(used).zip(requested) {
+        if offered == 0 {
+            continue;
+        }
+        let taken = used.wrapping_add(requested);
+        if taken <= offered {
+            sum += (offered.wrapping_sub(taken)).wrapping_mul(MAXIMUM) / offered;
+        }
+        kinds += 1;
+    }
+    if kinds == 0 { 0 } else { sum / kinds }
+}
+
+/// How much more evenly cpu and memory are used when the pod is there.
+// upstream v1.37 balancedResourceScorer
+fn balanced(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
+    let with_pod = [used[0].wrapping_add(requested[0]), used[1].wrapping_add(requested[1])];
+    MAXIMUM / 2 + (MAXIMUM / 2 + evenness(offered, with_pod) - evenness(offered, used)) / 2
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "upstream computes with floating-point numbers, and cuts off the fraction"
+)]
+fn evenness(offered: [i64; 2], used: [i64; 2]) -> i64 {
+    let [cpu, memory] = [0, 1].map(|kind| {
+        let (offered, used) = (offered[kind], used[kind]);
+        (offered != 0).then(|| (used as f64 / offered as f64).min(1.0))
+    });
+    let deviation = match (cpu, memory) {
+        (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
+        _ => 0.0,
+    };
+    ((1.0 - deviation) * MAXIMUM as f64) as i64
+}

@@ -1,0 +1,289 @@
+//! Topology spread: constraints on how evenly the pods that a selector selects are spread over nodes, zones or other
+//! topologies.
+//!
+//! Which nodes count and which classes of pods are selected does not change while events happen ([`SpreadPlan`]). Only the
+//! selected pods are counted in a cycle.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "domains and nodes are places in the lists that were made for them"
+)]
+
+use super::catalog::{Catalog, ClassId, TopologyId};
+use super::fit::{Fits, NodeFit};
+use super::node::{Domains, NodeIndex};
+use super::occupancy::{Bound, Occupancy};
+use super::pod::PodNeeds;
+use super::reason::{Reason, Rejection};
+use super::selector::{Labels, Requirement, Selector};
+use tollgate_document::doc::Value;
+
+pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A TopologySpreadConstraint.
+#[derive(Debug)]
+pub(super) struct SpreadConstraint<'d> {
+    topology: TopologyId,
+    max_skew: i64,
+    min_domains: usize,
+    selector: Selector<'d>,
+    /// Nodes that the pod's node affinity does not match do not count.
+    honors_affinity: bool,
+    /// Nodes with taints that the pod does not tolerate do not count.
+    honors_taints: bool,
+    /// `DoNotSchedule`: it is a filter. Otherwise it only changes scores.
+    is_required: bool,
+}
+
+impl<'d> SpreadConstraint<'d> {
+    pub(super) fn read(
+        catalog: &mut Catalog<'d>,
+        constraint: Value<'d>,
+        labels: &Labels<'d>,
+    ) -> SpreadConstraint<'d> {
+        let keys = constraint.get("matchLabelKeys").items().map(Value::str);
+        let same = keys.filter_map(|key| Some(Requirement::is(key, labels.get(key)?)));
+        SpreadConstraint {
+            topology: catalog.intern_topology(constraint.get("topologyKey").str()),
+            max_skew: constraint.get("maxSkew").int().unwrap_or(0),
+            min_domains: constraint
+                .get("minDomains")
+                .int()
+                .map_or(1, |min| usize::try_from(min).unwrap_or(0)),
+            selector: Selector::read(constraint.get("labelSelector")).and(same),
+            honors_affinity: constraint.get("nodeAffinityPolicy").str() != "Ignore",
+            honors_taints: constraint.get("nodeTaintsPolicy").str() == "Honor",
+            is_required: constraint.get("whenUnsatisfiable").str() != "ScheduleAnyway",
+        }
+    }
+
+    /// The two constraints that the scheduler applies to pods without any: those of one controller are spread over nodes
+    /// and zones.
+    // upstream v1.37 systemDefaultConstraints
+    pub(super) fn defaults(catalog: &mut Catalog<'d>, selector: &Selector<'d>) -> Vec<SpreadConstraint<'d>> {
+        let constraint = |(topology, max_skew)| SpreadConstraint {
+            topology: catalog.intern_topology(topology),
+            max_skew,
+            min_domains: 1,
+            selector: selector.clone(),
+            honors_affinity: true,
+            honors_taints: false,
+            is_required: false,
+        };
+        [(HOSTNAME, 3), (ZONE, 5)].into_iter().map(constraint).collect()
+    }
+}
+
+/// One constraint of the pods of one kind on the nodes of one cluster.
+#[derive(Debug)]
+pub(super) struct ConstraintPlan {
+    topology: TopologyId,
+    is_hostname: bool,
+    max_skew: i64,
+    min_domains: usize,
+    classes: Vec<ClassId>,
+    /// 1 if the constraint selects the pod itself.
+    own: i64,
+    /// Whether pods on the node are counted.
+    counts: Vec<bool>,
+    /// The groups of nodes that are counted, for a required constraint.
+    groups: Vec<usize>,
+}
+
+/// The constraints of the pods of one kind.
+#[derive(Default, Debug)]
+pub(super) struct SpreadPlan {
+    required: Vec<ConstraintPlan>,
+    preferred: Vec<ConstraintPlan>,
+    /// A node without one of the labels of the preferred constraints gets no score. Otherwise, for the default
+    /// constraints, it is scored by those that it has.
+    needs_all_labels: bool,
+}
+
+impl SpreadPlan {
+    pub(super) fn new(fits: &Fits<'_, '_>, fit: &NodeFit, pod: &PodNeeds<'_>) -> SpreadPlan {
+        let needs_all_labels = !pod.has_default_spread;
+        let plan = |is_required| {
+            let constraints: Vec<&SpreadConstraint<'_>> =
+                pod.spread.iter().filter(|constraint| constraint.is_required == is_required).collect();
+            let topologies: Vec<TopologyId> =
+                constraints.iter().map(|constraint| constraint.topology).collect();
+            let has_labels = |node: NodeIndex| {
+                topologies.iter().all(|&topology| fits.domains(topology).of(node).is_some())
+            };
+            let eligible: Vec<bool> =
+                fits.nodes().iter().map(|(node, _)| !needs_all_labels || has_labels(node)).collect();
+            constraints.into_iter().map(|constraint| constraint.plan(fits, fit, pod, &eligible)).collect()
+        };
+        SpreadPlan { required: plan(true), preferred: plan(false), needs_all_labels }
+    }
+}
+
+impl SpreadConstraint<'_> {
+    fn plan(
+        &self,
+        fits: &Fits<'_, '_>,
+        fit: &NodeFit,
+        pod: &PodNeeds<'_>,
+        eligible: &[bool],
+    ) -> ConstraintPlan {
+        let catalog = fits.catalog();
+        let own = catalog.class(pod.class);
+        // A selector that selects everything counts no pod, though it selects the pod itself.
+        // upstream v1.37 countPodsMatchSelector
+        let classes = catalog.classes_in(own.namespace).filter(|(_, class)| {
+            !self.selector.is_everything() && !class.terminating && self.selector.matches(&class.labels)
+        });
+        let counts: Vec<bool> = fits
+            .nodes()
+            .iter()
+            .map(|(node, _)| {
+                eligible[node.get()]
+                    && (!self.honors_affinity || fit.matches_affinity(node))
+                    && (!self.honors_taints || fit.is_tolerated(node))
+            })
+            .collect();
+        let domains = fits.domains(self.topology);
+        let counted = fits.nodes().iter().filter(|(node, _)| self.is_required && counts[node.get()]);
+        let mut groups: Vec<usize> = counted.filter_map(|(node, _)| domains.of(node)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        ConstraintPlan {
+            topology: self.topology,
+            is_hostname: catalog.topology_key(self.topology) == HOSTNAME,
+            max_skew: self.max_skew,
+            min_domains: self.min_domains,
+            classes: classes.map(|(id, _)| id).collect(),
+            own: self.selector.matches(&own.labels).into(),
+            counts,
+            groups,
+        }
+    }
+}
+
+impl ConstraintPlan {
+    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = Bound> {
+        self.classes.iter().flat_map(|&class| occupancy.of_class(class))
+    }
+}
+
+/// How many selected pods there are in each group of nodes, for each of the required constraints.
+#[derive(Default, Debug)]
+pub(super) struct SpreadState {
+    /// With the number of pods in the emptiest group.
+    counts: Vec<(Vec<i64>, i64)>,
+}
+
+impl SpreadState {
+    // upstream v1.37 PodTopologySpread.calPreFilterState
+    pub(super) fn new(plan: &SpreadPlan, fits: &Fits<'_, '_>, occupancy: &Occupancy<'_, '_>) -> SpreadState {
+        let count = |constraint: &ConstraintPlan| {
+            let domains = fits.domains(constraint.topology);
+            let mut pods = vec![0; domains.count];
+            for bound in constraint.selected(occupancy).filter(|bound| constraint.counts[bound.node.get()]) {
+                if let Some(domain) = domains.of(bound.node) {
+                    pods[domain] += 1;
+                }
+            }
+            let least = constraint.groups.iter().map(|&group| pods[group]).min();
+            let too_few = constraint.groups.len() < constraint.min_domains;
+            let least = if too_few { 0 } else { least.unwrap_or(i64::from(i32::MAX)) };
+            (pods, least)
+        };
+        SpreadState { counts: plan.required.iter().map(count).collect() }
+    }
+
+    /// Whether the required constraints let the pod run on the node.
+    // upstream v1.37 PodTopologySpread.Filter
+    pub(super) fn check(
+        &self,
+        plan: &SpreadPlan,
+        fits: &Fits<'_, '_>,
+        node: NodeIndex,
+    ) -> Result<(), Rejection> {
+        for (constraint, (pods, least)) in plan.required.iter().zip(&self.counts) {
+            let Some(domain) = fits.domains(constraint.topology).of(node) else {
+                return Err(Rejection::unresolvable(Reason::TopologySpreadLabel));
+            };
+            if pods[domain] + constraint.own - least > constraint.max_skew {
+                return Err(Rejection::resolvable(Reason::TopologySpread));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The scores of the nodes by preferred constraints, before they are weighted; `None` if there is no constraint.
+// upstream v1.37 PodTopologySpread.PreScore, Score, NormalizeScore
+pub(super) fn scores(
+    plan: &SpreadPlan,
+    fits: &Fits<'_, '_>,
+    occupancy: &Occupancy<'_, '_>,
+    nodes: &[NodeIndex],
+) -> Option<Vec<i64>> {
+    if plan.preferred.is_empty() {
+        return None;
+    }
+    let topologies: Vec<&Domains> =
+        plan.preferred.iter().map(|constraint| fits.domains(constraint.topology)).collect();
+    let is_ignored = |node: NodeIndex| {
+        plan.needs_all_labels && topologies.iter().any(|domains| domains.of(node).is_none())
+    };
+    let scored: Vec<NodeIndex> = nodes.iter().copied().filter(|&node| !is_ignored(node)).collect();
+    let mut sums = vec![0.0; nodes.len()];
+    for (constraint, domains) in plan.preferred.iter().zip(&topologies) {
+        let (counts, size) = count_for_scores(constraint, domains, occupancy, &scored);
+        #[expect(clippy::cast_precision_loss, reason = "upstream computes with floating-point numbers")]
+        let weight = ((size + 2) as f64).ln();
+        for (sum, &node) in sums.iter_mut().zip(nodes) {
+            let place = if constraint.is_hostname { Some(node.get()) } else { domains.of(node) };
+            if let (Some(place), Some(_)) = (place, domains.of(node)) {
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "upstream computes with floating-point numbers"
+                )]
+                let score = counts[place] as f64 * weight + (constraint.max_skew - 1) as f64;
+                *sum += score;
+            }
+        }
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "as upstream converts it")]
+    let raw: Vec<i64> = sums.into_iter().map(|sum: f64| sum.round() as i64).collect();
+    let of_scored = || nodes.iter().zip(&raw).filter(|&(&node, _)| !is_ignored(node)).map(|(_, &raw)| raw);
+    let (least, most) = (of_scored().min().unwrap_or(i64::MAX), of_scored().max().unwrap_or(0).max(0));
+    let normalized = nodes.iter().zip(&raw).map(|(&node, &raw)| match most {
+        _ if is_ignored(node) => 0,
+        0 => super::score::MAXIMUM,
+        _ => super::score::MAXIMUM * (most + least - raw) / most,
+    });
+    Some(normalized.collect())
+}
+
+/// The number of selected pods on each node, for a constraint on nodes, or else in each group of nodes; and the number of
+/// nodes or groups among those that are scored.
+fn count_for_scores(
+    constraint: &ConstraintPlan,
+    domains: &Domains,
+    occupancy: &Occupancy<'_, '_>,
+    scored: &[NodeIndex],
+) -> (Vec<i64>, usize) {
+    if constraint.is_hostname {
+        let mut counts = vec![0; constraint.counts.len()];
+        for bound in constraint.selected(occupancy) {
+            counts[bound.node.get()] += 1;
+        }
+        return (counts, scored.len());
+    }
+    // Nodes without the label are a group of their own here.
+    let group = |node: NodeIndex| domains.of(node).unwrap_or(domains.count);
+    let mut counts = vec![0; domains.count + 1];
+    let mut is_scored = vec![false; domains.count + 1];
+    for &node in scored {
+        is_scored[group(node)] = true;
+    }
+    for bound in constraint.selected(occupancy).filter(|bound| constraint.counts[bound.node.get()]) {
+        counts[group(bound.node)] += 1;
+    }
+    (counts, is_scored.into_iter().filter(|&is_scored| is_scored).count())
+}

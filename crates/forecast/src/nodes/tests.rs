@@ -1,0 +1,166 @@
+//! Filters and scores on small clusters: what the recorded cases in `tests/nodes` do not have.
+
+use super::*;
+use tollgate_document::doc::{Value, parse};
+
+/// A cluster in JSON: `nodes`, `classes`, bound `pods`, and the `pod` to schedule. Calls `look` with the cycle of that pod.
+fn with_cycle(cluster: &str, look: impl FnOnce(&Cycle<'_, '_, '_>, &Catalog<'_>)) {
+    let doc = parse(cluster).expect("the cluster is JSON");
+    let root = doc.root();
+    let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
+    let bound: Vec<_> = root.get("pods").items().map(|pod| (pod, read(&mut catalog, pod))).collect();
+    let pod = read(&mut catalog, root.get("pod"));
+    let nodes = Nodes::new(root.get("nodes").items().map(|node| catalog.read_node(node)).collect::<Vec<_>>());
+    let mut occupancy = Occupancy::new(&catalog, &nodes);
+    for (object, pod) in bound {
+        let node = nodes.find(object.get("spec").get("nodeName").str()).expect("the node exists");
+        occupancy.add_pod(node, pod);
+    }
+    let fits = Fits::new(&catalog, &nodes);
+    let delegated = catalog.delegated(root.get("classes").items());
+    let cycle = Cycle::start(&occupancy, &fits, &delegated, pod).expect("there are candidates");
+    look(&cycle, &catalog);
+}
+
+fn read<'d>(catalog: &mut Catalog<'d>, pod: Value<'d>) -> PodId {
+    catalog.add_pod(&PodSource::of_object(pod))
+}
+
+fn node(cycle: &Cycle<'_, '_, '_>, name: &str) -> NodeIndex {
+    cycle.occupancy.nodes().find(name).expect("the node exists")
+}
+
+#[test]
+fn more_than_a_hundred_nodes_are_not_all_looked_at() {
+    // upstream v1.37 TestNumFeasibleNodesToFind
+    let expected = [(10, 10), (99, 99), (100, 100), (250, 120), (1000, 420), (5000, 500), (6000, 300)];
+    for (candidates, found) in expected {
+        assert_eq!(nodes_to_find(candidates), found, "{candidates} candidates");
+    }
+}
+
+#[test]
+fn zones_take_turns() {
+    let node = |name: &str, zone: &str| {
+        format!(
+            r#"{{"metadata": {{"name": "{name}", "labels": {{"topology.kubernetes.io/zone": "{zone}"}}}}}}"#
+        )
+    };
+    let list = [node("a", "1"), node("b", "1"), node("c", "2"), node("d", "1"), node("e", "3")].join(",");
+    with_cycle(&format!(r#"{{"nodes": [{list}], "pod": {{}}}}"#), |cycle, _| {
+        let names = cycle.occupancy.nodes().iter().map(|(_, info)| info.node.name);
+        assert_eq!(names.collect::<Vec<_>>(), ["a", "c", "e", "b", "d"]);
+        let from_third = cycle.candidates(3).map(NodeIndex::get).collect::<Vec<_>>();
+        assert_eq!(from_third, [3, 4, 0, 1, 2]);
+    });
+}
+
+const EXTENDED: &str = r#"{
+    "nodes": [
+        {"metadata": {"name": "plugin"}, "status": {"allocatable": {"pods": 9, "example.com/gpu": "1"}}},
+        {"metadata": {"name": "devices"}, "status": {"allocatable": {"pods": 9}}}],
+    "classes": [{"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}],
+    "pods": [{"spec": {"nodeName": "plugin", "containers": [
+        {"resources": {"requests": {"example.com/gpu": 1}}}]}}],
+    "pod": {"spec": {"containers": [{"resources": {"limits": {"example.com/gpu": 1}}},
+        {"resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": 2}}}]}}}"#;
+
+#[test]
+fn devices_provide_extended_resources_that_the_node_does_not_offer() {
+    with_cycle(EXTENDED, |cycle, catalog| {
+        let (plugin, devices) = (node(cycle, "plugin"), node(cycle, "devices"));
+        let rejection = cycle.check(plugin).expect_err("the only one is taken");
+        let texts: Vec<_> = rejection.reasons.as_slice().iter().map(|reason| reason.text(catalog)).collect();
+        assert_eq!(texts, ["Insufficient example.com/gpu"]);
+        assert!(rejection.resolvable);
+        assert_eq!(cycle.check(devices), Ok(()));
+        let delegated = [("example.com/gpu", 1), ("deviceclass.resource.kubernetes.io/gpu", 2)];
+        assert_eq!(cycle.delegated(devices).collect::<Vec<_>>(), delegated);
+        assert_eq!(cycle.delegated(plugin).collect::<Vec<_>>(), delegated[1..]);
+    });
+}
+
+fn preemption(priority: i64, rest: &str) -> Vec<String> {
+    let cluster = format!(
+        r#"{{"nodes": [
+            {{"metadata": {{"name": "low"}}, "status": {{"allocatable": {{"pods": 9, "cpu": 2}}}}}},
+            {{"metadata": {{"name": "equal"}}, "status": {{"allocatable": {{"pods": 9, "cpu": 2}}}}}},
+            {{"metadata": {{"name": "small"}}, "status": {{"allocatable": {{"pods": 9, "cpu": 1}}}}}}],
+        "pods": [
+            {{"spec": {{"nodeName": "low", "containers": [{{"resources": {{"requests": {{"cpu": 1}}}}}}]}}}},
+            {{"spec": {{"nodeName": "equal", "priority": 5, "containers": [
+                {{"resources": {{"requests": {{"cpu": 1}}}}}}]}}}},
+            {{"spec": {{"nodeName": "small", "containers": [{{"resources": {{"requests": {{"cpu": 1}}}}}}]}}}}],
+        "pod": {{"spec": {{"priority": {priority}, {rest}
+            "containers": [{{"resources": {{"requests": {{"cpu": 2}}}}}}]}}}}}}"#
+    );
+    let mut names = Vec::new();
+    with_cycle(&cluster, |cycle, _| {
+        let mut diagnosis = Diagnosis::default();
+        for node in cycle.candidates(0) {
+            diagnosis.add(node, &cycle.check(node).expect_err("every node is full"));
+        }
+        let nodes = cycle.occupancy.nodes();
+        let candidates = cycle.preemption_candidates(&diagnosis);
+        names = candidates.into_iter().map(|node| nodes.get(node).node.name.to_owned()).collect();
+    });
+    names
+}
+
+#[test]
+fn pods_of_lower_priority_could_make_room() {
+    assert_eq!(preemption(5, ""), ["low"]);
+    assert_eq!(preemption(6, ""), ["low", "equal"]);
+    assert!(preemption(0, "").is_empty());
+    assert!(preemption(5, r#""preemptionPolicy": "Never","#).is_empty());
+}
+
+#[test]
+fn a_removed_pod_leaves_nothing_behind() {
+    let pod = parse(
+        r#"{"spec": {"containers": [
+            {"ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": 1, "example.com/x": 1}}}]}}"#,
+    )
+    .expect("the pod is JSON");
+    let object = parse(
+        r#"{"metadata": {"name": "n"}, "status": {"allocatable": {"pods": 1, "cpu": 1, "example.com/x": 1}}}"#,
+    )
+    .expect("the node is JSON");
+    let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
+    let (first, second) = (read(&mut catalog, pod.root()), read(&mut catalog, pod.root()));
+    let nodes = Nodes::new([catalog.read_node(object.root())]);
+    let node = nodes.find("n").expect("the node exists");
+    let (fits, delegated) = (Fits::new(&catalog, &nodes), catalog.delegated([]));
+    let mut occupancy = Occupancy::new(&catalog, &nodes);
+    let fits_now = |occupancy: &Occupancy<'_, '_>| {
+        Cycle::start(occupancy, &fits, &delegated, second).is_ok_and(|cycle| cycle.check(node).is_ok())
+    };
+    assert!(fits_now(&occupancy));
+    occupancy.add_pod(node, first);
+    assert!(!fits_now(&occupancy));
+    assert!(!occupancy.remove_pod(node, second), "it was not there");
+    assert!(occupancy.remove_pod(node, first));
+    assert!(fits_now(&occupancy));
+    assert_eq!(occupancy.with_nodes(&nodes).bound().count(), 0);
+}
+
+#[test]
+fn what_is_not_modelled_is_named() {
+    let spec = |spec: &str| -> Vec<&'static str> {
+        let pod = format!(r#"{{"spec": {{{spec}}}}}"#);
+        let pod = parse(&pod).expect("the pod is JSON");
+        let mut catalog = Catalog::new(FilterSemantics::V1_37, []);
+        let id = read(&mut catalog, pod.root());
+        catalog.pod(id).unmodelled.clone()
+    };
+    assert!(
+        spec(r#""schedulerName": "default-scheduler", "volumes": [{"name": "v", "emptyDir": {}}]"#)
+            .is_empty()
+    );
+    assert_eq!(
+        spec(r#""volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]"#),
+        ["volumes"]
+    );
+    assert_eq!(spec(r#""schedulerName": "other""#), ["schedulerName"]);
+    assert_eq!(spec(r#""hostNetwork": true, "hostUsers": false"#), ["features that nodes declare"]);
+}

@@ -1,0 +1,136 @@
+//! What the loss of some pods does to the other pods of their group: LeaderWorkerSets, JobSets and PodGroups.
+//!
+//! A group is affected only if the state has its object and one of its pods is lost. How the controllers decide is taken
+//! from their sources: a LeaderWorkerSet recreates a whole group, a JobSet acts when a Job fails, and a PodGroup does
+//! nothing to pods that run.
+//!
+//! Invariant: the numbers are those of pods in the state that are not lost themselves. What depends on something that the
+//! state does not say, such as the exit code of a container, is not counted as restarted.
+
+mod job_set;
+mod leader_worker_set;
+
+use crate::state::{ObjectKind, State, StoredObject};
+use crate::workload::controllers_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The kinds whose objects say what happens to the other pods.
+pub const GROUP_KINDS: [ObjectKind; 4] =
+    [ObjectKind::JobSet, ObjectKind::LeaderWorkerSet, ObjectKind::PodGroup, ObjectKind::CoschedulingPodGroup];
+
+/// What happens to the other pods of a group that loses pods.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupRestart<'d> {
+    /// `LeaderWorkerSet`, `JobSet` or `PodGroup`.
+    pub kind: &'static str,
+    pub namespace: &'d str,
+    pub name: &'d str,
+    /// Pods of the group that are lost.
+    pub lost: usize,
+    /// Other pods of the group that are deleted because of that.
+    pub restarted: usize,
+    /// The policy that decides, as it is written in the object: `restartPolicy: None`.
+    pub policy: String,
+    /// What happens to the others, as a sentence without its end.
+    pub effect: String,
+}
+
+/// A group: kind, namespace and name.
+type GroupKey<'d> = (ObjectKind, &'d str, &'d str);
+
+/// A pod of a group, and whether it is lost.
+#[derive(Clone, Copy, Debug)]
+struct Member<'d> {
+    pod: StoredObject<'d>,
+    is_lost: bool,
+}
+
+impl<'d> Member<'d> {
+    fn label(self, name: &str) -> &'d str {
+        self.pod.value.get("metadata").get("labels").get(name).str()
+    }
+}
+
+/// What the loss of pods does to the other pods of their groups, by kind, namespace and name. `is_lost` gets the namespace
+/// and the name of a pod.
+pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> bool) -> Vec<GroupRestart<'d>> {
+    if GROUP_KINDS.iter().all(|kind| state.of_kind(*kind).is_empty()) {
+        return Vec::new();
+    }
+    let pods = state.of_kind(ObjectKind::Pod);
+    let lost = pods.iter().filter(|pod| is_lost(pod.namespace(), pod.name()));
+    let affected: BTreeSet<GroupKey<'d>> = lost.flat_map(|pod| groups_of(state, pod)).collect();
+    let mut members: BTreeMap<GroupKey<'d>, Vec<Member<'d>>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| !is_finished(*pod) && !affected.is_empty()) {
+        let is_lost = is_lost(pod.namespace(), pod.name());
+        for group in groups_of(state, pod).into_iter().filter(|group| affected.contains(group)) {
+            members.entry(group).or_default().push(Member { pod, is_lost });
+        }
+    }
+    let restart = |((kind, namespace, name), members): (GroupKey<'d>, Vec<Member<'d>>)| {
+        let object = state.of_kind(kind).get(namespace, name)?;
+        let lost = members.iter().filter(|member| member.is_lost).count();
+        let (policy, effect, restarted) = match kind {
+            ObjectKind::LeaderWorkerSet => leader_worker_set::effect(object, &members),
+            ObjectKind::JobSet => job_set::effect(state, object, &members),
+            _ => pod_group_effect(kind, object, members.len() - lost),
+        };
+        Some(GroupRestart { kind: kind.name(), namespace, name, lost, restarted, policy, effect })
+    };
+    members.into_iter().filter_map(restart).collect()
+}
+
+/// The groups of a pod that the state has: at most one JobSet or LeaderWorkerSet, and one PodGroup.
+fn groups_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<GroupKey<'d>> {
+    let is_group = |kind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
+    let owner = controllers_of(state, pod).find(|(kind, _)| is_group(*kind));
+    let owner = owner.map(|(kind, owner)| (kind, pod.namespace(), owner.name()));
+    let (spec, labels) = (pod.value.get("spec"), pod.value.get("metadata").get("labels"));
+    let named = [
+        (ObjectKind::PodGroup, spec.get("schedulingGroup").get("podGroupName").str()),
+        (ObjectKind::CoschedulingPodGroup, labels.get("scheduling.x-k8s.io/pod-group").str()),
+    ];
+    let exists =
+        |(kind, name): &(ObjectKind, &str)| state.of_kind(*kind).get(pod.namespace(), name).is_some();
+    let named = named.into_iter().filter(exists).map(|(kind, name)| (kind, pod.namespace(), name));
+    owner.into_iter().chain(named).collect()
+}
+
+/// A pod that has ended takes no part in its group any more.
+fn is_finished(pod: StoredObject<'_>) -> bool {
+    matches!(pod.value.get("status").get("phase").str(), "Succeeded" | "Failed")
+}
+
+/// Gang scheduling decides when pods are placed, and does nothing to pods that run.
+fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> (String, String, usize) {
+    let spec = object.value.get("spec");
+    let gang = spec.get("schedulingPolicy").get("gang");
+    let minimum = match kind {
+        ObjectKind::PodGroup if !gang.exists() => None,
+        ObjectKind::PodGroup => Some(("gang.minCount", gang.get("minCount").int().unwrap_or(1))),
+        _ => Some(("minMember", spec.get("minMember").int().unwrap_or(1))),
+    };
+    let kept = other_pods(others, "", "keeps running", "keep running");
+    match minimum {
+        None => {
+            ("schedulingPolicy: basic".to_owned(), format!("{kept}, and each new pod is scheduled alone"), 0)
+        }
+        Some((field, count)) => {
+            let effect =
+                format!("{kept}; new pods are scheduled only if {count} pods of the group can run together");
+            (format!("{field}: {count}"), effect, 0)
+        }
+    }
+}
+
+/// `the 3 other pods of that Job keep running`, `the other pod of that Job keeps running`, with ` of that Job` as `whose`.
+fn other_pods(count: usize, whose: &str, one: &str, many: &str) -> String {
+    match count {
+        0 => format!("no other pod{whose} {one}"),
+        1 => format!("the other pod{whose} {one}"),
+        _ => format!("the {count} other pods{whose} {many}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! JobSets: nothing happens to the other pods until a Job fails; then the failure policy of the JobSet decides.
+//!
+//! A Job counts an evicted pod as failed, unless a rule of its pod failure policy for the condition `DisruptionTarget`,
+//! which the eviction sets, says otherwise. Rules for exit codes are not considered, because nobody knows how a container
+//! ends that is told to stop.
+
+use super::{Member, other_pods};
+use crate::state::{ObjectKind, State, StoredObject};
+use crate::workload::controllers_of;
+use std::collections::BTreeMap;
+use tollgate_document::doc::Value;
+
+const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+
+/// Failed pods that a Job allows if it does not say how many.
+const DEFAULT_BACKOFF_LIMIT: i64 = 6;
+
+/// A Job that fails, and the reason that its condition has.
+struct FailedJob<'d> {
+    job: StoredObject<'d>,
+    reason: &'static str,
+}
+
+/// What a JobSet does when a Job fails.
+enum Action<'d> {
+    RestartAll,
+    RestartJob,
+    Fail,
+    /// A rule looks at the message of the failure.
+    Unknown(&'d str),
+}
+
+/// The policy, what happens, and how many other pods are deleted.
+pub(super) fn effect<'d>(
+    state: &State<'d>,
+    object: StoredObject<'d>,
+    members: &[Member<'d>],
+) -> (String, String, usize) {
+    let mut by_job: BTreeMap<&str, (StoredObject<'d>, i64)> = BTreeMap::new();
+    for member in members.iter().filter(|member| member.is_lost) {
+        if let Some(job) = job_of(state, member.pod) {
+            by_job.entry(job.name()).or_insert((job, 0)).1 += 1;
+        }
+    }
+    let others = members.iter().filter(|member| !member.is_lost).count();
+    let kept = || other_pods(others, "", "keeps running", "keep running");
+    let failed = by_job.into_values().find_map(|(job, lost)| failure(job, lost));
+    let Some(FailedJob { job, reason }) = failed else {
+        return (policy(object), format!("{}, and the Job replaces what it loses", kept()), 0);
+    };
+    let begin = format!("Job {} fails ({reason})", job.name());
+    let of_job = |member: &&Member<'d>| {
+        !member.is_lost && job_of(state, member.pod).is_some_and(|other| other.name() == job.name())
+    };
+    let (what, restarted) = match action(object, job, reason) {
+        Action::RestartAll => (other_pods(others, "", "is recreated", "are recreated"), others),
+        Action::RestartJob => {
+            let others = members.iter().filter(of_job).count();
+            (other_pods(others, " of that Job", "is recreated", "are recreated"), others)
+        }
+        Action::Fail => {
+            let deleted = other_pods(others, "", "is deleted", "are deleted");
+            (format!("the JobSet fails and {deleted}"), others)
+        }
+        Action::Unknown(rule) => (format!("rule {rule} of the failure policy looks at its message"), 0),
+    };
+    (policy(object), format!("{begin}: {what}"), restarted)
+}
+
+/// The Job of a pod.
+fn job_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<StoredObject<'d>> {
+    controllers_of(state, pod).find(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job)
+}
+
+/// The failure policy in short.
+fn policy(object: StoredObject<'_>) -> String {
+    let policy = object.value.get("spec").get("failurePolicy");
+    if !policy.exists() {
+        return "no failurePolicy".to_owned();
+    }
+    format!("failurePolicy.maxRestarts: {}", policy.get("maxRestarts").int().unwrap_or(0))
+}
+
+/// The Job with the reason for which it fails if it loses this many pods; `None` if it goes on.
+fn failure(job: StoredObject<'_>, lost: i64) -> Option<FailedJob<'_>> {
+    let spec = job.value.get("spec");
+    let rule = spec.get("podFailurePolicy").get("rules").items().find(matches_eviction);
+    match rule.map_or("Count", |rule| rule.get("action").str()) {
+        "Ignore" => return None,
+        "FailJob" => return Some(FailedJob { job, reason: "PodFailurePolicy" }),
+        _ => {}
+    }
+    // Failures of one index are not in the state; a Job that allows none loses the index.
+    if let Some(per_index) = spec.get("backoffLimitPerIndex").int() {
+        let may_lose = spec.get("maxFailedIndexes").int().unwrap_or(i64::MAX);
+        return (per_index == 0 && lost > may_lose)
+            .then_some(FailedJob { job, reason: "MaxFailedIndexesExceeded" });
+    }
+    let failed = job.value.get("status").get("failed").int().unwrap_or(0);
+    let limit = spec.get("backoffLimit").int().unwrap_or(DEFAULT_BACKOFF_LIMIT);
+    (failed.saturating_add(lost) > limit).then_some(FailedJob { job, reason: "BackoffLimitExceeded" })
+}
+
+/// True for a rule about the condition that an eviction sets.
+fn matches_eviction(rule: &Value<'_>) -> bool {
+    rule.get("onPodConditions").items().any(|condition| {
+        let status = condition.get("status").str();
+        condition.get("type").text_is("DisruptionTarget") && (status.is_empty() || status == "True")
+    })
+}
+
+/// What the first rule that matches the failure says. Without a rule all Jobs are recreated, and without a policy or
+/// without restarts left the JobSet fails.
+fn action<'d>(object: StoredObject<'d>, job: StoredObject<'d>, reason: &str) -> Action<'d> {
+    let policy = object.value.get("spec").get("failurePolicy");
+    if !policy.exists() {
+        return Action::Fail;
+    }
+    let replicated_job = job.value.get("metadata").get("labels").get(REPLICATED_JOB).str();
+    let names = |list: Value<'_>, name: &str| list.is_empty() || list.items().any(|item| item.text_is(name));
+    let rule = policy.get("rules").items().find(|rule| {
+        names(rule.get("onJobFailureReasons"), reason)
+            && names(rule.get("targetReplicatedJobs"), replicated_job)
+    });
+    if let Some(rule) = rule.filter(|rule| !rule.get("onJobFailureMessagePatterns").is_empty()) {
+        return Action::Unknown(rule.get("name").str());
+    }
+    let status = object.value.get("status");
+    let used = status.get("restartsCountTowardsMax").int().or(status.get("restarts").int()).unwrap_or(0);
+    let has_restarts = used < policy.get("maxRestarts").int().unwrap_or(0);
+    match rule.map_or("RestartJobSet", |rule| rule.get("action").str()) {
+        "RestartJobSetAndIgnoreMaxRestarts" => Action::RestartAll,
+        "RestartJobAndIgnoreMaxRestarts" => Action::RestartJob,
+        "RestartJob" if has_restarts => Action::RestartJob,
+        "RestartJobSet" if has_restarts => Action::RestartAll,
+        // FailJobSet, and a restart when none is left.
+        _ => Action::Fail,
+    }
+}

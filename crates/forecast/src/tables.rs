@@ -1,0 +1,224 @@
+//! The pods and claims that courses move, numbered and read once.
+//!
+//! Every pod and claim that can exist in some course has its number from the start: those of the state, those given, and
+//! those that controllers will make. A claim that is generated for a pod has the place of that pod's reference, so a pod
+//! that is made again uses it again.
+
+use crate::held::Held;
+use crate::nodes::{Catalog, PodId, PodSource};
+use crate::state::StoredObject;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tollgate_api::profile::Version;
+use tollgate_api::view::{Claim, ClaimSpec, Consumer, PodClaims, RequestBody, SubRequest, View as _};
+use tollgate_document::doc::Value;
+
+/// The number of a pod.
+pub(crate) type PodIndex = usize;
+
+/// The number of a claim.
+pub(crate) type ClaimIndex = usize;
+
+/// The spec of a claim. Equal texts have the same number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpecEntry<'d> {
+    pub(crate) version: Version,
+    pub(crate) spec: ClaimSpec<'d>,
+    pub(crate) number: u32,
+}
+
+impl<'d> SpecEntry<'d> {
+    /// What the requests and their alternatives ask for, in order.
+    pub(crate) fn requests(self) -> impl Iterator<Item = RequestBody<'d>> {
+        self.spec.devices().requests().iter().flat_map(move |request| {
+            let alternatives = request.first_available().iter().map(SubRequest::body);
+            request.exactly(self.version).into_iter().chain(alternatives).collect::<Vec<_>>()
+        })
+    }
+}
+
+/// A pod.
+#[derive(Debug)]
+pub(crate) struct PodEntry<'d> {
+    pub(crate) namespace: &'d str,
+    /// The name, or what is known of it.
+    pub(crate) name: String,
+    pub(crate) spec: Value<'d>,
+    pub(crate) needs: PodId,
+    /// The claims of the pod, in its order.
+    pub(crate) references: Vec<ClaimReference<'d>>,
+    /// The claim that the scheduler makes for extended resources.
+    pub(crate) extended: ClaimIndex,
+    /// The place of the pod among those that are followed.
+    pub(crate) followed: Option<usize>,
+    pub(crate) controller: Controller,
+    /// Those that must be bound before a controller makes this pod.
+    pub(crate) after: Vec<Predecessor>,
+}
+
+/// A pod that must be bound before another is made, after the pod of the state that it replaces.
+pub(crate) type Predecessor = (Option<PodIndex>, PodIndex);
+
+/// A claim that a pod refers to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimReference<'d> {
+    pub(crate) reference: &'d str,
+    /// `None` if the pod does without one: no claim was generated.
+    pub(crate) claim: Option<ClaimIndex>,
+    /// The template that the claim is generated from.
+    pub(crate) template: Option<&'d str>,
+}
+
+/// Who makes a pod again after it was evicted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Controller {
+    /// Nobody.
+    None,
+    Recreates,
+    /// A Job, by its place, which does so until too many of its pods have failed.
+    Job(usize),
+    /// A controller of a kind that is not modelled.
+    Unknown(String),
+}
+
+/// A claim.
+#[derive(Debug)]
+pub(crate) struct ClaimEntry<'d> {
+    pub(crate) name: String,
+    /// It was made for a pod, or will be.
+    pub(crate) is_generated: bool,
+    /// What the state has.
+    pub(crate) stored: Option<StoredClaim<'d>>,
+}
+
+/// A claim as the state has it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredClaim<'d> {
+    pub(crate) spec: SpecEntry<'d>,
+    pub(crate) allocation: Option<Arc<Held<'d>>>,
+    /// The uids of `status.reservedFor`.
+    pub(crate) reserved: Vec<&'d str>,
+    pub(crate) is_deleting: bool,
+}
+
+/// All of them.
+#[derive(Default, Debug)]
+pub(crate) struct Tables<'d> {
+    pub(crate) pods: Vec<PodEntry<'d>>,
+    pub(crate) claims: Vec<ClaimEntry<'d>>,
+    claims_by_name: HashMap<(&'d str, &'d str), ClaimIndex, RandomState>,
+    specs: HashMap<String, u32, RandomState>,
+    pub(crate) by_uid: HashMap<&'d str, PodIndex, RandomState>,
+    pub(crate) by_name: HashMap<(&'d str, &'d str), PodIndex, RandomState>,
+}
+
+impl<'d> Tables<'d> {
+    /// The spec of a claim or a template.
+    pub(crate) fn spec(&mut self, version: Version, spec: ClaimSpec<'d>) -> SpecEntry<'d> {
+        let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
+        let text = format!("{}\0{}", version.name(), spec.json().raw_json());
+        SpecEntry { version, spec, number: *self.specs.entry(text).or_insert(next) }
+    }
+
+    /// A number for a claim spec that is not written in any object.
+    pub(crate) fn new_spec_number(&mut self) -> u32 {
+        let next = u32::try_from(self.specs.len()).unwrap_or(u32::MAX);
+        self.specs.insert(format!("\0{next}"), next);
+        next
+    }
+
+    /// The claim of that name, which need not exist yet.
+    pub(crate) fn claim(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
+        let next = self.claims.len();
+        let claim = *self.claims_by_name.entry((namespace, name)).or_insert(next);
+        if claim == next {
+            let name = name.to_owned();
+            self.claims.push(ClaimEntry { name, is_generated: false, stored: None });
+        }
+        claim
+    }
+
+    /// Reads a claim of the state.
+    pub(crate) fn add_stored_claim(&mut self, object: StoredObject<'d>) {
+        let index = self.claim(object.namespace(), object.name());
+        let claim = Claim::of(object.value);
+        let spec = self.spec(object.version, claim.spec());
+        let metadata = object.value.get("metadata");
+        let stored = StoredClaim {
+            spec,
+            allocation: Held::from_status(claim.status()).map(Arc::new),
+            reserved: claim.status().reserved_for().iter().map(Consumer::uid).collect(),
+            is_deleting: metadata.get("deletionTimestamp").exists(),
+        };
+        let mut owners = metadata.get("ownerReferences").items();
+        let is_pod = |owner: Value<'_>| {
+            owner.get("controller").bool() == Some(true) && owner.get("kind").str() == "Pod"
+        };
+        let is_generated = owners.any(is_pod);
+        if let Some(entry) = self.claims.get_mut(index) {
+            entry.stored = Some(stored);
+            entry.is_generated = is_generated;
+        }
+    }
+
+    fn generated_claim(&mut self, name: String) -> ClaimIndex {
+        self.claims.push(ClaimEntry { name, is_generated: true, stored: None });
+        self.claims.len() - 1
+    }
+
+    /// Adds a pod. `status` is that of a stored pod: it names the claims that were generated before.
+    pub(crate) fn add_pod(
+        &mut self,
+        catalog: &mut Catalog<'d>,
+        source: &PodSource<'d>,
+        name: String,
+        status: Value<'d>,
+    ) -> PodIndex {
+        let namespace = source.namespace;
+        let known = |reference: &str| {
+            let statuses = status.get("resourceClaimStatuses").items();
+            let mut statuses = statuses.filter(|status| status.get("name").str() == reference);
+            statuses.next().map(|status| status.get("resourceClaimName").str())
+        };
+        let mut references = Vec::new();
+        for claim in PodClaims::of(source.spec).resource_claims().iter() {
+            let reference = claim.name();
+            let (claim, template) = match (claim.resource_claim_name(), known(reference)) {
+                (Some(name), _) => (Some(self.claim(namespace, name)), None),
+                (None, Some("")) => (None, None),
+                (None, Some(name)) => {
+                    (Some(self.claim(namespace, name)), claim.resource_claim_template_name())
+                }
+                (None, None) => {
+                    let generated = self.generated_claim(format!("{name}-{reference}-gen"));
+                    (Some(generated), claim.resource_claim_template_name())
+                }
+            };
+            references.push(ClaimReference { reference, claim, template });
+        }
+        let extended = match status.get("extendedResourceClaimStatus").get("resourceClaimName").str() {
+            "" => self.generated_claim("<extended-resources>".to_owned()),
+            name => self.claim(namespace, name),
+        };
+        self.pods.push(PodEntry {
+            namespace,
+            name,
+            spec: source.spec,
+            needs: catalog.add_pod(source),
+            references,
+            extended,
+            followed: None,
+            controller: Controller::None,
+            after: Vec::new(),
+        });
+        self.pods.len() - 1
+    }
+}
+
+impl PodEntry<'_> {
+    /// Every claim that the pod can have.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = ClaimIndex> {
+        self.references.iter().filter_map(|reference| reference.claim).chain([self.extended])
+    }
+}

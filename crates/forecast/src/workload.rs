@@ -1,0 +1,185 @@
+//! The workload that a pod belongs to: the object that a person wrote, such as a Deployment.
+//!
+//! Owners are followed by the owner references that are marked `controller: true`, because only a controller replaces a
+//! pod. Labels are not read.
+//!
+//! Invariant: the last owner that is known by name is the answer. An owner that the state does not have ends the search,
+//! and so does one of the same name with another uid: that owner was deleted and made anew, and controls nothing here.
+
+use crate::state::{ObjectKind, State, StoredObject};
+use std::fmt;
+use tollgate_document::doc::Value;
+
+/// A pod has at most four owners above it: StatefulSet, leader pod, StatefulSet and LeaderWorkerSet. More of them are a
+/// circle, or made up.
+const MAX_OWNERS: usize = 8;
+
+/// The outermost controller of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Workload<'d> {
+    /// The kind as its owner reference or the object calls it, such as `Deployment`.
+    pub kind: &'d str,
+    /// The namespace of the pod: owners are in the same one, or have none.
+    pub namespace: &'d str,
+    pub name: &'d str,
+}
+
+impl fmt::Display for Workload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+/// The workload that an object of a namespace belongs to, such as a pod; `None` if nothing controls it.
+pub fn workload_of<'d>(state: &State<'d>, object: StoredObject<'d>) -> Option<Workload<'d>> {
+    let namespace = object.namespace();
+    let (reference, _) = Owners::new(state, object).last()?;
+    Some(Workload { kind: reference.get("kind").str(), namespace, name: reference.get("name").str() })
+}
+
+/// The controllers of an object that the state has, the closest first.
+pub fn controllers_of<'s, 'd>(
+    state: &'s State<'d>,
+    object: StoredObject<'d>,
+) -> impl Iterator<Item = (ObjectKind, StoredObject<'d>)> + use<'s, 'd> {
+    Owners::new(state, object).filter_map(|(_, owner)| owner)
+}
+
+/// The owner reference of an object's controller, which is missing if nothing controls it.
+pub fn controller_reference(object: Value<'_>) -> Value<'_> {
+    let mut references = object.get("metadata").get("ownerReferences").items();
+    let controller = references.find(|reference| reference.get("controller").bool() == Some(true));
+    controller.unwrap_or(Value::absent())
+}
+
+/// The references to the controllers of an object, the closest first, with the object of each that the state has.
+struct Owners<'s, 'd> {
+    state: &'s State<'d>,
+    namespace: &'d str,
+    /// The object whose controller is next; `None` at the end.
+    owned: Option<Value<'d>>,
+    /// Owners that may follow.
+    left: usize,
+}
+
+impl<'s, 'd> Owners<'s, 'd> {
+    fn new(state: &'s State<'d>, object: StoredObject<'d>) -> Owners<'s, 'd> {
+        Owners { state, namespace: object.namespace(), owned: Some(object.value), left: MAX_OWNERS }
+    }
+
+    /// The object that an owner reference names, if the state has it.
+    fn object_of(&self, reference: Value<'d>) -> Option<(ObjectKind, StoredObject<'d>)> {
+        let kind = ObjectKind::of(reference.get("apiVersion").str(), reference.get("kind").str())?;
+        let (objects, name) = (self.state.of_kind(kind), reference.get("name").str());
+        let found = objects.get(self.namespace, name).or_else(|| objects.get("", name))?;
+        let (expected, uid) = (reference.get("uid").str(), found.uid());
+        // Objects that a person wrote have no uid.
+        (expected.is_empty() || uid.is_empty() || expected == uid).then_some((kind, found))
+    }
+}
+
+impl<'d> Iterator for Owners<'_, 'd> {
+    type Item = (Value<'d>, Option<(ObjectKind, StoredObject<'d>)>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let reference = controller_reference(self.owned.take()?);
+        if reference.get("name").str().is_empty() {
+            return None;
+        }
+        let owner = self.object_of(reference);
+        self.owned = owner.map(|(_, object)| object.value);
+        Some((reference, owner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{State, controllers_of, workload_of};
+    use crate::state::ObjectKind;
+    use tollgate_document::doc;
+
+    /// An object and its controller, each with apiVersion, kind, name and uid.
+    fn object(own: [&str; 4], owner: Option<[&str; 4]>) -> String {
+        let [api_version, kind, name, uid] = own;
+        let owners = owner.map_or(String::new(), |[api_version, kind, name, uid]| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"Other","name":"not-a-controller","uid":"x"}},
+                {{"apiVersion":"{api_version}","kind":"{kind}","name":"{name}","uid":"{uid}","controller":true}}"#
+            )
+        });
+        format!(
+            r#"{{"apiVersion":"{api_version}","kind":"{kind}",
+            "metadata":{{"namespace":"app","name":"{name}","uid":"{uid}","ownerReferences":[{owners}]}}}}"#
+        )
+    }
+
+    const POD: [&str; 4] = ["v1", "Pod", "p", "1"];
+    const REPLICA_SET: [&str; 4] = ["apps/v1", "ReplicaSet", "chat-7d9", "2"];
+    const DEPLOYMENT: [&str; 4] = ["apps/v1", "Deployment", "chat", "3"];
+    const JOB: [&str; 4] = ["batch/v1", "Job", "train-0", "4"];
+    const JOB_SET: [&str; 4] = ["jobset.x-k8s.io/v1alpha2", "JobSet", "train", "5"];
+    const WORKERS: [&str; 4] = ["apps/v1", "StatefulSet", "llm-0", "6"];
+    const LEADER: [&str; 4] = ["v1", "Pod", "llm-0", "7"];
+    const LEADERS: [&str; 4] = ["apps/v1", "StatefulSet", "llm", "8"];
+    const LWS: [&str; 4] = ["leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "llm", "9"];
+    const ROLLOUT: [&str; 4] = ["argoproj.io/v1alpha1", "Rollout", "web", "10"];
+    const NEW_REPLICA_SET: [&str; 4] = ["apps/v1", "ReplicaSet", "chat-7d9", "11"];
+
+    /// Objects after the pod, each with its owner; the workload; the controllers that the state has.
+    type Case<'c> = (&'c [([&'c str; 4], Option<[&'c str; 4]>)], Option<&'c str>, &'c [ObjectKind]);
+
+    #[test]
+    fn owners_are_followed_to_the_workload() {
+        use ObjectKind::{Deployment, Job, LeaderWorkerSet, Pod, ReplicaSet, StatefulSet};
+        let cases: &[Case<'_>] = &[
+            (&[(POD, None)], None, &[]),
+            (&[(POD, Some(REPLICA_SET))], Some("ReplicaSet/chat-7d9"), &[]),
+            (
+                &[(POD, Some(REPLICA_SET)), (REPLICA_SET, Some(DEPLOYMENT))],
+                Some("Deployment/chat"),
+                &[ReplicaSet],
+            ),
+            (
+                &[(POD, Some(REPLICA_SET)), (REPLICA_SET, Some(DEPLOYMENT)), (DEPLOYMENT, None)],
+                Some("Deployment/chat"),
+                &[ReplicaSet, Deployment],
+            ),
+            // The ReplicaSet of that name is another one.
+            (
+                &[(POD, Some(REPLICA_SET)), (NEW_REPLICA_SET, Some(DEPLOYMENT))],
+                Some("ReplicaSet/chat-7d9"),
+                &[],
+            ),
+            (&[(POD, Some(REPLICA_SET)), (REPLICA_SET, Some(ROLLOUT))], Some("Rollout/web"), &[ReplicaSet]),
+            (&[(POD, Some(JOB)), (JOB, Some(JOB_SET))], Some("JobSet/train"), &[Job]),
+            (
+                &[
+                    (POD, Some(WORKERS)),
+                    (WORKERS, Some(LEADER)),
+                    (LEADER, Some(LEADERS)),
+                    (LEADERS, Some(LWS)),
+                    (LWS, None),
+                ],
+                Some("LeaderWorkerSet/llm"),
+                &[StatefulSet, Pod, StatefulSet, LeaderWorkerSet],
+            ),
+            // A circle ends.
+            (&[(POD, Some(JOB)), (JOB, Some(JOB))], Some("Job/train-0"), &[Job; super::MAX_OWNERS]),
+        ];
+        for (objects, workload, controllers) in cases {
+            let texts: Vec<String> = objects.iter().map(|(own, owner)| object(*own, *owner)).collect();
+            let docs: Vec<_> = texts.iter().map(|text| doc::parse(text).expect("JSON")).collect();
+            let mut state = State::default();
+            for doc in &docs {
+                state.add(doc.root()).expect("a kind that a forecast reads");
+            }
+            let pod = state.of_kind(Pod).get("app", "p").expect("the pod");
+            let found = workload_of(&state, pod);
+            assert_eq!(found.map(|found| found.to_string()).as_deref(), *workload, "{objects:?}");
+            assert!(found.is_none_or(|found| found.namespace == "app"));
+            let found: Vec<ObjectKind> = controllers_of(&state, pod).map(|(kind, _)| kind).collect();
+            assert_eq!(found, *controllers, "{objects:?}");
+        }
+    }
+}

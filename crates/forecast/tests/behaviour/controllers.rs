@@ -1,0 +1,130 @@
+//! Who replaces evicted pods, and which pods workloads make.
+
+use crate::forecast;
+use std::fmt::Write as _;
+use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
+
+/// Nodes with a number of devices each, a class and a template for one of them.
+fn cluster(nodes: usize, devices: usize) -> String {
+    let mut text = String::new();
+    for node in 0..nodes {
+        let list: Vec<String> = (0..devices).map(|device| format!(r#"{{"name":"d{device}"}}"#)).collect();
+        let list = list.join(",");
+        let _ = writeln!(
+            text,
+            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"n{node}"}},"status":{{"allocatable":{{"cpu":"8","memory":"32Gi","pods":"110"}}}}}}"#
+        );
+        let _ = writeln!(
+            text,
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s{node}"}},"spec":{{"driver":"gpu.example.com","nodeName":"n{node}","pool":{{"name":"n{node}","generation":1,"resourceSliceCount":1}},"devices":[{list}]}}}}"#
+        );
+    }
+    text + r#"{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"gpu"},"spec":{}}
+    {"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimTemplate","metadata":{"name":"one","namespace":"app"},"spec":{"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"gpu"}}]}}}}
+    "#
+}
+
+/// A pod that is bound to a node, with its claim.
+fn bound_pod(name: &str, node: &str, device: &str, owner: (&str, &str, &str)) -> String {
+    let (api_version, kind, owner) = owner;
+    let owners = match kind {
+        "" => String::new(),
+        _ => format!(
+            r#","ownerReferences":[{{"apiVersion":"{api_version}","kind":"{kind}","name":"{owner}","uid":"u-{owner}","controller":true}}]"#
+        ),
+    };
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"app","uid":"u-{name}"{owners}}},"spec":{{"nodeName":"{node}","containers":[{{"name":"c","resources":{{"claims":[{{"name":"c0"}}]}}}}],"resourceClaims":[{{"name":"c0","resourceClaimTemplateName":"one"}}]}},"status":{{"phase":"Running","resourceClaimStatuses":[{{"name":"c0","resourceClaimName":"{name}-c0"}}]}}}}
+        {{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"{name}-c0","namespace":"app","ownerReferences":[{{"apiVersion":"v1","kind":"Pod","name":"{name}","uid":"u-{name}","controller":true}}]}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu"}}}}]}}}},"status":{{"allocation":{{"devices":{{"results":[{{"request":"r","driver":"gpu.example.com","pool":"{node}","device":"{device}"}}]}},"nodeSelector":{{"nodeSelectorTerms":[{{"matchFields":[{{"key":"metadata.name","operator":"In","values":["{node}"]}}]}}]}}}},"reservedFor":[{{"resource":"pods","name":"{name}","uid":"u-{name}"}}]}}}}
+        "#
+    )
+}
+
+const DRAIN_N0: &str = r#"{"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{"name":"drain"},"spec":{"deviceSelector":{"pool":"n0"},"taint":{"key":"drain","effect":"NoExecute"}}}"#;
+
+fn outcomes(forecast: &Forecast) -> Vec<(Option<&str>, PodOutcome)> {
+    forecast.pods.iter().map(|pod: &PodForecast| (pod.name.as_deref(), pod.outcome)).collect()
+}
+
+#[test]
+fn a_pod_without_a_controller_is_not_made_again() {
+    let state = cluster(2, 1) + &bound_pod("p", "n0", "d0", ("", "", ""));
+    let forecast = forecast(&state, DRAIN_N0, 4);
+    assert_eq!(forecast.evicted.len(), 1);
+    assert_eq!(outcomes(&forecast), [(None, PodOutcome::NotRecreated)]);
+    assert_eq!(forecast.pods[0].replaces.as_deref(), Some("p"));
+}
+
+#[test]
+fn replicas_find_devices_elsewhere_until_there_are_none() {
+    let owner = ("apps/v1", "ReplicaSet", "web-1");
+    let state = cluster(2, 2) + &bound_pod("a", "n0", "d0", owner) + &bound_pod("b", "n0", "d1", owner);
+    let full = state.clone() + &bound_pod("c", "n1", "d0", owner);
+    let both = forecast(&state, DRAIN_N0, 8);
+    assert_eq!(outcomes(&both), [(None, PodOutcome::Fits), (None, PodOutcome::Fits)]);
+    let one = forecast(&full, DRAIN_N0, 8);
+    assert_eq!(outcomes(&one), [(None, PodOutcome::Fits), (None, PodOutcome::Pending)]);
+    let pending = &one.pods[1];
+    assert_eq!(pending.origin, Origin::Replacement);
+    assert_eq!(pending.message.as_deref(), Some("0/2 nodes are available: 2 cannot allocate all claims."));
+    assert_eq!(
+        pending.explanation.as_deref(),
+        Some("Class gpu has 4 devices: 2 in use, 2 with taints that the request does not tolerate.")
+    );
+}
+
+#[test]
+fn a_stateful_set_keeps_names_and_order() {
+    let owner = ("apps/v1", "StatefulSet", "db");
+    let state = cluster(2, 2)
+        + &bound_pod("db-1", "n0", "d0", owner)
+        + &bound_pod("db-0", "n0", "d1", owner)
+        + &bound_pod("x", "n1", "d0", ("", "", ""));
+    let forecast = forecast(&state, DRAIN_N0, 8);
+    assert_eq!(outcomes(&forecast), [(Some("db-0"), PodOutcome::Fits), (Some("db-1"), PodOutcome::Pending)]);
+}
+
+#[test]
+fn a_job_stops_after_too_many_failures() {
+    let job = |limit: i64| {
+        format!(
+            r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"train","namespace":"app","uid":"u-train"}},"spec":{{"backoffLimit":{limit},"parallelism":2}}}}
+            "#
+        )
+    };
+    let owner = ("batch/v1", "Job", "train");
+    let pods = bound_pod("t-0", "n0", "d0", owner) + &bound_pod("t-1", "n0", "d1", owner);
+    let lasting = forecast(&(cluster(2, 2) + &job(6) + &pods), DRAIN_N0, 4);
+    assert_eq!(outcomes(&lasting), [(None, PodOutcome::Fits), (None, PodOutcome::Fits)]);
+    let failing = forecast(&(cluster(2, 2) + &job(1) + &pods), DRAIN_N0, 4);
+    assert_eq!(outcomes(&failing), [(None, PodOutcome::NotRecreated), (None, PodOutcome::NotRecreated)]);
+}
+
+#[test]
+fn a_new_deployment_makes_its_pods() {
+    let given = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"app"},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}}}"#;
+    let forecast = forecast(&cluster(2, 1), given, 8);
+    let outcomes: Vec<PodOutcome> = forecast.pods.iter().map(|pod| pod.outcome).collect();
+    assert_eq!(outcomes, [PodOutcome::Fits, PodOutcome::Fits, PodOutcome::Pending]);
+    assert!(forecast.pods.iter().all(|pod| pod.origin == Origin::Given && pod.name.is_none()));
+}
+
+#[test]
+fn a_pod_that_the_eviction_controller_does_not_let_stay() {
+    let owner = ("apps/v1", "ReplicaSet", "web-1");
+    let template = r#"{"name":"r","exactly":{"deviceClassName":"gpu"}}"#;
+    let tolerating =
+        r#"{"name":"r","exactly":{"deviceClassName":"gpu","tolerations":[{"operator":"Exists"}]}}"#;
+    let state = cluster(1, 1).replace(template, tolerating) + &bound_pod("a", "n0", "d0", owner);
+    let forecast = forecast(&state, DRAIN_N0, 4);
+    assert_eq!(outcomes(&forecast), [(None, PodOutcome::Fits)]);
+    assert!(forecast.pods[0].evicted_again);
+}
+
+#[test]
+fn a_state_without_nodes_is_said_to_lack_them() {
+    let owner = ("apps/v1", "ReplicaSet", "web-1");
+    let forecast = forecast(&bound_pod("a", "n0", "d0", owner), DRAIN_N0, 2);
+    assert_eq!(outcomes(&forecast), [(None, PodOutcome::Unknown)]);
+    assert_eq!(forecast.missing, ["Nodes"]);
+}

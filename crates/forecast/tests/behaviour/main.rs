@@ -1,0 +1,59 @@
+//! What controllers and the scheduler do together, and how a large cluster is played.
+#![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
+
+mod controllers;
+mod large;
+mod unmodelled;
+
+use tollgate_api::profile::{GateChoice, Profile};
+use tollgate_document::doc::{Doc, parse};
+use tollgate_forecast::{Forecast, Plan, Release, Settings, State, Step};
+use tollgate_formats::gotime::Timestamp;
+
+pub(crate) fn release() -> Release {
+    release_of(Profile::named("1.37").expect("a release"))
+}
+
+fn release_of(profile: &'static Profile) -> Release {
+    Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings::at(Timestamp::parse("2030-01-01T00:00:00Z").expect("a time"))
+}
+
+/// Plays objects, each on a line of its own, over a state of such lines.
+pub(crate) fn forecast(state: &str, given: &str, samples: u32) -> Forecast {
+    play(release(), state, given, samples)
+}
+
+/// [`forecast`] for a release and its feature gates.
+pub(crate) fn forecast_with_gates(
+    name: &str,
+    gates: &str,
+    state: &str,
+    given: &str,
+    samples: u32,
+) -> Forecast {
+    let gates = GateChoice::parse(gates).expect("gates");
+    let profile = Profile::named(name).expect("a release").with_gates(&gates).expect("gates of the release");
+    play(release_of(profile), state, given, samples)
+}
+
+fn play(release: Release, state: &str, given: &str, samples: u32) -> Forecast {
+    let (state_docs, given_docs) = (read(state), read(given));
+    let mut objects = State::default();
+    for doc in &state_docs {
+        objects.add(doc.root());
+    }
+    let steps = given_docs.iter().map(|doc| Step::Apply(doc.root())).collect();
+    let plan = Plan::new(objects, steps, release, settings());
+    let mut player = plan.player();
+    let courses: Vec<_> = (0..samples).map(|course| player.play(course)).collect();
+    Forecast::from_courses(&plan, courses)
+}
+
+fn read(lines: &str) -> Vec<Doc<'_>> {
+    let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| parse(line).expect("JSON")).collect()
+}

@@ -1,0 +1,114 @@
+//! Devices and requests with features that are not modelled: the outcome of the pods that use them is unknown, and that of
+//! all others is not.
+
+use crate::{forecast, forecast_with_gates};
+use tollgate_forecast::{Forecast, PodOutcome};
+
+/// One node with these devices, the class `gpu` for devices of the model `a`, and the class `any`.
+fn cluster(devices: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"n"}},"status":{{"allocatable":{{"cpu":"8","memory":"32Gi","pods":"110"}}}}}}
+        {{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"c"}},"spec":{{"driver":"gpu.example.com","nodeName":"n","pool":{{"name":"n","generation":1,"resourceSliceCount":2}},"sharedCounters":[{{"name":"s","counters":{{"m":{{"value":"4"}}}}}}]}}}}
+        {{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{{"name":"s"}},"spec":{{"driver":"gpu.example.com","nodeName":"n","pool":{{"name":"n","generation":1,"resourceSliceCount":2}},"devices":[{devices}]}}}}
+        {{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"any"}},"spec":{{}}}}
+        {{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"gpu"}},"spec":{{"selectors":[{{"cel":{{"expression":"device.attributes['gpu.example.com'].model == 'a'"}}}}]}}}}
+        "#
+    )
+}
+
+/// A device of a model.
+fn device(name: &str, model: &str, rest: &str) -> String {
+    format!(r#"{{"name":"{name}","attributes":{{"model":{{"string":"{model}"}}}}{rest}}}"#)
+}
+
+/// A pod with a claim for one device.
+fn pod(class: &str, rest: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"c","namespace":"app"}},"spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"{class}"{rest}}}}}]}}}}}}
+        {{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p","namespace":"app"}},"spec":{{"containers":[{{"name":"c"}}],"resourceClaims":[{{"name":"c0","resourceClaimName":"c"}}]}}}}"#
+    )
+}
+
+/// The outcome of the only pod, and what is not modelled.
+fn outcome(forecast: &Forecast) -> (PodOutcome, Vec<&str>) {
+    let [pod] = forecast.pods.as_slice() else { panic!("{:?}", forecast.pods) };
+    (pod.outcome, pod.not_modelled.iter().map(String::as_str).collect())
+}
+
+const GROUPS: &str =
+    r#","consumesCounters":[{"counterSet":"s","counters":{"m":{"value":"1"}},"compatibilityGroups":["g"]}]"#;
+const COUNTERS: &str = r#","consumesCounters":[{"counterSet":"s","counters":{"m":{"value":"1"}}}]"#;
+
+#[test]
+fn compatibility_groups() {
+    let state =
+        cluster(&[device("a", "a", COUNTERS), device("b", "b", GROUPS), device("c", "c", "")].join(","));
+    let by_model = |model: &str| {
+        format!(
+            r#","selectors":[{{"cel":{{"expression":"device.attributes['gpu.example.com'].model == '{model}'"}}}}]"#
+        )
+    };
+    let unknown = (PodOutcome::Unknown, vec!["compatibility groups"]);
+    let gate = "DRADeviceCompatibilityGroups=true";
+    for (model, expected) in [("a", &unknown), ("b", &unknown), ("c", &(PodOutcome::Fits, vec![]))] {
+        let found = forecast_with_gates("1.37", gate, &state, &pod("any", &by_model(model)), 4);
+        assert_eq!(outcome(&found), *expected, "{model}");
+    }
+    // With the gate off, the scheduler ignores such slices.
+    let found = forecast(&state, &pod("gpu", ""), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Pending, vec![]));
+}
+
+#[test]
+fn derived_attributes() {
+    let state = cluster(&device("a", "a", ""));
+    let derived = r#","derivedAttributes":[{"name":"x","expression":"'y'"}]"#;
+    let gate = "DRADerivedAttributes=true";
+    let found = forecast_with_gates("1.37", gate, &state, &pod("gpu", derived), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Unknown, vec!["derived attributes"]));
+    let found = forecast_with_gates("1.37", gate, &state, &pod("gpu", ""), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Fits, vec![]));
+    let found = forecast(&state, &pod("gpu", derived), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Pending, vec![]));
+}
+
+#[test]
+fn node_allocatable_resources() {
+    let gate = "DRANodeAllocatableResources=true";
+    for (release, field) in [
+        ("1.36", r#","nodeAllocatableResourceMappings":{"cpu":{"allocationMultiplier":"2"}}"#),
+        ("1.37", r#","nodeAllocatableResources":{"cpu":{"mapping":{"allocationMultiplier":"2"}}}"#),
+    ] {
+        let state = cluster(&[device("b", "b", ""), device("a", "a", field)].join(","));
+        let unknown = (PodOutcome::Unknown, vec!["node-allocatable resources"]);
+        let found = forecast_with_gates(release, gate, &state, &pod("gpu", ""), 4);
+        assert_eq!(outcome(&found), unknown, "{release}");
+        // A claim that has the device already brings its resources to the next pod that uses it.
+        let stored = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"app"},"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"gpu"}}]}},"status":{"allocation":{"devices":{"results":[{"request":"r","driver":"gpu.example.com","pool":"n","device":"a"}]}}}}"#;
+        let only_pod = pod("gpu", "");
+        let only_pod = only_pod.lines().last().unwrap_or_default();
+        let found = forecast_with_gates(release, gate, &format!("{state}{stored}"), only_pod, 4);
+        assert_eq!(outcome(&found), unknown, "{release}");
+        let found = forecast_with_gates(release, "default", &state, &pod("gpu", ""), 4);
+        assert_eq!(outcome(&found), (PodOutcome::Fits, vec![]), "{release}");
+    }
+}
+
+#[test]
+fn time_zones_in_selectors() {
+    let state = cluster(&device("a", "a", ""));
+    let at = |zone: &str, hour: i64| {
+        format!(
+            r#","selectors":[{{"cel":{{"expression":"timestamp('2024-07-01T06:30:00Z').getHours('{zone}') == {hour}"}}}}]"#
+        )
+    };
+    let found = forecast(&state, &pod("gpu", &at("Europe/Berlin", 8)), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Unknown, vec!["time zones in CEL expressions"]));
+    let found = forecast(&state, &pod("gpu", &at("+02:00", 8)), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Fits, vec![]));
+    let found = forecast(&state, &pod("gpu", &at("Nowhere/City", 8)), 4);
+    assert_eq!(outcome(&found), (PodOutcome::Pending, vec![]));
+    assert!(
+        found.pods[0].message.as_deref().is_some_and(|text| text.contains("unknown time zone Nowhere/City"))
+    );
+}

@@ -1,0 +1,250 @@
+//! `tollgate devices`: who holds which device, and how many are left.
+//!
+//! Reads a dump or the running cluster, calls `tollgate_forecast::report_devices`, and prints the devices that the flags
+//! select. Totals are those of the selected devices. It changes nothing and denies nothing.
+
+mod json;
+mod text;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use super::clock;
+use super::console::Console;
+#[cfg(feature = "online")]
+use super::live;
+use super::outcome::{Failure, Tally};
+use super::shared::ReleaseArgs;
+#[cfg(feature = "online")]
+use super::snapshot::WORKLOAD_KINDS;
+use super::state::{self, StateObjects, StateTexts};
+#[cfg(feature = "online")]
+use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
+use tollgate_api::profile::Profile;
+use tollgate_forecast::{DeviceReport, DeviceState, ObjectKind, ReportedDevice, State, report_devices};
+
+/// Show devices: who holds them, their taints and classes, and how many are free
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
+    /// --context or the current context specifies)
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+
+    /// In text, print one row per node, pool, class, driver or namespace instead of one row per device
+    #[arg(long, value_name = "GROUP")]
+    by: Option<Grouping>,
+
+    /// Show only devices with a taint that keeps the scheduler from allocating them
+    #[arg(long)]
+    tainted: bool,
+
+    /// Show only devices that the scheduler would allocate to a pod
+    #[arg(long, conflicts_with = "tainted")]
+    free: bool,
+
+    /// Show only the devices of this node; can be repeated
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    node: Vec<String>,
+
+    /// Show only devices that match this DeviceClass; can be repeated
+    #[arg(long, value_name = "CLASS", value_delimiter = ',')]
+    class: Vec<String>,
+
+    /// Show only devices that claims in this namespace hold; can be repeated
+    #[arg(short, long, value_name = "NAMESPACE", value_delimiter = ',')]
+    namespace: Vec<String>,
+
+    #[command(flatten)]
+    clock: clock::ClockArgs,
+
+    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
+    #[arg(long)]
+    #[arg(hide_short_help = true)]
+    assume_complete: bool,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+States of a device; several can apply:
+  allocated    a claim holds the device
+  tainted      a taint keeps the scheduler from allocating the device, unless the request tolerates the taint
+  blocked      the scheduler cannot allocate the device: shared counters are used up, the pool is incomplete, …
+  shared       several claims can hold the device; the remaining capacity is shown
+  unpublished  a claim holds the device, but no ResourceSlice contains it
+  free         none of these: the scheduler would allocate the device
+
+To create a dump, run `tollgate snapshot`.
+
+Exit codes:
+  0  the devices were reported
+  2  usage error
+  3  some input could not be read, some objects could not be listed, or the dump is incomplete
+  4  internal error";
+
+/// How the devices are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Output {
+    /// Human-readable text
+    Text,
+    /// Text with all columns
+    Wide,
+    /// JSON, for programs
+    Json,
+}
+
+/// What a row of the text stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Grouping {
+    /// The node that can use the devices
+    Node,
+    /// The pool of a driver
+    Pool,
+    /// The DeviceClass; a device can match several
+    Class,
+    /// The driver
+    Driver,
+    /// The namespaces of the claims that hold the devices
+    Namespace,
+}
+
+/// If a list of one of these kinds was cut off, the report is wrong.
+const READ_KINDS: [ObjectKind; 5] = [
+    ObjectKind::ResourceSlice,
+    ObjectKind::ResourceClaim,
+    ObjectKind::DeviceClass,
+    ObjectKind::DeviceTaintRule,
+    ObjectKind::Pod,
+];
+
+/// Without objects of these kinds the report is not complete.
+const NEEDED_KINDS: [ObjectKind; 3] =
+    [ObjectKind::ResourceSlice, ObjectKind::ResourceClaim, ObjectKind::DeviceClass];
+
+impl Arguments {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        if self.state.is_empty() {
+            return self.run_live(console);
+        }
+        let texts = StateTexts::read(&self.state)?;
+        let objects = texts.parse()?;
+        let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
+        let mut tally = Tally::default();
+        let incomplete = self.missing_from_dump(&objects, &mut tally, console);
+        self.print(&objects.state(), profile, &incomplete, console)?;
+        Ok(tally)
+    }
+
+    /// Reports the devices of the running cluster.
+    #[cfg(feature = "online")]
+    fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let asked = self.release.live_server()?;
+        let profile = one_profile(&self.release.live_profiles()?)?;
+        let needed = [SLICES, CLASSES, CLAIMS, RULES, PODS];
+        let wanted = std::iter::once(&NODES).chain(&WORKLOAD_KINDS);
+        let (objects, omissions) = live::read_objects(asked, &needed, wanted, console);
+        if !omissions.failures.is_empty() {
+            console.note("some objects could not be read; the report may be incomplete");
+        }
+        self.print(&objects.state(), profile, &omissions.failures, console)?;
+        Ok(Tally { unreadable: omissions.failures.len(), ..Tally::default() })
+    }
+
+    #[cfg(not(feature = "online"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
+        Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
+    }
+
+    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind without
+    /// objects is a note, because the cluster may have none.
+    fn missing_from_dump(
+        &self,
+        objects: &StateObjects<'_>,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Vec<String> {
+        let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);
+        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
+        let messages: Vec<String> = parts.iter().cloned().chain(kinds).collect();
+        if parts.is_empty() {
+            state::note_omissions(&messages, console);
+        } else {
+            tally.unreadable += 1;
+            console.error(&format!("the dump is incomplete: {}", messages.join("; ")));
+        }
+        messages
+    }
+
+    fn print(
+        &self,
+        state: &State<'_>,
+        profile: &Profile,
+        incomplete: &[String],
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let mut report = report_devices(state, profile);
+        let classes = self.selected_classes(&report)?;
+        report.devices.retain(|device| self.selects(device, classes.as_deref()));
+        let at = self.clock.now();
+        match self.output {
+            Output::Json => {
+                let record = json::DevicesRecord::new(&report, profile.name, &at, incomplete);
+                writeln!(console, "{}", super::to_json(&record)?)?;
+            }
+            Output::Text | Output::Wide => {
+                let (is_wide, is_filtered) = (self.output == Output::Wide, self.is_filtered());
+                let header = format!("{}, at {at}", profile.name);
+                let layout = text::Layout { by: self.by, is_wide, is_filtered };
+                console.write_text(&text::render(&report, &header, layout))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of the classes of `--class`; `None` without it. A class that does not exist is most likely misspelt.
+    fn selected_classes(&self, report: &DeviceReport<'_>) -> Result<Option<Vec<usize>>, Failure> {
+        if self.class.is_empty() {
+            return Ok(None);
+        }
+        let names: Vec<&str> = report.classes.iter().map(|class| class.name).collect();
+        let place = |wanted: &String| {
+            let hint = || super::shared::did_you_mean(wanted, &names);
+            let missing = || Failure::Input(format!("there is no DeviceClass `{wanted}`{}", hint()));
+            names.iter().position(|name| name == wanted).ok_or_else(missing)
+        };
+        self.class.iter().map(place).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Whether flags leave devices out.
+    fn is_filtered(&self) -> bool {
+        let lists = [&self.node, &self.class, &self.namespace];
+        self.tainted || self.free || lists.into_iter().any(|list| !list.is_empty())
+    }
+
+    /// Whether the flags select a device. `classes` are the places of those of `--class`.
+    fn selects(&self, device: &ReportedDevice<'_>, classes: Option<&[usize]>) -> bool {
+        let is_of_node = || device.node.is_some_and(|node| self.node.iter().any(|wanted| wanted == node));
+        let holds = |namespace: &str| self.namespace.iter().any(|wanted| wanted == namespace);
+        (!self.tainted || device.is(DeviceState::Tainted))
+            && (!self.free || device.is(DeviceState::Free))
+            && (self.node.is_empty() || is_of_node())
+            && classes.is_none_or(|wanted| wanted.iter().any(|class| device.classes.contains(class)))
+            && (self.namespace.is_empty() || device.holders.iter().any(|holder| holds(holder.namespace)))
+    }
+}
+
+/// The profile whose scheduler is asked.
+fn one_profile(profiles: &[&'static Profile]) -> Result<&'static Profile, Failure> {
+    match profiles {
+        [only] => Ok(only),
+        _ => Err(Failure::Usage("--kubernetes: specify exactly one release".to_owned())),
+    }
+}

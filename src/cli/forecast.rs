@@ -1,0 +1,315 @@
+//! `tollgate forecast [FILE…]`: what happens to pods if these objects are applied now.
+//!
+//! Reads the objects and the state of a cluster, lets `tollgate_forecast` play the scheduler and the controllers, and
+//! prints where pods go. An object that the API server would reject is left out. A state that lacks something makes every
+//! outcome unknown, never better than it is.
+
+mod given;
+mod json;
+mod limits;
+mod play;
+pub(super) mod stored;
+mod text;
+
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use super::clock;
+use super::console::Console;
+use super::impact::GroupBy;
+use super::limit_list::LimitList;
+#[cfg(feature = "online")]
+use super::live;
+use super::outcome::{Failure, Tally};
+use super::shared::{ExitZeroArgs, ReleaseArgs};
+#[cfg(feature = "online")]
+use super::snapshot::WORKLOAD_KINDS;
+use super::state::{StateObjects, StateTexts};
+use super::version::Output;
+#[cfg(feature = "online")]
+use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
+use given::{Admission, GivenObject, GivenTexts};
+pub(super) use json::TotalsRecord;
+pub(super) use limits::{CheckedLimits, check_pending};
+pub(super) use text::summary_of_evicted;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{self, Doc, Value};
+use tollgate_forecast::{Forecast, ObjectKind, Plan, PodOutcome, Release, Settings, State, Step, Totals};
+use tollgate_formats::gotime;
+
+/// Show where pods go if objects are applied: evicted pods, new pods and pods that wait
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// Files or folders with the objects to apply, in this order; `-` for stdin (default: no objects, so that only the
+    /// pods that already wait are forecast)
+    #[arg(value_name = "FILE")]
+    paths: Vec<PathBuf>,
+
+    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
+    /// --context or the current context specifies)
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+
+    #[command(flatten)]
+    clock: clock::ClockArgs,
+
+    /// Exit 1 if the forecast exceeds any of these limits, such as pending=0,unknown=0
+    #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
+    max: Option<LimitList>,
+
+    /// Number of courses to play; in each, the scheduler breaks ties between nodes in another way
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES)]
+    samples: NonZeroU32,
+
+    /// Seed for the choice among nodes; the same seed and input give the same output
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(hide_short_help = true)]
+    seed: u64,
+
+    /// Group the pods in the text output
+    #[arg(long, value_name = "WHAT")]
+    by: Option<GroupBy>,
+
+    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
+    #[arg(long)]
+    #[arg(hide_short_help = true)]
+    assume_complete: bool,
+
+    /// Maximum number of pods to list in the text output; 0 lists all
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: usize,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+
+    #[command(flatten)]
+    exit: ExitZeroArgs,
+}
+
+/// Courses unless `--samples` says otherwise.
+const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
+
+const AFTER_HELP: &str = "\
+To create a dump, run `tollgate snapshot`.
+
+Exit codes:
+  0  the forecast was printed
+  1  the forecast exceeds --max, or the API server would reject an object
+  2  usage error
+  3  some input could not be read, some objects could not be listed, or the dump is incomplete
+  4  internal error
+If several codes apply, 4 takes precedence over 1, and 1 over 3.";
+
+impl Arguments {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        Ok(self.exit.apply(self.report(console)?))
+    }
+
+    fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+        if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
+            return Err(Failure::Usage("FILE and --state cannot both be read from stdin".to_owned()));
+        }
+        let tally = Tally::default();
+        let given = GivenTexts::read(&self.paths)?;
+        let given = given.documents()?;
+        let given = given.objects();
+        if self.state.is_empty() {
+            return self.report_live(&given, tally, console);
+        }
+        let texts = StateTexts::read(&self.state)?;
+        let objects = texts.parse()?;
+        let profiles = self.release.dump_profiles(&objects.inventory, console)?;
+        let mut tally = tally;
+        let missing = self.missing_from_dump(&objects, &mut tally, console);
+        self.report_state(&objects, &profiles, &missing, &given, tally, console)
+    }
+
+    /// Reads the running cluster and reports the forecast for it.
+    #[cfg(feature = "online")]
+    fn report_live(
+        &self,
+        given: &[GivenObject<'_>],
+        mut tally: Tally,
+        console: &mut Console,
+    ) -> Result<Tally, Failure> {
+        let asked = self.release.live_server()?;
+        let profiles = self.release.live_profiles()?;
+        let (objects, omissions) = live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, console);
+        tally.unreadable += omissions.failures.len();
+        if !omissions.failures.is_empty() {
+            console.note("some objects could not be read, so every outcome is unknown");
+        }
+        self.report_state(&objects, &profiles, &omissions.failures, given, tally, console)
+    }
+
+    #[cfg(not(feature = "online"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    fn report_live(&self, _: &[GivenObject<'_>], _: Tally, _: &mut Console) -> Result<Tally, Failure> {
+        Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
+    }
+
+    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
+    /// without objects is one only if a limit is to be checked.
+    fn missing_from_dump(
+        &self,
+        objects: &StateObjects<'_>,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Vec<String> {
+        let parts = objects.inventory.incomplete_parts();
+        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
+        let messages: Vec<String> = parts.iter().cloned().chain(kinds.clone()).collect();
+        if messages.is_empty() {
+            return messages;
+        }
+        let what = messages.join("; ");
+        let hint = match kinds {
+            Some(_) => {
+                "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add \
+                        --assume-complete"
+            }
+            None => "",
+        };
+        match (&self.max, parts.is_empty()) {
+            (Some(_), _) => console.error(&format!("cannot check --max: {what}{hint}")),
+            (None, false) => console.error(&format!("the dump is incomplete: {what}")),
+            (None, true) => console.note(&format!("{what}, so every outcome is unknown{hint}")),
+        }
+        if self.max.is_some() || !parts.is_empty() {
+            tally.unreadable += 1;
+        }
+        messages
+    }
+
+    /// Reports the forecast for a state, once for each profile.
+    fn report_state(
+        &self,
+        objects: &StateObjects<'_>,
+        profiles: &[&'static Profile],
+        missing: &[String],
+        given: &[GivenObject<'_>],
+        mut tally: Tally,
+        console: &mut Console,
+    ) -> Result<Tally, Failure> {
+        let state = objects.state();
+        for (index, profile) in profiles.iter().enumerate() {
+            let report = self.forecast(&state, profile, missing, given)?;
+            let admission = &report.admission;
+            tally.denied += admission.refused.len();
+            if index == 0 {
+                admission.notes.iter().for_each(|note| console.note(note));
+            }
+            profile.allocation_note().iter().for_each(|note| console.note(note));
+            admission.print_refused(profile, console);
+            match self.output {
+                Output::Json => writeln!(console, "{}", super::to_json(&json::Record::of(&report))?)?,
+                Output::Text => {
+                    let apart = if index > 0 { "\n" } else { "" };
+                    let text = text::render(&report, self.limit, self.by);
+                    console.write_text(&format!("{apart}{text}"))?;
+                }
+            }
+            if let Some(max) = &self.max {
+                let checked = limits::check(max, &report.forecast);
+                tally.denied += checked.excesses.len();
+                tally.unreadable += checked.undecided.len();
+                checked.excesses.iter().chain(&checked.undecided).for_each(|message| console.error(message));
+            }
+        }
+        Ok(tally)
+    }
+
+    /// Plays the forecast for one profile.
+    fn forecast(
+        &self,
+        state: &State<'_>,
+        profile: &'static Profile,
+        missing: &[String],
+        given: &[GivenObject<'_>],
+    ) -> Result<ForecastReport, Failure> {
+        let now = self.clock.now();
+        let at = gotime::parse(&now).map_err(Failure::Usage)?;
+        let given: Vec<_> = given.iter().map(GivenObject::parts).collect();
+        let admission = Admission::of(&given, state, profile, &now);
+        let settings = Settings { seed: self.seed, assume_complete: true, ..Settings::at(at) };
+        let forecast = play_admitted(&admission, state, profile, settings, self.samples, missing);
+        Ok(ForecastReport { profile, at, forecast, admission })
+    }
+}
+
+/// The forecast for changes, which are objects as JSON, with the usual settings. Objects that the API server refuses are
+/// left out.
+pub(super) fn of_changes(
+    changes: &[&str],
+    state: &State<'_>,
+    profile: &'static Profile,
+    at: gotime::Timestamp,
+    missing: &[String],
+) -> Forecast {
+    let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
+    let given: Vec<(&str, Value<'_>)> = docs.iter().map(|doc| ("", doc.root())).collect();
+    let admission = Admission::of(&given, state, profile, &gotime::rfc3339(at));
+    let settings = Settings { assume_complete: true, ..Settings::at(at) };
+    play_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
+}
+
+/// Plays a forecast of the admitted objects. `missing` is what the state lacks.
+fn play_admitted(
+    admission: &Admission,
+    state: &State<'_>,
+    profile: &'static Profile,
+    settings: Settings,
+    samples: NonZeroU32,
+    missing: &[String],
+) -> Forecast {
+    let docs = admission.documents();
+    let steps = docs.iter().map(|doc| Step::Apply(doc.root())).collect();
+    let plan = Plan::new(state.clone(), steps, release_of(profile), settings);
+    let mut forecast = play::play(&plan, samples);
+    admission.forget_made_up_names(&mut forecast);
+    make_unknown(&mut forecast, missing);
+    forecast
+}
+
+/// How that release allocates devices.
+fn release_of(profile: &'static Profile) -> Release {
+    Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
+}
+
+/// What is listed in a running cluster; workloads only if the user may list them.
+#[cfg(feature = "online")]
+const LISTED_KINDS: [ListedKind; 8] = [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
+
+/// A forecast can say nothing without objects of these kinds. A cluster can do without the others.
+const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
+
+/// A forecast and what it is about.
+struct ForecastReport {
+    profile: &'static Profile,
+    at: gotime::Timestamp,
+    forecast: Forecast,
+    admission: Admission,
+}
+
+/// Makes every outcome unknown if parts of the state are missing: what is missing may hold the devices that a pod gets.
+fn make_unknown(forecast: &mut Forecast, missing: &[String]) {
+    if missing.is_empty() {
+        return;
+    }
+    for pod in &mut forecast.pods {
+        if pod.outcome == PodOutcome::NotRecreated {
+            continue;
+        }
+        pod.outcome = PodOutcome::Unknown;
+        pod.not_modelled = missing.to_vec();
+    }
+    forecast.most_pending = 0;
+    forecast.totals = Totals::of(&forecast.pods);
+}

@@ -1,0 +1,256 @@
+//! The objects that a forecast applies: read in the order given, checked by the rules of the API server, and turned into
+//! what it stores.
+//!
+//! Each object sees those before it: a claim that is given twice is updated, and a namespace that is given first decides
+//! about admin access. What is stored is kept as JSON texts, because an object passes through several documents on the way.
+//!
+//! Invariant: an object is applied, refused, or named in a note. None disappears.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::stored::{self, StoredForm};
+use crate::cli::console::Console;
+use crate::cli::impact::print_denials;
+use crate::cli::outcome::Failure;
+use crate::files::{self, Input, MAX_FILE};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::{self, Doc, Value};
+use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
+use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_forecast::{Forecast, ObjectKind, Origin, State};
+use tollgate_formats::sanitize;
+
+/// The rules of the API server, and the one that says that admin access could not be checked. Without the latter, admin
+/// access in a namespace that the state does not contain would count as refused.
+const RULES: &str = "upstream,decoding,strict,admin-access-unchecked";
+
+/// The kinds that a forecast applies.
+const APPLIED_KINDS: [ObjectKind; 11] = [
+    ObjectKind::DeviceTaintRule,
+    ObjectKind::ResourceSlice,
+    ObjectKind::DeviceClass,
+    ObjectKind::ResourceClaimTemplate,
+    ObjectKind::ResourceClaim,
+    ObjectKind::Node,
+    ObjectKind::Namespace,
+    ObjectKind::Pod,
+    ObjectKind::Deployment,
+    ObjectKind::StatefulSet,
+    ObjectKind::Job,
+];
+
+/// Kinds whose pods are made when an object is new. How a change rolls out is not modelled.
+const WORKLOAD_KINDS: [ObjectKind; 3] = [ObjectKind::Deployment, ObjectKind::StatefulSet, ObjectKind::Job];
+
+/// The texts of the given files, each with its name.
+#[derive(Debug)]
+pub(super) struct GivenTexts(Vec<(String, String)>);
+
+/// The documents of the given files, each with the name of its file.
+#[derive(Debug)]
+pub(super) struct GivenDocuments<'t>(Vec<(&'t str, Document<'t>)>);
+
+/// An object as it was given.
+#[derive(Debug)]
+pub(super) struct GivenObject<'d> {
+    file: &'d str,
+    item: ListedObject<'d>,
+}
+
+impl GivenObject<'_> {
+    /// The name of its file, and the object with the apiVersion and kind of its list if it has neither.
+    pub(super) fn parts(&self) -> (&str, Value<'_>) {
+        (self.file, self.item.value())
+    }
+}
+
+/// An object that the API server refuses.
+#[derive(Debug)]
+pub(super) struct RefusedObject {
+    pub(super) file: String,
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    /// Empty for kinds without a namespace.
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// What the API server makes of the given objects.
+#[derive(Default, Debug)]
+pub(super) struct Admission {
+    /// The objects as they are stored, as JSON, in the order given.
+    accepted: Vec<String>,
+    pub(super) refused: Vec<RefusedObject>,
+    /// Objects that a forecast does not apply, and assumptions.
+    pub(super) notes: Vec<String>,
+    /// The place in `accepted` of the last object of each kind, namespace and name.
+    last: BTreeMap<(ObjectKind, String, String), usize>,
+    /// Namespaces and names of pods that have only `generateName`: their real names are not known.
+    made_up_names: BTreeSet<(String, String)>,
+}
+
+impl GivenTexts {
+    /// Reads files and folders, in the order given.
+    pub(super) fn read(paths: &[PathBuf]) -> Result<GivenTexts, Failure> {
+        let inputs = if paths.is_empty() { Vec::new() } else { files::collect_complete(paths)? };
+        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_FILE)?));
+        inputs.iter().map(read).collect::<Result<_, Failure>>().map(GivenTexts)
+    }
+
+    /// Parses the texts. A file without objects is an error, because a forecast without them looks the same.
+    pub(super) fn documents(&self) -> Result<GivenDocuments<'_>, Failure> {
+        let mut found = Vec::new();
+        for (file, text) in &self.0 {
+            let lines = Lines::of(text);
+            let before = found.len();
+            for document in documents(text) {
+                let document = document.map_err(|fault| fault.input_error(file, &lines))?;
+                if let Some(error) = document.not_an_object(file, &lines) {
+                    return Err(error.into());
+                }
+                found.push((file.as_str(), document));
+            }
+            if found.len() == before {
+                return Err(InputError::of_file(file, "contains no objects").into());
+            }
+        }
+        Ok(GivenDocuments(found))
+    }
+}
+
+impl GivenDocuments<'_> {
+    /// The objects, those of lists one by one.
+    pub(super) fn objects(&self) -> Vec<GivenObject<'_>> {
+        let objects = |(file, document)| {
+            let document: &Document<'_> = document;
+            list::objects(document.doc.root()).map(move |item| GivenObject { file, item })
+        };
+        self.0.iter().map(|(file, document)| (*file, document)).flat_map(objects).collect()
+    }
+}
+
+impl Admission {
+    /// Checks the objects, each with the name of its file, one after the other.
+    pub(super) fn of(
+        given: &[(&str, Value<'_>)],
+        state: &State<'_>,
+        profile: &'static Profile,
+        now: &str,
+    ) -> Admission {
+        let mut admission = Admission::default();
+        let Ok(rules) = RuleSet::parse(RULES) else { return admission };
+        let engine = Engine::new(vec![profile], rules);
+        for object in given {
+            admission.admit(*object, state, &engine, profile, now);
+        }
+        admission
+    }
+
+    /// The accepted objects as documents.
+    pub(super) fn documents(&self) -> Vec<Doc<'_>> {
+        self.accepted.iter().filter_map(|json| doc::parse(json).ok()).collect()
+    }
+
+    /// Removes the names of pods that only stand for a generated name.
+    pub(super) fn forget_made_up_names(&self, forecast: &mut Forecast) {
+        for pod in forecast.pods.iter_mut().filter(|pod| pod.origin == Origin::Given) {
+            let is_made_up =
+                |name: &String| self.made_up_names.contains(&(pod.namespace.clone(), name.clone()));
+            if pod.name.as_ref().is_some_and(is_made_up) {
+                pod.name = None;
+            }
+        }
+    }
+
+    /// Prints the refused objects to stderr, with the reasons.
+    pub(super) fn print_refused(&self, profile: &Profile, console: &mut Console) {
+        for refused in &self.refused {
+            let by = format!("{}: {}", sanitize::line(&refused.file), profile.name);
+            let messages: Vec<String> = refused.findings.iter().map(Diagnostic::to_string).collect();
+            print_denials(console, &by, &refused.name, &messages);
+        }
+    }
+
+    fn admit(
+        &mut self,
+        (file, object): (&str, Value<'_>),
+        state: &State<'_>,
+        engine: &Engine,
+        profile: &Profile,
+        now: &str,
+    ) {
+        let (api_version, name) = (object.get("apiVersion").str(), object.get("kind").str());
+        let kind = ObjectKind::of(api_version, name);
+        let form = StoredForm::of(kind, object, self.accepted.len());
+        let stored = kind.and_then(|kind| {
+            let last = self.last.get(&(kind, form.namespace.clone(), form.name.clone()));
+            let before = last.and_then(|place| self.accepted.get(*place)).cloned();
+            before.or_else(|| stored::of_state(state, kind, &form.namespace, &form.name))
+        });
+        let stored = stored.as_deref().and_then(|json| doc::parse(json).ok());
+        let old_object = stored.as_ref().map(Doc::root).filter(|_| kind.is_some_and(stored::is_dra));
+        let request = Attributes {
+            operation: if old_object.is_some() { Operation::Update } else { Operation::Create },
+            old_object,
+            ..Attributes::create(object, &form.namespace, now)
+        };
+        let namespace = self.namespace_labels(&form.namespace, state);
+        let namespace = namespace.as_deref().and_then(|json| doc::parse(json).ok());
+        let labels = namespace.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
+        let verdict = engine.validate(&request, labels);
+        let denials: Vec<Diagnostic> =
+            verdict.findings().iter().filter(|found| found.level == Level::Deny).cloned().collect();
+        let shown = || sanitize::line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
+        if !denials.is_empty() {
+            self.refused.push(RefusedObject {
+                file: file.to_owned(),
+                api_version: api_version.to_owned(),
+                kind: name.to_owned(),
+                namespace: form.namespace,
+                name: form.name,
+                findings: denials,
+            });
+            return;
+        }
+        let Some(kind) = kind.filter(|kind| APPLIED_KINDS.contains(kind)) else {
+            self.notes.push(format!("{} is not part of a forecast", shown()));
+            return;
+        };
+        if WORKLOAD_KINDS.contains(&kind) && stored.is_some() {
+            self.notes.push(format!(
+                "{} exists in the cluster; a forecast does not show how its changes roll out",
+                shown()
+            ));
+            return;
+        }
+        if let Some(finding) = verdict.findings().iter().find(|found| found.finding.rule.id == UNCHECKED) {
+            self.notes.push(format!("{}: {finding}; assuming that it is allowed", shown()));
+        }
+        let json = form.stored_json(kind, &request, stored.as_ref().map(Doc::root), profile);
+        if form.is_made_up {
+            self.made_up_names.insert((form.namespace.clone(), form.name.clone()));
+        }
+        self.last.insert((kind, form.namespace, form.name), self.accepted.len());
+        self.accepted.push(json);
+    }
+
+    /// The labels of a namespace as JSON; `None` if neither the state nor the given objects contain it.
+    fn namespace_labels(&self, name: &str, state: &State<'_>) -> Option<String> {
+        let labels = |namespace: Value<'_>| {
+            let labels = namespace.get("metadata").get("labels");
+            if labels.exists() { labels.to_json() } else { "{}".to_owned() }
+        };
+        let given = self.last.get(&(ObjectKind::Namespace, String::new(), name.to_owned()));
+        if let Some(json) = given.and_then(|place| self.accepted.get(*place)) {
+            return doc::parse(json).ok().map(|namespace| labels(namespace.root()));
+        }
+        state.of_kind(ObjectKind::Namespace).get("", name).map(|namespace| labels(namespace.value))
+    }
+}
+
+/// The rule that reports that admin access could not be checked.
+const UNCHECKED: &str = "admin-access-unchecked";

@@ -1,0 +1,210 @@
+//! Text output: the summary first, then where each pod goes, why pods stay Pending, what is not modelled, and totals.
+
+mod groups;
+mod sentence;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::ForecastReport;
+use crate::cli::impact::GroupBy;
+use crate::cli::table;
+pub(in crate::cli) use sentence::summary_of_evicted;
+use sentence::{plural_ending, summary};
+use tollgate_forecast::{Forecast, Origin, Placement, PodForecast, PodOutcome};
+use tollgate_formats::gotime;
+use tollgate_formats::sanitize::line;
+
+/// Placements of a pod that the table shows.
+const SHOWN_PLACEMENTS: usize = 2;
+
+/// Pods that are named for one cause.
+const NAMED_PODS: usize = 5;
+
+/// The text report of a forecast; lists at most `limit` pods, all for 0.
+pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<GroupBy>) -> String {
+    let ForecastReport { profile, at, forecast, .. } = report;
+    let mut out = String::new();
+    let (samples, time) = (forecast.samples, gotime::rfc3339(*at));
+    let courses = if samples == 1 { "course" } else { "courses" };
+    _ = writeln!(out, "Forecast ({}, at {time}, {samples} {courses})", profile.name);
+    _ = writeln!(out, "{}", evictions_line(forecast, *at));
+    for origin in [Origin::Replacement, Origin::Given, Origin::Waiting] {
+        out.push_str(&summary(forecast, origin));
+    }
+    match by {
+        Some(by) => out.push_str(&groups::tables(forecast, by)),
+        None => out.push_str(&pod_tables(forecast, limit)),
+    }
+    out.push_str(&pending_section(forecast));
+    out.push_str(&unknown_section(forecast));
+    _ = writeln!(out, "\n{}", total_line(forecast));
+    out
+}
+
+/// `8 pods evicted: 6 now, 2 later (the last at …)`
+fn evictions_line(forecast: &Forecast, at: gotime::Timestamp) -> String {
+    let evicted = forecast.evicted.len();
+    let mut out = format!("{evicted} pod{} evicted", plural_ending(evicted));
+    let later = forecast.evicted.iter().filter(|pod| pod.at > at).count();
+    if let Some(last) = forecast.evicted.iter().map(|pod| pod.at).max().filter(|_| later > 0) {
+        let now = evicted - later;
+        _ = write!(out, ": {now} now, {later} later (the last at {})", gotime::rfc3339(last));
+    }
+    out
+}
+
+/// A table for each origin, with at most `limit` pods together.
+fn pod_tables(forecast: &Forecast, limit: usize) -> String {
+    let mut out = String::new();
+    let mut left = if limit == 0 { usize::MAX } else { limit };
+    for (origin, title, column) in [
+        (Origin::Replacement, "Replacements of evicted pods", "REPLACES"),
+        (Origin::Given, "Pods of the given objects", "POD"),
+        (Origin::Waiting, "Pods that already wait", "POD"),
+    ] {
+        let pods: Vec<&PodForecast> = forecast.pods.iter().filter(|pod| pod.origin == origin).collect();
+        let rows: Vec<Vec<String>> = pods.iter().take(left).map(|pod| row(pod, forecast.samples)).collect();
+        left -= rows.len();
+        if !rows.is_empty() {
+            let header = [column, "WORKLOAD", "OUTCOME", "NODE: DEVICES"];
+            _ = write!(out, "\n{title}:\n{}", table::aligned(&header, &rows));
+        }
+        if pods.len() > rows.len() {
+            let more = pods.len() - rows.len();
+            let dots = if rows.is_empty() { format!("\n{title}: ") } else { "… and ".to_owned() };
+            _ = writeln!(out, "{dots}{more} more; --limit 0 lists them all");
+        }
+    }
+    out
+}
+
+fn row(pod: &PodForecast, samples: u32) -> Vec<String> {
+    let workload = pod.workload.as_ref();
+    vec![
+        shown_name(pod),
+        workload.map_or_else(|| "-".to_owned(), |workload| format!("{}/{}", workload.kind, workload.name)),
+        outcome(pod, samples),
+        placements(pod, samples),
+    ]
+}
+
+/// The name of the pod, or of the pod that it replaces.
+fn shown_name(pod: &PodForecast) -> String {
+    let name = pod.replaces.as_ref().or(pod.name.as_ref());
+    format!("{}/{}", pod.namespace, name.map_or("(new)", String::as_str))
+}
+
+fn outcome(pod: &PodForecast, samples: u32) -> String {
+    let outcome = match pod.outcome {
+        PodOutcome::Sometimes => format!("fits in {} of {samples}", pod.fits),
+        PodOutcome::NotRecreated => "not recreated".to_owned(),
+        PodOutcome::Fits | PodOutcome::Pending | PodOutcome::Unknown => pod.outcome.name().to_owned(),
+    };
+    if pod.evicted_again { format!("{outcome}, evicted again") } else { outcome }
+}
+
+/// The most frequent placements, with the number of courses unless there is only one placement.
+fn placements(pod: &PodForecast, samples: u32) -> String {
+    let is_certain = matches!(pod.placements.as_slice(), [only] if only.courses == samples);
+    let shown = pod.placements.iter().take(SHOWN_PLACEMENTS).map(|placement| {
+        let devices = devices(placement);
+        let colon = if devices.is_empty() { "" } else { ": " };
+        let node = &placement.place.node;
+        let courses = if is_certain { String::new() } else { format!(" ({})", placement.courses) };
+        format!("{node}{colon}{devices}{courses}")
+    });
+    let mut parts: Vec<String> = shown.collect();
+    let more = pod.placements.len().saturating_sub(SHOWN_PLACEMENTS) + pod.placements_omitted;
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+/// The devices of a placement. Most pools have the name of their node, which need not be repeated.
+fn devices(placement: &Placement) -> String {
+    let devices = placement.place.claims.iter().flat_map(|claim| &claim.devices);
+    let name = |pool: &str, device: &str| {
+        if pool == placement.place.node { device.to_owned() } else { format!("{pool}/{device}") }
+    };
+    let names: Vec<String> = devices.map(|device| name(&device.pool, &device.device)).collect();
+    names.join(" ")
+}
+
+/// Why pods stay Pending: each cause with its pods.
+fn pending_section(forecast: &Forecast) -> String {
+    let mut causes: BTreeMap<[Option<&str>; 3], Vec<&PodForecast>> = BTreeMap::new();
+    let pending = |pod: &&PodForecast| {
+        matches!(pod.outcome, PodOutcome::Pending | PodOutcome::Sometimes)
+            && (pod.message.is_some() || pod.explanation.is_some())
+    };
+    for pod in forecast.pods.iter().filter(pending) {
+        let cause = [pod.message.as_deref(), pod.explanation.as_deref(), pod.reason.as_deref()];
+        causes.entry(cause).or_default().push(pod);
+    }
+    let mut out = String::new();
+    for ([message, explanation, reason], pods) in causes {
+        let names = pod_names(&pods);
+        let is_always = pods.iter().all(|pod| pod.outcome == PodOutcome::Pending);
+        let verb = match (pods.len(), is_always) {
+            (1, true) => "stays Pending",
+            (_, true) => "stay Pending",
+            (1, false) => "stays Pending in some courses",
+            (_, false) => "stay Pending in some courses",
+        };
+        _ = writeln!(out, "\n{} pod{} {verb}: {names}", pods.len(), plural_ending(pods.len()));
+        if let Some(message) = message {
+            let reason = reason.map_or(String::new(), |reason| format!(" ({})", line(reason)));
+            _ = writeln!(out, "  the scheduler says{reason}: {}", line(message));
+        }
+        if let Some(explanation) = explanation {
+            _ = writeln!(out, "  {}", line(explanation));
+        }
+    }
+    out
+}
+
+/// What is not modelled, each with the pods that use it.
+fn unknown_section(forecast: &Forecast) -> String {
+    let mut causes: BTreeMap<&str, Vec<&PodForecast>> = BTreeMap::new();
+    for pod in &forecast.pods {
+        for what in &pod.not_modelled {
+            causes.entry(what.as_str()).or_default().push(pod);
+        }
+    }
+    let mut out = String::new();
+    for (what, pods) in causes {
+        let (count, names) = (pods.len(), pod_names(&pods));
+        let verb = if count == 1 { "has" } else { "have" };
+        _ = writeln!(
+            out,
+            "\n{count} pod{} {verb} an unknown outcome: {names}\n  not modelled: {}",
+            plural_ending(count),
+            line(what)
+        );
+    }
+    out
+}
+
+/// `app/a, app/b and 3 more`
+fn pod_names(pods: &[&PodForecast]) -> String {
+    let mut names: Vec<String> = pods.iter().take(NAMED_PODS).map(|pod| shown_name(pod)).collect();
+    if pods.len() > NAMED_PODS {
+        names.push(format!("and {} more", pods.len() - NAMED_PODS));
+    }
+    line(&names.join(", ")).into_owned()
+}
+
+/// `total: 6 fit, 0 sometimes, 2 pending, 0 unknown, 0 not recreated`
+fn total_line(forecast: &Forecast) -> String {
+    let totals = forecast.totals;
+    let mut out = format!(
+        "total: {} fit, {} sometimes, {} pending, {} unknown, {} not recreated",
+        totals.fits, totals.sometimes, totals.pending, totals.unknown, totals.not_recreated
+    );
+    if totals.sometimes > 0 {
+        _ = write!(out, "; at most {} pending in one course", forecast.most_pending);
+    }
+    out
+}

@@ -1,0 +1,55 @@
+//! The sentence that answers the question: how many of the pods fit, and how many stay Pending.
+
+use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
+
+/// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`
+pub(in crate::cli) fn summary_of_evicted(forecast: &Forecast) -> Option<String> {
+    sentence(forecast, Origin::Replacement)
+}
+
+/// The sentence about the pods of one origin, with a line break; empty if there are none.
+pub(super) fn summary(forecast: &Forecast, origin: Origin) -> String {
+    sentence(forecast, origin).map(|sentence| sentence + "\n").unwrap_or_default()
+}
+
+fn sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
+    let (what, place) = match origin {
+        Origin::Replacement => ("evicted", " elsewhere"),
+        Origin::Given => ("given", ""),
+        Origin::Waiting => ("waiting", ""),
+    };
+    let is_counted = |pod: &&PodForecast| pod.origin == origin;
+    let total = forecast.pods.iter().filter(is_counted).count();
+    if total == 0 {
+        return None;
+    }
+    let count = |outcome: PodOutcome| {
+        forecast.pods.iter().filter(is_counted).filter(|pod| pod.outcome == outcome).count()
+    };
+    let parts = [
+        (count(PodOutcome::Fits), format!("fits{place}"), format!("fit{place}")),
+        (
+            count(PodOutcome::Sometimes),
+            format!("fits{place} in some courses"),
+            format!("fit{place} in some courses"),
+        ),
+        (count(PodOutcome::Pending), "stays Pending".to_owned(), "stay Pending".to_owned()),
+        (
+            count(PodOutcome::Unknown),
+            "has an unknown outcome".to_owned(),
+            "have an unknown outcome".to_owned(),
+        ),
+        (count(PodOutcome::NotRecreated), "is not recreated".to_owned(), "are not recreated".to_owned()),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }))
+        .collect();
+    Some(format!("of {total} {what} pod{} {}", plural_ending(total), parts.join(", ")))
+}
+
+/// `s` unless the count is 1.
+pub(super) fn plural_ending(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}

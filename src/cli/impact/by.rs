@@ -1,0 +1,212 @@
+//! `--by namespace|workload|node`: how many pods of each group are evicted.
+//!
+//! Workloads and nodes are those of the objects of the dump or the cluster; a snapshot of impact has neither.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::{format_time, listed_count};
+use crate::cli::table;
+use tollgate_engine::impact::{Impact, PodImpact, PodOutcome};
+use tollgate_forecast::{ObjectKind, State, Workload, workload_of};
+use tollgate_formats::gotime::Timestamp;
+
+/// By what pods are grouped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(in crate::cli) enum GroupBy {
+    Namespace,
+    Workload,
+    Node,
+}
+
+impl GroupBy {
+    /// Groups need objects that a snapshot of impact does not have.
+    pub(super) fn needs_objects(self) -> bool {
+        self != GroupBy::Namespace
+    }
+}
+
+/// What the pods of a group have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum GroupKey<'a> {
+    Namespace(&'a str),
+    /// The namespace, and the workload unless nothing controls the pods.
+    Workload(&'a str, Option<Workload<'a>>),
+    /// None for pods that are not scheduled.
+    Node(Option<&'a str>),
+}
+
+/// The pods of a group by their outcome.
+#[derive(Clone, Copy, Default, Debug)]
+struct GroupCounts {
+    now: usize,
+    later: usize,
+    tolerated: usize,
+    unaffected: usize,
+    last: Option<Timestamp>,
+}
+
+impl GroupCounts {
+    fn evicted(self) -> usize {
+        self.now + self.later
+    }
+
+    fn pods(self) -> usize {
+        self.evicted() + self.tolerated + self.unaffected
+    }
+}
+
+/// The groups of an impact, those with the most evicted pods first.
+#[derive(Debug)]
+pub(super) struct Groups<'a> {
+    by: GroupBy,
+    groups: Vec<(GroupKey<'a>, GroupCounts)>,
+}
+
+impl<'a> Groups<'a> {
+    /// Groups the pods of an impact. Without the objects of the cluster, a pod has no node, and its workload is its owner.
+    pub(super) fn of(impact: &Impact<'a>, by: GroupBy, state: Option<&State<'a>>) -> Groups<'a> {
+        let mut groups: BTreeMap<GroupKey<'a>, GroupCounts> = BTreeMap::new();
+        for pod in &impact.pods {
+            let counts = groups.entry(group_key(pod, by, state)).or_default();
+            match pod.outcome {
+                PodOutcome::EvictedNow => counts.now += 1,
+                PodOutcome::EvictedAt(time) => {
+                    counts.later += 1;
+                    counts.last = counts.last.max(Some(time));
+                }
+                PodOutcome::Tolerated => counts.tolerated += 1,
+                PodOutcome::Unaffected => counts.unaffected += 1,
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, counts)| Reverse(counts.evicted()));
+        Groups { by, groups }
+    }
+
+    /// The groups as a table of at most `limit` rows, all for 0.
+    pub(super) fn table(&self, limit: usize) -> String {
+        let names: &[&str] = match self.by {
+            GroupBy::Namespace => &["NAMESPACE"],
+            GroupBy::Workload => &["NAMESPACE", "WORKLOAD"],
+            GroupBy::Node => &["NODE"],
+        };
+        let header =
+            [names, &["PODS", "EVICTED", "NOW", "LATER", "TOLERATED", "UNAFFECTED", "LAST EVICTION"]]
+                .concat();
+        let shown = listed_count(self.groups.len(), limit);
+        let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(row).collect();
+        let mut out = table::aligned(&header, &rows);
+        if self.groups.len() > shown {
+            _ = writeln!(out, "… and {} more; --limit 0 lists them all", self.groups.len() - shown);
+        }
+        out
+    }
+
+    /// The word of `--by`, and the groups for JSON.
+    pub(super) fn records(&self) -> (&'static str, Vec<GroupRecord<'a>>) {
+        let by = match self.by {
+            GroupBy::Namespace => "namespace",
+            GroupBy::Workload => "workload",
+            GroupBy::Node => "node",
+        };
+        (by, self.groups.iter().map(|(key, counts)| record(*key, *counts)).collect())
+    }
+}
+
+fn group_key<'a>(pod: &PodImpact<'a>, by: GroupBy, state: Option<&State<'a>>) -> GroupKey<'a> {
+    let object = || state?.of_kind(ObjectKind::Pod).get(pod.namespace, pod.name);
+    match by {
+        GroupBy::Namespace => GroupKey::Namespace(pod.namespace),
+        GroupBy::Workload => {
+            let owner = || {
+                let (kind, name) = pod.owner?.split_once('/')?;
+                Some(Workload { kind, namespace: pod.namespace, name })
+            };
+            let workload = state.zip(object()).and_then(|(state, object)| workload_of(state, object));
+            GroupKey::Workload(pod.namespace, workload.or_else(owner))
+        }
+        GroupBy::Node => {
+            let node = object().map(|object| object.value.get("spec").get("nodeName").str());
+            GroupKey::Node(node.filter(|node| !node.is_empty()))
+        }
+    }
+}
+
+fn row((key, counts): &(GroupKey<'_>, GroupCounts)) -> Vec<String> {
+    let names = match key {
+        GroupKey::Namespace(namespace) => vec![(*namespace).to_owned()],
+        GroupKey::Workload(namespace, workload) => {
+            vec![(*namespace).to_owned(), workload.map_or("-".to_owned(), |workload| workload.to_string())]
+        }
+        GroupKey::Node(node) => vec![node.unwrap_or("-").to_owned()],
+    };
+    let numbers =
+        [counts.pods(), counts.evicted(), counts.now, counts.later, counts.tolerated, counts.unaffected];
+    let last = counts.last.map_or("-".to_owned(), format_time);
+    names.into_iter().chain(numbers.map(|number| number.to_string())).chain([last]).collect()
+}
+
+/// A group in JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupRecord<'a> {
+    #[serde(flatten)]
+    name: GroupName<'a>,
+    pods: usize,
+    evicted: usize,
+    evicted_now: usize,
+    evicted_later: usize,
+    tolerated: usize,
+    unaffected: usize,
+    last_eviction: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WorkloadRecord<'a> {
+    kind: &'a str,
+    name: &'a str,
+}
+
+/// The fields that name a group, which depend on `--by`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum GroupName<'a> {
+    Namespace {
+        namespace: &'a str,
+    },
+    Workload {
+        namespace: &'a str,
+        /// Null for pods without a controller.
+        workload: Option<WorkloadRecord<'a>>,
+    },
+    Node {
+        /// Null for pods that are not scheduled.
+        node: Option<&'a str>,
+    },
+}
+
+fn record(key: GroupKey<'_>, counts: GroupCounts) -> GroupRecord<'_> {
+    let name = match key {
+        GroupKey::Namespace(namespace) => GroupName::Namespace { namespace },
+        GroupKey::Workload(namespace, workload) => {
+            let workload =
+                workload.map(|workload| WorkloadRecord { kind: workload.kind, name: workload.name });
+            GroupName::Workload { namespace, workload }
+        }
+        GroupKey::Node(node) => GroupName::Node { node },
+    };
+    GroupRecord {
+        name,
+        pods: counts.pods(),
+        evicted: counts.evicted(),
+        evicted_now: counts.now,
+        evicted_later: counts.later,
+        tolerated: counts.tolerated,
+        unaffected: counts.unaffected,
+        last_eviction: counts.last.map(format_time),
+    }
+}

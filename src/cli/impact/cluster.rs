@@ -1,0 +1,126 @@
+//! The state that an impact is computed on: from a dump or from the running cluster, and what is missing from it.
+//!
+//! Only as much is read as the given rules and flags need: attributes of devices for rules that select by class or
+//! expression, and whole objects for groups and for nodes.
+
+use super::{Arguments, GroupBy};
+use crate::cli::console::Console;
+#[cfg(feature = "online")]
+use crate::cli::live;
+use crate::cli::outcome::{Failure, Tally};
+use crate::cli::state::{self, DumpOmissions, Inventory, StateObjects, StateTexts};
+use crate::files::{self, MAX_FILE};
+use tollgate_api::profile::Profile;
+use tollgate_engine::impact::Snapshot;
+use tollgate_forecast::{GROUP_KINDS, ObjectKind};
+
+impl Arguments {
+    /// True if the objects of a dump are needed beyond its snapshot: for groups, for what happens to the rest of a
+    /// LeaderWorkerSet, JobSet or PodGroup, or to see whether evicted pods fit on other nodes.
+    fn needs_objects(&self, inventory: &Inventory) -> bool {
+        let has_groups = || {
+            let mut kinds = GROUP_KINDS.iter().chain([&ObjectKind::Node]);
+            kinds.any(|kind| inventory.names_object_kind(*kind))
+        };
+        self.by.is_some_and(GroupBy::needs_objects) || has_groups()
+    }
+
+    /// Reads the state from the dump or from the running cluster, and determines the profiles to check against.
+    pub(super) fn read_cluster(
+        &self,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Result<ClusterInput, Failure> {
+        let needs_attributes = self.may_select_by_class()?;
+        if self.state.is_empty() {
+            return read_live(self, needs_attributes, tally, console);
+        }
+        let (snapshot, inventory, texts) = state::read_for_impact(&self.state, needs_attributes)?;
+        let texts = self.needs_objects(&inventory).then_some(texts);
+        let profiles = self.release.dump_profiles(&inventory, console)?;
+        let omissions = inventory.omissions(self.assume_complete);
+        let omissions = self.check_completeness(omissions, tally, console);
+        Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None })
+    }
+
+    /// True if a given rule may select devices by class or expression, so that the state must contain their attributes.
+    /// What can be read only once is not read here.
+    fn may_select_by_class(&self) -> Result<bool, Failure> {
+        for input in files::collect_complete(&self.paths)? {
+            if !input.can_be_read_twice() {
+                return Ok(true);
+            }
+            let text = files::read(&input, MAX_FILE)?;
+            if ["deviceClassName", "selectors"].iter().any(|field| text.contains(field)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
+    /// without objects is one only if a limit is to be checked, because the cluster may have none.
+    pub(super) fn check_completeness(
+        &self,
+        omissions: DumpOmissions,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Vec<String> {
+        let (is_certain, lacks_kinds) = (!omissions.parts.is_empty(), omissions.kinds.is_some());
+        let messages = omissions.messages();
+        if !is_certain && self.max.is_none() {
+            state::note_omissions(&messages, console);
+            return messages;
+        }
+        if messages.is_empty() {
+            return messages;
+        }
+        tally.unreadable += 1;
+        let what = messages.join("; ");
+        // A list that was cut off stays so, whatever is assumed.
+        let hint =
+            if lacks_kinds { ". If the cluster contains no such objects, add --assume-complete" } else { "" };
+        console.error(&match self.max {
+            Some(_) => format!("cannot check --max: {what}{hint}"),
+            None => format!("the dump is incomplete: {what}"),
+        });
+        messages
+    }
+}
+
+/// The state of the cluster, what is missing from it, and the profiles to check against.
+pub(super) struct ClusterInput {
+    pub(super) snapshot: Snapshot,
+    /// What is missing.
+    pub(super) omissions: Vec<String>,
+    pub(super) profiles: Vec<&'static Profile>,
+    /// The texts of a dump, if its objects are needed.
+    pub(super) texts: Option<StateTexts>,
+    /// The pods and workloads of a running cluster, if they are needed.
+    pub(super) listed: Option<StateObjects<'static>>,
+}
+
+/// Reads the running cluster.
+#[cfg(feature = "online")]
+fn read_live(
+    arguments: &Arguments,
+    needs_attributes: bool,
+    tally: &mut Tally,
+    console: &mut Console,
+) -> Result<ClusterInput, Failure> {
+    let asked = arguments.release.live_server()?;
+    let profiles = arguments.release.live_profiles()?;
+    let (snapshot, omissions) = live::read_state_for_impact(asked, needs_attributes, console);
+    tally.unreadable += omissions.failures.len();
+    if !omissions.failures.is_empty() {
+        console.note("some objects could not be read; more devices and pods may be affected");
+    }
+    let needs_objects = arguments.by.is_some_and(GroupBy::needs_objects);
+    let listed = needs_objects.then(|| live::read_workloads(asked, console));
+    Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles, texts: None, listed })
+}
+
+#[cfg(not(feature = "online"))]
+fn read_live(_: &Arguments, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
+    Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
+}

@@ -1,0 +1,43 @@
+//! Why the API server of a release would reject an object, which is then not assessed.
+
+use crate::cli::console::Console;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::Value;
+use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels};
+use tollgate_engine::rules::{Level, RuleSet};
+use tollgate_formats::sanitize;
+
+/// The first reason for which the API server would reject the object; `None` if it would accept it.
+pub(in crate::cli) fn first_denial(
+    object: Value<'_>,
+    profile: &'static Profile,
+    now: &str,
+) -> Option<String> {
+    denials("upstream,decoding", object, profile, now).into_iter().next()
+}
+
+/// Most denials printed per object; a slice may have thousands.
+const MAX_SHOWN_DENIALS: usize = 10;
+
+/// Prints why an object is denied.
+pub(in crate::cli) fn print_denials(console: &mut Console, by: &str, name: &str, denials: &[String]) {
+    let name = sanitize::line(name);
+    for denial in denials.iter().take(MAX_SHOWN_DENIALS) {
+        console.error(&format!("{by} rejects {name}: {denial}"));
+    }
+    if denials.len() > MAX_SHOWN_DENIALS {
+        let more = denials.len() - MAX_SHOWN_DENIALS;
+        console.error(&format!(
+            "{by} rejects {name}: {more} more errors; `tollgate validate` shows all of them"
+        ));
+    }
+}
+
+/// The messages of these rules' findings that deny the object.
+pub(super) fn denials(rules: &str, object: Value<'_>, profile: &'static Profile, now: &str) -> Vec<String> {
+    let Ok(rules) = RuleSet::parse(rules) else { return Vec::new() };
+    let engine = Engine::new(vec![profile], rules);
+    let verdict = engine.validate(&Attributes::create(object, "", now), Labels::Unknown);
+    let denials = verdict.findings().iter().filter(|diagnostic| diagnostic.level == Level::Deny);
+    denials.map(Diagnostic::to_string).collect()
+}

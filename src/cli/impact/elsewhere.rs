@@ -1,0 +1,91 @@
+//! Whether evicted pods fit elsewhere: the one line of `tollgate forecast` that belongs to an impact.
+//!
+//! It needs the nodes of the cluster. Without them nothing is said, and the report is what it was before.
+
+use super::ImpactReporter;
+use super::limits::Limits;
+use crate::cli::forecast::{CheckedLimits, of_changes, stored, summary_of_evicted};
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::Value;
+use tollgate_forecast::{Forecast, ObjectKind, State};
+use tollgate_formats::gotime::Timestamp;
+
+/// What becomes of the pods that changes evict.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    pub(super) forecast: Forecast,
+    /// Why nothing is certain; empty if the state is complete.
+    missing: Vec<String>,
+}
+
+/// A change in the form that a forecast applies: the JSON of the object, with the effect of `--effect`.
+pub(super) fn change_json(object: Value<'_>, effect: Option<&str>) -> String {
+    match effect {
+        Some(effect) if object.get("kind").str() == ObjectKind::DeviceTaintRule.name() => {
+            stored::with_effect(object, effect)
+        }
+        _ => object.to_json(),
+    }
+}
+
+impl Elsewhere {
+    /// Forecasts what changes do together; `None` if the state has no nodes. `omissions` are parts of the state that are
+    /// missing.
+    pub(super) fn of(
+        changes: &[&str],
+        state: Option<&State<'_>>,
+        (profile, at): (&'static Profile, Timestamp),
+        omissions: &[String],
+        assume_complete: bool,
+    ) -> Option<Elsewhere> {
+        let state = state.filter(|state| !state.of_kind(ObjectKind::Node).is_empty())?;
+        let mut missing = omissions.to_vec();
+        if state.of_kind(ObjectKind::DeviceClass).is_empty() && !assume_complete {
+            missing.push("the dump contains no DeviceClasses".to_owned());
+        }
+        let forecast = of_changes(changes, state, profile, at, &missing);
+        Some(Elsewhere { forecast, missing })
+    }
+
+    /// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`; `None` if no pod is evicted.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let sentence = summary_of_evicted(&self.forecast)?;
+        let why =
+            if self.missing.is_empty() { String::new() } else { format!(": {}", self.missing.join("; ")) };
+        Some(sentence + &why)
+    }
+
+    /// The limit of pending pods, checked.
+    pub(super) fn check(&self, limits: &Limits) -> CheckedLimits {
+        limits.check_pending(&self.forecast)
+    }
+}
+
+impl ImpactReporter<'_> {
+    /// Where the pods go that changes evict together.
+    pub(super) fn elsewhere(
+        &self,
+        changes: &[&str],
+        profile: &'static Profile,
+        at: Timestamp,
+    ) -> Option<Elsewhere> {
+        let assume_complete = self.arguments.assume_complete;
+        Elsewhere::of(changes, self.state, (profile, at), &self.omissions, assume_complete)
+    }
+
+    /// Reports the pods that stay Pending beyond the limit of `--max`.
+    pub(super) fn check_pending(&mut self, who: &str, elsewhere: Option<&Elsewhere>) {
+        let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.has_pending()) else { return };
+        let Some(elsewhere) = elsewhere else {
+            self.tally.unreadable += 1;
+            self.console.error(&format!("{who}: cannot check --max pending: the state contains no Nodes"));
+            return;
+        };
+        let checked = elsewhere.check(limits);
+        self.tally.denied += checked.excesses.len();
+        self.tally.unreadable += checked.undecided.len();
+        for message in checked.excesses.iter().chain(&checked.undecided) {
+            self.console.error(&format!("{who}: {message}"));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The impact of several rules or slices together: distinct pods, and the part of each.
+//!
+//! Each change is assessed alone. A taint evicts a pod whatever other taints do, so the pods that are evicted together are
+//! those that are evicted by any of the changes. Devices are not compared: one that two rules select counts twice, and
+//! their number is an upper bound.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::elsewhere::Elsewhere;
+use super::limits::Extent;
+use super::{Assessment, format_time};
+use crate::cli::forecast::TotalsRecord;
+use crate::cli::table;
+use tollgate_api::profile::Profile;
+use tollgate_engine::impact::ProposedChange;
+use tollgate_formats::gotime::Timestamp;
+
+/// A pod: namespace and name.
+type PodName = (String, String);
+
+/// The impact of the changes that were assessed for one profile.
+#[derive(Debug)]
+pub(super) struct ImpactSum {
+    profile: &'static Profile,
+    at: Timestamp,
+    parts: Vec<Part>,
+}
+
+/// The part of one change.
+#[derive(Debug)]
+struct Part {
+    name: String,
+    is_rule: bool,
+    extent: Extent,
+    pods: BTreeSet<PodName>,
+    /// The object as JSON, for a forecast of all of them.
+    json: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SumRecord<'a> {
+    /// Names of the rules and slices.
+    together: Vec<&'a str>,
+    profile: &'static str,
+    at: String,
+    sum: SumTotals,
+    parts: Vec<PartRecord<'a>>,
+    /// What becomes of the evicted pods, if the state has nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacements: Option<TotalsRecord>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SumTotals {
+    evicted: usize,
+    namespaces: usize,
+    /// A device that several rules select counts for each of them.
+    devices_at_most: usize,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    upper_bound: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PartRecord<'a> {
+    rule: &'a str,
+    devices: usize,
+    evicted: usize,
+    namespaces: usize,
+    /// Pods that no other of the changes evicts.
+    evicted_only_by_it: usize,
+}
+
+impl ImpactSum {
+    pub(super) fn new(profile: &'static Profile, at: Timestamp) -> ImpactSum {
+        ImpactSum { profile, at, parts: Vec::new() }
+    }
+
+    pub(super) fn is_of(&self, profile: &Profile) -> bool {
+        self.profile.name == profile.name
+    }
+
+    /// Adds the impact of one change.
+    pub(super) fn add(&mut self, assessment: &Assessment<'_>, json: &str) {
+        let pods = assessment.impact.pods.iter().filter(|pod| pod.is_evicted_by_change());
+        self.parts.push(Part {
+            name: assessment.query.change.name().to_owned(),
+            is_rule: matches!(assessment.query.change, ProposedChange::Rule(_)),
+            extent: Extent::of(assessment),
+            pods: pods.map(|pod| (pod.namespace.to_owned(), pod.name.to_owned())).collect(),
+            json: json.to_owned(),
+        });
+    }
+
+    pub(super) fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The objects as JSON.
+    pub(super) fn changes(&self) -> Vec<&str> {
+        self.parts.iter().map(|part| part.json.as_str()).collect()
+    }
+
+    /// False for a single change, which needs no sum.
+    pub(super) fn has_several(&self) -> bool {
+        self.parts.len() > 1
+    }
+
+    /// The impact of all of them.
+    pub(super) fn extent(&self) -> Extent {
+        let pods: BTreeSet<&PodName> = self.parts.iter().flat_map(|part| &part.pods).collect();
+        let namespaces: BTreeSet<&str> = pods.iter().map(|(namespace, _)| namespace.as_str()).collect();
+        Extent {
+            devices: self.parts.iter().map(|part| part.extent.devices).sum(),
+            pods: pods.len(),
+            namespaces: namespaces.len(),
+            is_upper_bound: self.parts.iter().any(|part| part.extent.is_upper_bound),
+            counts_devices_twice: true,
+        }
+    }
+
+    /// `3 rules`
+    pub(super) fn counted_rules(&self) -> String {
+        let what = if self.parts.iter().all(|part| part.is_rule) { "rules" } else { "objects" };
+        format!("{} {what}", self.parts.len())
+    }
+
+    /// The pods that only one of the changes evicts, counted for each change.
+    fn only_by_each(&self) -> Vec<usize> {
+        let mut times: BTreeMap<&PodName, usize> = BTreeMap::new();
+        for pod in self.parts.iter().flat_map(|part| &part.pods) {
+            *times.entry(pod).or_default() += 1;
+        }
+        let is_alone = |pod: &&PodName| times.get(pod) == Some(&1);
+        self.parts.iter().map(|part| part.pods.iter().filter(is_alone).count()).collect()
+    }
+
+    /// The sum and the parts as text. `is_complete` is false if parts of the state are missing.
+    pub(super) fn text(&self, is_complete: bool) -> String {
+        let Extent { pods, namespaces, is_upper_bound, .. } = self.extent();
+        let hedge = match (is_upper_bound, is_complete) {
+            (true, true) => "at most ",
+            (true, false) => "about ",
+            (false, true) => "",
+            (false, false) => "at least ",
+        };
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let (rules, profile, at) = (self.counted_rules(), self.profile.name, format_time(self.at));
+        let mut out =
+            format!("{rules} together ({profile}, at {at}): {hedge}{pods} pod{} evicted", plural(pods));
+        if pods > 0 {
+            _ = write!(out, " in {hedge}{namespaces} namespace{}", plural(namespaces));
+        }
+        out.push_str("\n\n");
+        let rows: Vec<Vec<String>> = self
+            .parts
+            .iter()
+            .zip(self.only_by_each())
+            .map(|(part, only)| {
+                let Extent { devices, pods, namespaces, .. } = part.extent;
+                let numbers = [devices, pods, namespaces, only].map(|number| number.to_string());
+                [part.name.clone()].into_iter().chain(numbers).collect()
+            })
+            .collect();
+        out + &table::aligned(&["NAME", "DEVICES", "EVICTED", "NAMESPACES", "EVICTED ONLY BY IT"], &rows)
+    }
+
+    /// The sum and the parts for JSON.
+    pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> SumRecord<'_> {
+        let Extent { devices, pods, namespaces, is_upper_bound, .. } = self.extent();
+        let parts = self.parts.iter().zip(self.only_by_each()).map(|(part, only)| PartRecord {
+            rule: &part.name,
+            devices: part.extent.devices,
+            evicted: part.extent.pods,
+            namespaces: part.extent.namespaces,
+            evicted_only_by_it: only,
+        });
+        SumRecord {
+            together: self.parts.iter().map(|part| part.name.as_str()).collect(),
+            profile: self.profile.name,
+            at: format_time(self.at),
+            sum: SumTotals {
+                evicted: pods,
+                namespaces,
+                devices_at_most: devices,
+                upper_bound: is_upper_bound,
+            },
+            parts: parts.collect(),
+            replacements: elsewhere.map(|elsewhere| TotalsRecord::of(elsewhere.forecast.totals)),
+        }
+    }
+}

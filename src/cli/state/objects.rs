@@ -1,0 +1,265 @@
+//! The objects of a cluster, whole: what `devices` and `forecast` read, where `impact` needs only a snapshot.
+//!
+//! A [`State`] borrows its objects, so three things live one after the other: the texts of the files, the documents that
+//! are parsed from them (or copies of what a running API server listed), and the state. Objects are not copied, and of a
+//! typed list the items need not repeat their type.
+//!
+//! Invariant: an object that cannot be decoded is an error with its position, never an object without fields.
+
+use std::path::PathBuf;
+
+use super::{Inventory, KUBECTL_FOR_FORECASTS, MAX_STATE};
+use crate::cli::outcome::Failure;
+use crate::files::{self, Input};
+use tollgate_api::conform::{Schema, conform};
+use tollgate_api::fields;
+use tollgate_api::profile::{self, ApiKind, Version};
+#[cfg(feature = "online")]
+use tollgate_document::doc::{Builder, Syntax};
+use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
+use tollgate_document::field::{FieldPath, Path};
+use tollgate_document::source::list::{self, ListedObject};
+use tollgate_document::source::{Document, Lines, documents};
+use tollgate_engine::impact::{UnreadableObject, unreadable};
+use tollgate_forecast::{ObjectKind, State};
+use tollgate_formats::sanitize;
+
+/// The texts of the files of `--state`, each with its name.
+#[derive(Debug)]
+pub(in crate::cli) struct StateTexts(Vec<(String, String)>);
+
+/// The objects of a cluster, in memory. [`StateObjects::state`] borrows from it.
+#[derive(Debug)]
+pub(in crate::cli) struct StateObjects<'t> {
+    /// The documents of a dump.
+    documents: Vec<Document<'t>>,
+    /// Copies of the objects of a running cluster.
+    copies: Vec<CopiedObject>,
+    /// What the dump contains, and which API server it records.
+    pub(in crate::cli) inventory: Inventory,
+}
+
+/// An object of a page, which is gone when the next page is read.
+#[derive(Debug)]
+struct CopiedObject {
+    api_version: String,
+    kind: &'static str,
+    object: Doc<'static>,
+}
+
+impl StateTexts {
+    /// Reads the files, folders or stdin of `--state`.
+    pub(in crate::cli) fn read(paths: &[PathBuf]) -> Result<StateTexts, Failure> {
+        let inputs = files::collect_complete(paths)?;
+        let read = |input: &Input| Ok((input.name(), files::read(input, MAX_STATE)?));
+        inputs.iter().map(read).collect::<Result<_, Failure>>().map(StateTexts)
+    }
+
+    /// Texts that were read already, each with its name.
+    pub(in crate::cli) fn of(texts: Vec<(String, String)>) -> StateTexts {
+        StateTexts(texts)
+    }
+
+    /// Parses the texts and checks every object that a forecast reads.
+    pub(in crate::cli) fn parse(&self) -> Result<StateObjects<'_>, Failure> {
+        let mut parsed =
+            StateObjects { documents: Vec::new(), copies: Vec::new(), inventory: Inventory::default() };
+        for (file, text) in &self.0 {
+            parsed.add_text(file, text)?;
+        }
+        if parsed.inventory.names_no_object_kind() {
+            let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!(
+                "{}: contains no cluster objects; create a dump with `tollgate snapshot` or `{KUBECTL_FOR_FORECASTS}`",
+                names.join(", ")
+            );
+            return Err(Failure::Input(message));
+        }
+        Ok(parsed)
+    }
+}
+
+impl<'t> StateObjects<'t> {
+    fn add_text(&mut self, file: &str, text: &'t str) -> Result<(), Failure> {
+        let lines = Lines::of(text);
+        self.inventory.add_header(text);
+        let before = self.documents.len();
+        for document in documents(text).with_max_size(usize::MAX) {
+            let document = document.map_err(|fault| fault.input_error(file, &lines))?;
+            self.inventory.add_lists_of_objects(file, document.doc.root());
+            for item in list::objects(document.doc.root()) {
+                let checked = check_object(&item);
+                let found = checked.map_err(|(at, what)| {
+                    let location = document.locate(&lines, &item.within(at), false);
+                    let file = sanitize::line(file);
+                    Failure::Input(format!("{file}:{}:{}: {what}", location.line, location.column))
+                })?;
+                if let Some(kind) = found {
+                    self.inventory.add_object_kind(kind);
+                }
+            }
+            self.documents.push(document);
+        }
+        if self.documents.len() == before {
+            self.inventory.add_empty(file);
+        }
+        Ok(())
+    }
+
+    /// The objects by kind.
+    pub(in crate::cli) fn state(&self) -> State<'_> {
+        let mut state = State::default();
+        for document in &self.documents {
+            for item in list::objects(document.doc.root()) {
+                let (api_version, kind) = item.api_version_and_kind();
+                state.add_as(api_version, kind, item.written());
+            }
+        }
+        for copy in &self.copies {
+            state.add_as(&copy.api_version, copy.kind, copy.object.root());
+        }
+        state
+    }
+}
+
+#[cfg(feature = "online")]
+impl StateObjects<'static> {
+    /// The objects of a running cluster, which are added one by one.
+    pub(in crate::cli) fn of_cluster() -> StateObjects<'static> {
+        StateObjects { documents: Vec::new(), copies: Vec::new(), inventory: Inventory::default() }
+    }
+
+    /// Adds a copy of an object that the API server listed.
+    pub(in crate::cli) fn add_copy(
+        &mut self,
+        api_version: &str,
+        kind: &'static str,
+        object: Value<'_>,
+    ) -> Result<(), UnreadableObject> {
+        check_as(api_version, kind, object)?;
+        let mut copy = Builder::to_keep("", Syntax::Json, object.size());
+        copy.copy(object);
+        self.copies.push(CopiedObject { api_version: api_version.to_owned(), kind, object: copy.finish() });
+        Ok(())
+    }
+}
+
+/// Checks an object of a dump and returns its kind; `None` if a forecast does not read it. The error is the place in the
+/// object and what is wrong there.
+fn check_object(item: &ListedObject<'_>) -> Result<Option<ObjectKind>, (FieldPath, String)> {
+    let object = item.written();
+    if object.kind() != ValueKind::Object {
+        let what = "expected an object; to pass several objects, use a List and put them in `items`";
+        return Err((Path::ROOT.owned(), what.to_owned()));
+    }
+    let (api_version, kind) = item.api_version_and_kind();
+    check_as(api_version, kind, object).map_err(|error| (error.at, error.message))
+}
+
+/// Fields that no forecast reads.
+static UNREAD_FIELDS: NameSet = NameSet::of(&["annotations", "config", "managedFields"]);
+
+/// Checks that an object of that type decodes, and has the names by which others refer to it.
+fn check_as(
+    api_version: &str,
+    kind: &str,
+    object: Value<'_>,
+) -> Result<Option<ObjectKind>, UnreadableObject> {
+    let Some(known) = ObjectKind::of(api_version, kind) else { return Ok(None) };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let version = match (group, Version::parse(version)) {
+        // Before v1alpha3, the objects of these names were those of classic DRA, which have no devices.
+        ("resource.k8s.io", _) if matches!(version, "v1alpha1" | "v1alpha2") => return Ok(None),
+        ("resource.k8s.io", None) => {
+            let detail = format!("{api_version} is not supported");
+            return Err(unreadable(kind, object, Path::ROOT.field("apiVersion").owned(), &detail));
+        }
+        ("resource.k8s.io", Some(version)) => version,
+        _ => Version::V1,
+    };
+    if let Some(kind) = ApiKind::of(group, kind) {
+        let root = fields::root(kind, version);
+        let schema = Schema { root, version, fields: profile::DEFAULT.fields, unread: &UNREAD_FIELDS };
+        if let Some(error) = conform(object, schema).errors.into_iter().next() {
+            return Err(unreadable(kind.name(), object, error.at, &error.detail));
+        }
+    }
+    check_names(known, object)?;
+    Ok(Some(known))
+}
+
+/// Checks that an object has a name, and a namespace if its kind has one.
+fn check_names(kind: ObjectKind, object: Value<'_>) -> Result<(), UnreadableObject> {
+    let metadata = object.get("metadata");
+    let at = Path::ROOT.field("metadata");
+    if !matches!(metadata.kind(), ValueKind::Object | ValueKind::Null) {
+        return Err(unreadable(kind.name(), object, at.owned(), "is not an object"));
+    }
+    let needed = ["name", "namespace"].into_iter().take(if kind.is_namespaced() { 2 } else { 1 });
+    for field in needed {
+        let detail = match metadata.get(field).kind() {
+            ValueKind::String if !metadata.get(field).str().is_empty() => continue,
+            ValueKind::String | ValueKind::Null => "is missing; every object in a cluster has this field",
+            _ => "is not a string",
+        };
+        return Err(unreadable(kind.name(), object, at.field(field).owned(), detail));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StateTexts;
+    use tollgate_forecast::ObjectKind;
+
+    fn texts(text: &str) -> StateTexts {
+        StateTexts(vec![("dump".to_owned(), text.to_owned())])
+    }
+
+    #[test]
+    fn items_of_typed_lists_have_the_type_of_their_list() {
+        let texts = texts(
+            "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: p, namespace: a}\n---\n\
+             apiVersion: resource.k8s.io/v1beta1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: d, pool: {}}\n\
+             ---\napiVersion: v1\nkind: Secret\nmetadata: 5\n",
+        );
+        let objects = texts.parse().expect("a state");
+        let state = objects.state();
+        assert!(state.of_kind(ObjectKind::Pod).get("a", "p").is_some());
+        let slice = state.of_kind(ObjectKind::ResourceSlice).get("", "s").expect("a slice");
+        assert!(slice.version.is_flat());
+        assert_eq!(
+            objects.inventory.missing_kinds(&[ObjectKind::Pod, ObjectKind::DeviceClass, ObjectKind::Node]),
+            Some("the dump contains no DeviceClasses or Nodes".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_with_its_position() {
+        let missing = "is missing; every object in a cluster has this field";
+        for (text, expected) in [
+            ("kind: Secret\napiVersion: v1\n", "dump: contains no cluster objects".to_owned()),
+            (
+                "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {labels: {}}\n",
+                format!("dump:4:3: Node : metadata.name: {missing}"),
+            ),
+            (
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
+                format!("dump:3:1: Pod p: metadata.namespace: {missing}"),
+            ),
+            (
+                "apiVersion: resource.k8s.io/v2\nkind: ResourceSlice\nmetadata: {name: s}\n",
+                "dump:1:13: ResourceSlice s: apiVersion: resource.k8s.io/v2 is not supported".to_owned(),
+            ),
+            (
+                "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {devices: {}}\n",
+                "dump:4:8: ResourceSlice s: spec.devices: ".to_owned(),
+            ),
+            ("- a\n- b\n", "dump:1:1: expected an object; ".to_owned()),
+        ] {
+            let texts = texts(text);
+            let message = texts.parse().expect_err(text).message();
+            assert!(message.starts_with(&expected), "{message}");
+        }
+    }
+}
