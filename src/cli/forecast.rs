@@ -15,6 +15,8 @@ use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
+
 use super::clock;
 use super::console::Console;
 use super::impact::GroupBy;
@@ -63,8 +65,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<LimitList>,
 
-    /// Number of courses to play; in each, the scheduler breaks ties between nodes in another way
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES)]
+    /// Number of courses to play, 1 to 4096; in each, the scheduler breaks ties between nodes in another way
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES, value_parser = samples_parser())]
     samples: NonZeroU32,
 
     /// Seed for the choice among nodes; the same seed and input give the same output
@@ -94,6 +96,13 @@ pub(super) struct Arguments {
 
 /// Courses unless `--samples` says otherwise.
 const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
+
+/// The most courses that can be asked for. All of them are in memory at the end, and more say nothing new.
+const MAX_SAMPLES: i64 = 4096;
+
+fn samples_parser() -> impl TypedValueParser<Value = NonZeroU32> {
+    clap::value_parser!(u32).range(1..=MAX_SAMPLES).try_map(NonZeroU32::try_from)
+}
 
 const AFTER_HELP: &str = "\
 To create a dump, run `tollgate snapshot`.
