@@ -27,7 +27,7 @@ use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs};
 #[cfg(feature = "online")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{StateObjects, StateTexts};
+use super::state::{StateObjects, StateTexts, no_objects_message};
 use super::version::Output;
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
@@ -179,13 +179,7 @@ impl Arguments {
             return messages;
         }
         let what = messages.join("; ");
-        let hint = match kinds {
-            Some(_) => {
-                "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add \
-                        --assume-complete"
-            }
-            None => "",
-        };
+        let hint = if kinds.is_some() { COMPLETE_HINT } else { "" };
         match (&self.max, parts.is_empty()) {
             (Some(_), _) => console.error(&format!("cannot check --max: {what}{hint}")),
             (None, false) => console.error(&format!("the dump is incomplete: {what}")),
@@ -217,6 +211,11 @@ impl Arguments {
             }
             profile.allocation_note().iter().for_each(|note| console.note(note));
             admission.print_refused(profile, console);
+            if missing.is_empty()
+                && let Some(what) = no_objects_message(&report.forecast.missing)
+            {
+                self.report_missing(&what, &mut tally, console);
+            }
             match self.output {
                 Output::Json => writeln!(console, "{}", super::to_json(&json::Record::of(&report))?)?,
                 Output::Text => {
@@ -235,6 +234,16 @@ impl Arguments {
         Ok(tally)
     }
 
+    /// Prints which kinds some pods need and the dump lacks.
+    fn report_missing(&self, what: &str, tally: &mut Tally, console: &mut Console) {
+        if self.max.is_some() {
+            tally.unreadable += 1;
+            console.error(&format!("cannot check --max: {what}{COMPLETE_HINT}"));
+        } else {
+            console.note(&format!("{what}, so the outcome of pods that need them is unknown{COMPLETE_HINT}"));
+        }
+    }
+
     /// Plays the forecast for one profile.
     fn forecast(
         &self,
@@ -247,7 +256,9 @@ impl Arguments {
         let at = gotime::parse(&now).map_err(Failure::Usage)?;
         let given: Vec<_> = given.iter().map(GivenObject::parts).collect();
         let admission = Admission::of(&given, state, profile, &now);
-        let settings = Settings { seed: self.seed, assume_complete: true, ..Settings::at(at) };
+        // What a running cluster lists is complete.
+        let assume_complete = self.assume_complete || self.state.is_empty();
+        let settings = Settings { seed: self.seed, assume_complete, ..Settings::at(at) };
         let forecast = play_admitted(&admission, state, profile, settings, self.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })
     }
@@ -298,6 +309,9 @@ const LISTED_KINDS: [ListedKind; 8] = [NAMESPACES, NODES, CLASSES, SLICES, RULES
 
 /// A forecast can say nothing without objects of these kinds. A cluster can do without the others.
 const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
+
+/// What to do about a dump that lacks a kind.
+const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
 
 /// A forecast and what it is about.
 struct ForecastReport {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, Input};
-pub(super) use inventory::{DumpOmissions, Inventory, any_of, incomplete_lists};
+pub(super) use inventory::{DumpOmissions, Inventory, any_of, incomplete_lists, no_objects_message};
 pub(super) use objects::{StateObjects, StateTexts};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;

@@ -475,8 +475,6 @@ impl<'a, 'p> World<'a, 'p> {
                     }
                 }
             };
-            let lacking = self.plan.missing().into_iter();
-            not_modelled.extend(lacking.map(|kind| format!("the state has no {kind}")));
             let is_known = not_modelled.is_empty() || end == End::NotRecreated;
             pods.push(PodCourse {
                 end: if is_known { end } else { End::Unknown(not_modelled) },

@@ -61,7 +61,7 @@ impl Forecast {
         let pods: Vec<PodForecast> =
             plan.followed.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
         let (totals, evicted) = (Totals::of(&pods), evicted.into_iter().collect());
-        Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing() }
+        Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing.clone() }
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Forecast {
     /// The largest number of pods that stay pending in one course. With pods that fit sometimes, it can be larger than the
     /// total of those that never do.
     pub most_pending: usize,
-    /// What the state lacks, such as `Nodes`. If it is not empty, every outcome is unknown.
+    /// The kinds that the state lacks, such as `Nodes`. The outcomes of pods that need them are unknown.
     pub missing: Vec<String>,
 }
 

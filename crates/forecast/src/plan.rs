@@ -7,6 +7,7 @@ use crate::builder::PlanBuilder;
 use crate::controllers::Controllers;
 use crate::eras::{Era, Eras};
 use crate::extended::ExtendedClaims;
+use crate::missing::absent_kinds;
 use crate::nodes::{Catalog, FilterSemantics};
 use crate::outcome::{Origin, WorkloadName};
 use crate::player::Player;
@@ -81,7 +82,8 @@ pub struct Plan<'d> {
     pub(crate) followed: Vec<FollowedPod>,
     /// Some allocation of the state has a timestamp. Otherwise, whoever wrote the state has left them out.
     pub(crate) has_timestamps: bool,
-    missing: Vec<String>,
+    /// The kinds that the state lacks, such as `Nodes`.
+    pub(crate) missing: Vec<String>,
 }
 
 /// What is in force from some time on, and what happens then.
@@ -155,25 +157,19 @@ impl<'d> Plan<'d> {
             controllers: Controllers::default(),
             followed: Vec::new(),
             has_timestamps: false,
-            missing: missing(&state, settings),
+            missing: Vec::new(),
         };
-        PlanBuilder::new(plan, state).build(steps)
-    }
-
-    /// What the state lacks, such as `Nodes`.
-    pub(crate) fn missing(&self) -> Vec<String> {
-        self.missing.clone()
+        let absent = if settings.assume_complete { Vec::new() } else { absent_kinds(&state, &steps) };
+        let lists_kinds = state.lists_kinds();
+        let mut plan = PlanBuilder::new(plan, state).build(steps);
+        plan.note_missing(absent, lists_kinds);
+        plan
     }
 
     /// Someone who plays courses of this plan one after the other and remembers what they have in common.
     pub fn player(&self) -> Player<'_> {
         Player::new(self)
     }
-}
-
-fn missing(state: &State<'_>, settings: Settings) -> Vec<String> {
-    let lacks_nodes = !settings.assume_complete && state.of_kind(ObjectKind::Node).is_empty();
-    lacks_nodes.then(|| "Nodes".to_owned()).into_iter().collect()
 }
 
 pub(crate) fn kind_of(value: Value<'_>) -> Option<ObjectKind> {

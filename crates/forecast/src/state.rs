@@ -65,6 +65,12 @@ impl ObjectKind {
         self.group_and_name().1
     }
 
+    /// The name for several of them, such as `DeviceClasses`.
+    pub fn plural(self) -> String {
+        let name = self.name();
+        format!("{name}{}", if name.ends_with('s') { "es" } else { "s" })
+    }
+
     /// The API group, empty for the core group, and the kind.
     fn group_and_name(self) -> (&'static str, &'static str) {
         match self {
@@ -182,6 +188,7 @@ impl<'d> Objects<'d> {
 #[derive(Clone, Default, Debug)]
 pub struct State<'d> {
     kinds: [Objects<'d>; ObjectKind::ALL.len()],
+    listed: Vec<ObjectKind>,
 }
 
 impl<'d> State<'d> {
@@ -201,6 +208,21 @@ impl<'d> State<'d> {
     /// The objects of a kind.
     pub fn of_kind(&self, kind: ObjectKind) -> &Objects<'d> {
         &self.kinds[kind as usize]
+    }
+
+    /// Notes that all objects of a kind were listed, even if there are none.
+    pub fn note_listed(&mut self, kind: ObjectKind) {
+        self.listed.push(kind);
+    }
+
+    /// True if all objects of a kind were listed for certain.
+    pub fn is_listed(&self, kind: ObjectKind) -> bool {
+        self.listed.contains(&kind)
+    }
+
+    /// True if the state says which kinds were listed. The others were not.
+    pub(crate) fn lists_kinds(&self) -> bool {
+        !self.listed.is_empty()
     }
 
     /// Removes an object, if it is there.

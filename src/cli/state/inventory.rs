@@ -39,6 +39,8 @@ pub(in crate::cli) struct Inventory {
     kinds: Vec<SnapshotKind>,
     /// The kinds that forecasts read.
     object_kinds: Vec<ObjectKind>,
+    /// Those of them that have a list of their own, which can be empty.
+    listed_kinds: Vec<ObjectKind>,
     /// Lists of a state that is read whole that were cut off, as messages; a plain `List` has no kind.
     cut_lists: Vec<(Option<ObjectKind>, String)>,
     omissions: Vec<String>,
@@ -46,6 +48,12 @@ pub(in crate::cli) struct Inventory {
     releases: Vec<String>,
     /// API servers that its files record.
     servers: Vec<RecordedServer>,
+}
+
+/// Says that a dump contains nothing of these kinds, such as `Nodes`; `None` if there are none.
+pub(in crate::cli) fn no_objects_message(kinds: &[String]) -> Option<String> {
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    (!kinds.is_empty()).then(|| format!("the dump contains no {}", any_of(&kinds)))
 }
 
 impl Inventory {
@@ -83,6 +91,7 @@ impl Inventory {
             let kind = kind.strip_suffix("List").and_then(|kind| ObjectKind::of(version, kind));
             if let Some(kind) = kind {
                 self.add_object_kind(kind);
+                self.listed_kinds.push(kind);
             }
         }
         for cut in list::lists(root).into_iter().filter(|list| is_cut_off(*list)) {
@@ -107,6 +116,11 @@ impl Inventory {
         self.object_kinds.contains(&kind)
     }
 
+    /// The kinds that have a list of their own in a dump that is read whole.
+    pub(in crate::cli) fn listed_kinds(&self) -> &[ObjectKind] {
+        &self.listed_kinds
+    }
+
     /// True if a dump that is read whole has nothing that a forecast reads.
     pub(in crate::cli) fn names_no_object_kind(&self) -> bool {
         self.object_kinds.is_empty()
@@ -115,11 +129,8 @@ impl Inventory {
     /// Which of these kinds a dump that is read whole does not contain, as a message.
     pub(in crate::cli) fn missing_kinds(&self, wanted: &[ObjectKind]) -> Option<String> {
         let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
-        let missing: Vec<String> = missing
-            .map(|kind| format!("{}{}", kind.name(), if kind.name().ends_with('s') { "es" } else { "s" }))
-            .collect();
-        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
-        (!missing.is_empty()).then(|| format!("the dump contains no {}", any_of(&missing)))
+        let missing: Vec<String> = missing.map(|kind| kind.plural()).collect();
+        no_objects_message(&missing)
     }
 
     /// Files that are empty, and lists of these kinds that were cut off, in a dump that is read whole, as messages.

@@ -118,6 +118,7 @@ impl<'t> StateObjects<'t> {
         for copy in &self.copies {
             state.add_as(&copy.api_version, copy.kind, copy.object.root());
         }
+        self.inventory.listed_kinds().iter().for_each(|kind| state.note_listed(*kind));
         state
     }
 }

@@ -126,5 +126,42 @@ fn a_state_without_nodes_is_said_to_lack_them() {
     let owner = ("apps/v1", "ReplicaSet", "web-1");
     let forecast = forecast(&bound_pod("a", "n0", "d0", owner), DRAIN_N0, 2);
     assert_eq!(outcomes(&forecast), [(None, PodOutcome::Unknown)]);
-    assert_eq!(forecast.missing, ["Nodes"]);
+    assert_eq!(forecast.missing, ["Nodes", "DeviceClasses", "ResourceSlices", "ResourceClaimTemplates"]);
+}
+
+#[test]
+fn pods_that_need_what_the_state_lacks_are_unknown() {
+    let owner = ("apps/v1", "ReplicaSet", "web-1");
+    let plain = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"plain","namespace":"app"},"spec":{"containers":[{"name":"c"}]}}"#;
+    let whole = cluster(2, 1) + &bound_pod("a", "n0", "d0", owner);
+    let without = |kind: &str| {
+        let has_kind = |line: &&str| line.contains(&format!(r#""kind":"{kind}","metadata""#));
+        let (removed, kept): (Vec<&str>, Vec<&str>) = whole.lines().partition(has_kind);
+        (removed.join("\n"), kept.join("\n"))
+    };
+    for (kind, plural) in [
+        ("ResourceClaimTemplate", "ResourceClaimTemplates"),
+        ("ResourceSlice", "ResourceSlices"),
+        ("DeviceClass", "DeviceClasses"),
+    ] {
+        let (removed, state) = without(kind);
+        let lacking = forecast(&state, &[DRAIN_N0, plain].join("\n"), 2);
+        assert_eq!(lacking.missing, [plural]);
+        let replacement = lacking.pods.iter().find(|pod| pod.origin == Origin::Replacement).expect("a pod");
+        assert_eq!(replacement.outcome, PodOutcome::Unknown, "{kind}");
+        assert_eq!(replacement.not_modelled, [format!("the state has no {plural}")]);
+        let other = lacking.pods.iter().find(|pod| pod.origin == Origin::Given).expect("a pod");
+        assert_eq!(other.outcome, PodOutcome::Fits, "{kind}");
+        // Given objects are not missing.
+        let given = forecast(&state, &[&removed, DRAIN_N0].join("\n"), 2);
+        assert_eq!((given.missing.len(), given.totals.fits), (0, 1), "{kind}");
+    }
+    // Nobody can say which devices are in use.
+    let (_, state) = without("ResourceClaim");
+    assert_eq!(forecast(&state, plain, 2).missing, ["ResourceClaims"]);
+    // A cluster can do without templates: nothing shows that there are any.
+    let (_, state) = without("ResourceClaimTemplate");
+    let free: Vec<&str> = state.lines().filter(|line| !line.contains("u-a")).collect();
+    let given = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"app"},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
+    assert_eq!(outcomes(&forecast(&free.join("\n"), given, 2)), [(Some("p"), PodOutcome::Pending)]);
 }
