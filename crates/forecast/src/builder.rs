@@ -275,7 +275,10 @@ impl<'d> PlanBuilder<'d> {
         for (at, stage, pod) in evictions {
             self.add_eviction(at, stage, pod);
         }
-        self.plan.order_replacements();
+        let is_of_set =
+            |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| Controllers::keeps_name(*pod));
+        let waiting: Vec<PodIndex> = self.plan.waiting.iter().copied().filter(is_of_set).collect();
+        self.plan.order_replacements(&waiting);
     }
 
     /// When the taints of an era evict a pod of the state.

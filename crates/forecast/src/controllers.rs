@@ -159,8 +159,9 @@ impl Job {
 type Replacement = (u64, PodIndex, PodIndex);
 
 impl Plan<'_> {
-    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order.
-    pub(crate) fn order_replacements(&mut self) {
+    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order: other
+    /// replacements, and pods of StatefulSets that wait.
+    pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
         let mut sets: BTreeMap<(&str, &str), Vec<Replacement>> = BTreeMap::new();
         for eviction in &self.evictions {
             let Some(replacement) = eviction.replacement else { continue };
@@ -171,11 +172,18 @@ impl Plan<'_> {
             sets.entry((&followed.namespace, set)).or_default().push((ordinal, eviction.pod, replacement));
         }
         let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
-        for pods in sets.values_mut() {
+        for ((namespace, set), pods) in &mut sets {
             pods.sort_unstable();
-            for (place, &(_, _, replacement)) in pods.iter().enumerate() {
+            for (place, &(ordinal, _, replacement)) in pods.iter().enumerate() {
                 let before = pods.iter().take(place).map(|&(_, pod, replacement)| (Some(pod), replacement));
-                after.push((replacement, before.collect()));
+                let waiting = waiting.iter().filter(|pod| {
+                    let entry = self.tables.pods.get(**pod).filter(|entry| entry.namespace == *namespace);
+                    let name = entry.and_then(|entry| entry.name.rsplit_once('-'));
+                    name.is_some_and(|(name, number)| {
+                        name == *set && number.parse::<u64>().is_ok_and(|number| number < ordinal)
+                    })
+                });
+                after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
             }
         }
         for (pod, before) in after {

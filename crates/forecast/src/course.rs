@@ -441,10 +441,7 @@ impl<'a, 'p> World<'a, 'p> {
     fn end_of(&mut self, pod: PodIndex) -> End {
         match self.pods.get(pod) {
             Some(PodState::Bound(node)) => End::Bound(self.place(pod, node)),
-            Some(PodState::HeldBack) => {
-                let explanation = "Its StatefulSet makes it after the pods before it are ready.";
-                End::Pending(Pending { condition: None, explanation: Some(explanation.to_owned()) })
-            }
+            Some(PodState::HeldBack) => End::HeldBack,
             _ => End::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
         }
     }
@@ -458,7 +455,13 @@ impl<'a, 'p> World<'a, 'p> {
             let end = match followed.pod {
                 None => End::NotRecreated,
                 Some(pod) => {
-                    not_modelled.extend(self.not_modelled.remove(&pod).into_iter().flatten());
+                    not_modelled.extend(self.not_modelled.get(&pod).into_iter().flatten().cloned());
+                    if self.pods.get(pod) == Some(&PodState::HeldBack) {
+                        let entry = self.plan.tables.pods.get(pod);
+                        let before = entry.into_iter().flat_map(|entry| &entry.after);
+                        let unknown = before.filter_map(|(_, before)| self.not_modelled.get(before));
+                        not_modelled.extend(unknown.flatten().cloned());
+                    }
                     let uncertain = self.uncertain.remove(&pod).into_iter().flatten();
                     not_modelled.extend(uncertain.map(str::to_owned));
                     match (self.pods.get(pod), evictions) {

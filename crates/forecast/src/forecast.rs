@@ -8,6 +8,9 @@ use crate::outcome::{
 use crate::plan::{FollowedPod, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Why a pod of a StatefulSet is not made.
+const HELD_BACK: &str = "Its StatefulSet makes it after the pods before it are ready.";
+
 /// How one course ends.
 #[derive(Clone, Debug)]
 pub struct Course {
@@ -32,6 +35,8 @@ pub(crate) enum End {
     /// What it uses that is not modelled.
     Unknown(Vec<String>),
     NotRecreated,
+    /// Its StatefulSet makes it after others, which are not ready.
+    HeldBack,
 }
 
 /// Why a pod is not bound.
@@ -90,6 +95,7 @@ struct Sum {
     explanations: BTreeMap<String, u32>,
     not_modelled: BTreeSet<String>,
     not_recreated: u32,
+    held_back: u32,
     evicted_again: bool,
 }
 
@@ -106,6 +112,10 @@ impl Sum {
             }
             End::Unknown(what) => self.not_modelled.extend(what),
             End::NotRecreated => self.not_recreated += 1,
+            End::HeldBack => {
+                self.held_back += 1;
+                *self.explanations.entry(HELD_BACK.to_owned()).or_default() += 1;
+            }
         }
     }
 
@@ -119,6 +129,8 @@ impl Sum {
             PodOutcome::Fits
         } else if fits > 0 {
             PodOutcome::Sometimes
+        } else if self.held_back == samples {
+            PodOutcome::NotRecreated
         } else {
             PodOutcome::Pending
         };

@@ -77,7 +77,7 @@ pub enum PodOutcome {
     Pending,
     /// It depends on something that is not modelled.
     Unknown,
-    /// It is evicted, and nothing makes it again.
+    /// It is evicted, and nothing makes it again; or its StatefulSet makes it after a pod that is never ready.
     NotRecreated,
 }
 
@@ -124,7 +124,7 @@ pub struct PodForecast {
     pub reason: Option<String>,
     /// Its message, up to " preemption:".
     pub message: Option<String>,
-    /// Why the pod is pending, in our words.
+    /// Why the pod is pending or not made, in our words.
     pub explanation: Option<String>,
     /// What the pod uses that is not modelled.
     pub not_modelled: Vec<String>,

@@ -132,11 +132,11 @@ fn devices(placement: &Placement) -> String {
     names.join(" ")
 }
 
-/// Why pods stay Pending: each cause with its pods.
+/// Why pods stay Pending or are not made: each cause with its pods.
 fn pending_section(forecast: &Forecast) -> String {
     let mut causes: BTreeMap<[Option<&str>; 3], Vec<&PodForecast>> = BTreeMap::new();
     let pending = |pod: &&PodForecast| {
-        matches!(pod.outcome, PodOutcome::Pending | PodOutcome::Sometimes)
+        matches!(pod.outcome, PodOutcome::Pending | PodOutcome::Sometimes | PodOutcome::NotRecreated)
             && (pod.message.is_some() || pod.explanation.is_some())
     };
     for pod in forecast.pods.iter().filter(pending) {
@@ -147,7 +147,10 @@ fn pending_section(forecast: &Forecast) -> String {
     for ([message, explanation, reason], pods) in causes {
         let names = pod_names(&pods);
         let is_always = pods.iter().all(|pod| pod.outcome == PodOutcome::Pending);
+        let is_made = pods.iter().any(|pod| pod.outcome != PodOutcome::NotRecreated);
         let verb = match (pods.len(), is_always) {
+            (1, _) if !is_made => "is not recreated",
+            _ if !is_made => "are not recreated",
             (1, true) => "stays Pending",
             (_, true) => "stay Pending",
             (1, false) => "stays Pending in some courses",

@@ -85,6 +85,32 @@ fn a_stateful_set_keeps_names_and_order() {
 }
 
 #[test]
+fn a_stateful_set_makes_no_pod_after_one_that_is_pending() {
+    let owner = ("apps/v1", "StatefulSet", "db");
+    let x = bound_pod("x", "n1", "d0", ("", "", ""));
+    let full = cluster(2, 1) + &bound_pod("db-1", "n0", "d0", owner) + &x;
+    // The other pod of the set waits already.
+    let waiting = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"db-0","namespace":"app","uid":"u-db-0","ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"db","uid":"u-db","controller":true}]},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
+    let after_waiting = forecast(&(full + waiting), DRAIN_N0, 4);
+    assert_eq!(
+        outcomes(&after_waiting),
+        [(Some("db-1"), PodOutcome::NotRecreated), (Some("db-0"), PodOutcome::Pending)]
+    );
+    let state = cluster(2, 2)
+        + &bound_pod("db-1", "n0", "d0", owner)
+        + &bound_pod("db-0", "n0", "d1", owner)
+        + &x
+        + &bound_pod("y", "n1", "d1", ("", "", ""));
+    let forecast = forecast(&state, DRAIN_N0, 4);
+    assert_eq!(
+        outcomes(&forecast),
+        [(Some("db-0"), PodOutcome::Pending), (Some("db-1"), PodOutcome::NotRecreated)]
+    );
+    assert_eq!((forecast.totals.pending, forecast.most_pending), (1, 1));
+    assert!(forecast.pods[1].explanation.as_deref().is_some_and(|text| text.contains("StatefulSet")));
+}
+
+#[test]
 fn a_job_stops_after_too_many_failures() {
     let job = |limit: i64| {
         format!(
