@@ -9,7 +9,7 @@ use crate::state::{ObjectKind, State, StoredObject, version_of};
 use crate::tables::{Controller, PodIndex, Predecessor};
 use crate::workload::workload_of;
 use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tollgate_api::view::{Claim, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
@@ -57,6 +57,7 @@ impl<'d> PlanBuilder<'d> {
             }
         }
         self.find_evictions();
+        self.follow_pods_of_failed_jobs();
         self.follow_waiting();
         self.finish()
     }
@@ -279,6 +280,42 @@ impl<'d> PlanBuilder<'d> {
             |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| Controllers::keeps_name(*pod));
         let waiting: Vec<PodIndex> = self.plan.waiting.iter().copied().filter(is_of_set).collect();
         self.plan.order_replacements(&waiting);
+    }
+
+    /// Follows the pods that Jobs delete because too many of their other pods are evicted.
+    fn follow_pods_of_failed_jobs(&mut self) {
+        let Plan { controllers, bound, evictions, followed, .. } = &mut self.plan;
+        let mut kept: Vec<(usize, StoredObject<'d>)> = Vec::new();
+        let mut disrupted: HashMap<usize, i64, RandomState> = HashMap::default();
+        let evicted: HashSet<PodIndex, RandomState> = evictions.iter().map(|eviction| eviction.pod).collect();
+        for &(pod, _) in bound.iter() {
+            let Some(object) = self.objects.get(&pod) else { continue };
+            let Some(job) = controllers.note_bound(pod, *object) else { continue };
+            if evicted.contains(&pod) {
+                *disrupted.entry(job).or_default() += 1;
+            } else {
+                kept.push((job, *object));
+            }
+        }
+        for (number, object) in kept {
+            let count = disrupted.get(&number).copied().unwrap_or(0);
+            let fails = controllers.jobs.get(number).is_some_and(|job| job.fails_after(count));
+            if count > 0 && fails {
+                let workload = workload_of(&self.state, object);
+                followed.push(FollowedPod {
+                    namespace: object.namespace().to_owned(),
+                    name: None,
+                    origin: Origin::Replacement,
+                    replaces: Some(object.name().to_owned()),
+                    workload: workload.map(|workload| WorkloadName {
+                        kind: workload.kind.to_owned(),
+                        name: workload.name.to_owned(),
+                    }),
+                    not_modelled: Vec::new(),
+                    pod: None,
+                });
+            }
+        }
     }
 
     /// When the taints of an era evict a pod of the state.

@@ -30,6 +30,10 @@ pub(crate) struct Job {
     /// What its failure policy says of pods that are disrupted.
     pub(crate) on_disruption: OnDisruption,
     pub(crate) is_suspended: bool,
+    /// Its pods of the state that are bound.
+    pub(crate) bound: Vec<PodIndex>,
+    /// It has failed, and its pods were deleted.
+    pub(crate) has_ended: bool,
 }
 
 /// What a Job does about a pod that is disrupted.
@@ -77,6 +81,18 @@ impl Controllers {
             self.jobs.push(Job::read(object));
         }
         place
+    }
+
+    /// Notes that a pod is bound, if it belongs to one of the Jobs. Returns the place of the Job.
+    pub(crate) fn note_bound(&mut self, index: PodIndex, pod: StoredObject<'_>) -> Option<usize> {
+        let reference = controller_reference(pod.value);
+        if self.jobs.is_empty() || reference.get("kind").str() != "Job" {
+            return None;
+        }
+        let name = (pod.namespace().to_owned(), reference.get("name").str().to_owned());
+        let job = *self.by_name.get(&name)?;
+        self.jobs.get_mut(job)?.bound.push(index);
+        Some(job)
     }
 
     /// True if the pod that replaces it has the same name.
@@ -131,6 +147,15 @@ impl Controllers {
 }
 
 impl Job {
+    /// True if it fails after so many of its pods are disrupted.
+    pub(crate) fn fails_after(&self, disrupted: i64) -> bool {
+        match self.on_disruption {
+            OnDisruption::Ignore => false,
+            OnDisruption::Count => self.failures_left.is_some_and(|left| left < disrupted),
+            OnDisruption::FailJob => disrupted > 0,
+        }
+    }
+
     fn read(object: Option<Value<'_>>) -> Job {
         let spec = object.map_or(Value::absent(), |object| object.get("spec"));
         let failed = object.and_then(|object| object.get("status").get("failed").int()).unwrap_or(0);
@@ -151,6 +176,8 @@ impl Job {
                 _ => OnDisruption::Count,
             },
             is_suspended: spec.get("suspend").bool() == Some(true),
+            bound: Vec::new(),
+            has_ended: false,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::allocations::{Devices, Memory};
 use crate::claims::ClaimState;
-use crate::controllers::{Job, OnDisruption};
+use crate::controllers::Job;
 use crate::eras::Era;
 use crate::forecast::{Course, End, Pending, PodCourse};
 use crate::nodes::{Fits, Occupancy};
@@ -66,7 +66,7 @@ pub(crate) struct World<'a, 'p> {
     now: Timestamp,
     stage: usize,
     next_eviction: usize,
-    jobs: Vec<Job>,
+    pub(crate) jobs: Vec<Job>,
     evicted: Vec<EvictedPod>,
     /// For each pod that is followed: how often it was evicted after it was placed, and where it was then.
     evictions: BTreeMap<PodIndex, (u32, End)>,
@@ -186,11 +186,7 @@ impl<'a, 'p> World<'a, 'p> {
             }
             Action::DeletePod { namespace, name } => {
                 if let Some(pod) = self.alive(namespace, name) {
-                    self.remove(pod);
-                    if let Some(state) = self.pods.get_mut(pod) {
-                        *state = PodState::Gone;
-                    }
-                    self.queue.retain(|other| *other != pod);
+                    self.delete(pod);
                 }
             }
             Action::ApplyClaim(claim, spec) => {
@@ -206,6 +202,15 @@ impl<'a, 'p> World<'a, 'p> {
                 }
             }
         }
+    }
+
+    /// A pod is deleted, and nobody makes it again.
+    pub(crate) fn delete(&mut self, pod: PodIndex) {
+        self.remove(pod);
+        if let Some(state) = self.pods.get_mut(pod) {
+            *state = PodState::Gone;
+        }
+        self.leave_queue(pod);
     }
 
     /// The pod of that name that exists.
@@ -340,6 +345,7 @@ impl<'a, 'p> World<'a, 'p> {
         for (_, pod) in due {
             new.extend(self.evict_again(pod));
         }
+        self.end_failed_jobs();
         new.retain(|pod| !self.has_failed(*pod));
         new
     }
@@ -360,28 +366,6 @@ impl<'a, 'p> World<'a, 'p> {
         *self.pods.get_mut(pod)? = PodState::Gone;
         self.count_failure(pod);
         is_replaced.then_some(pod)
-    }
-
-    /// Counts a pod that was evicted as a failure of its Job.
-    fn count_failure(&mut self, pod: PodIndex) {
-        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
-            return;
-        };
-        let Some(job) = self.jobs.get_mut(*job) else { return };
-        match job.on_disruption {
-            OnDisruption::Ignore => {}
-            OnDisruption::Count => job.failures_left = job.failures_left.map(|left| left - 1),
-            OnDisruption::FailJob => job.failures_left = Some(-1),
-        }
-    }
-
-    /// True if the Job of the pod makes no more pods.
-    fn has_failed(&self, pod: PodIndex) -> bool {
-        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
-            return false;
-        };
-        let job = self.jobs.get(*job);
-        job.is_some_and(|job| job.is_suspended || job.failures_left.is_some_and(|left| left < 0))
     }
 
     /// Makes pods. Controllers work side by side, so the order between workloads is left to chance.

@@ -18,6 +18,7 @@ mod explain;
 mod extended;
 mod forecast;
 mod held;
+mod jobs;
 mod missing;
 pub mod nodes;
 mod outcome;

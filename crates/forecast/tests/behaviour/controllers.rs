@@ -127,6 +127,23 @@ fn a_job_stops_after_too_many_failures() {
 }
 
 #[test]
+fn a_job_that_fails_frees_the_devices_of_its_other_pods() {
+    let job = r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"train","namespace":"app","uid":"u-train"},"spec":{"backoffLimit":0,"parallelism":2}}
+        "#;
+    let waiting = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"w","namespace":"app"},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
+    let owner = ("batch/v1", "Job", "train");
+    let pods = bound_pod("t-0", "n0", "d0", owner) + &bound_pod("t-1", "n1", "d0", owner);
+    let failing = forecast(&(cluster(2, 1) + job + &pods + waiting), DRAIN_N0, 4);
+    assert_eq!(failing.evicted.len(), 1);
+    let gone: Vec<_> = failing.pods.iter().filter_map(|pod| pod.replaces.as_deref()).collect();
+    assert_eq!(gone, ["t-0", "t-1"]);
+    assert_eq!((failing.totals.not_recreated, failing.totals.fits), (2, 1));
+    let lasting = job.replace(r#""backoffLimit":0"#, r#""backoffLimit":1"#);
+    let lasting = forecast(&(cluster(2, 1) + &lasting + &pods + waiting), DRAIN_N0, 4);
+    assert_eq!((lasting.totals.not_recreated, lasting.totals.pending), (0, 2));
+}
+
+#[test]
 fn a_new_deployment_makes_its_pods() {
     let given = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"app"},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}}}"#;
     let forecast = forecast(&cluster(2, 1), given, 8);

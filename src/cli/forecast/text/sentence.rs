@@ -1,5 +1,7 @@
 //! The sentence that answers the question: how many of the pods fit, and how many stay Pending.
 
+use std::collections::BTreeSet;
+
 use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
 
 /// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`
@@ -18,7 +20,14 @@ fn sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
         Origin::Given => ("given", ""),
         Origin::Waiting => ("waiting", ""),
     };
-    let is_counted = |pod: &&PodForecast| pod.origin == origin;
+    // A Job that fails deletes pods that are not evicted.
+    let evicted: BTreeSet<(&str, &str)> =
+        forecast.evicted.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
+    let is_counted = |pod: &&PodForecast| {
+        let replaced = pod.replaces.as_deref();
+        pod.origin == origin
+            && replaced.is_none_or(|replaced| evicted.contains(&(pod.namespace.as_str(), replaced)))
+    };
     let total = forecast.pods.iter().filter(is_counted).count();
     if total == 0 {
         return None;

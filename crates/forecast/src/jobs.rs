@@ -1,0 +1,48 @@
+//! The Jobs of a course: they count evicted pods as failures, and one that fails deletes its other pods.
+
+use crate::controllers::OnDisruption;
+use crate::course::{PodState, World};
+use crate::tables::{Controller, PodIndex};
+
+impl World<'_, '_> {
+    /// Counts a pod that was evicted as a failure of its Job.
+    pub(crate) fn count_failure(&mut self, pod: PodIndex) {
+        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
+            return;
+        };
+        let Some(job) = self.jobs.get_mut(*job) else { return };
+        match job.on_disruption {
+            OnDisruption::Ignore => {}
+            OnDisruption::Count => job.failures_left = job.failures_left.map(|left| left - 1),
+            OnDisruption::FailJob => job.failures_left = Some(-1),
+        }
+    }
+
+    /// True if the Job of the pod makes no more pods.
+    pub(crate) fn has_failed(&self, pod: PodIndex) -> bool {
+        let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {
+            return false;
+        };
+        let job = self.jobs.get(*job);
+        job.is_some_and(|job| job.is_suspended || job.failures_left.is_some_and(|left| left < 0))
+    }
+
+    /// Deletes the pods of Jobs that have failed by now. What they had is free for others.
+    pub(crate) fn end_failed_jobs(&mut self) {
+        let plan = self.plan;
+        for (number, stored) in plan.controllers.jobs.iter().enumerate() {
+            let Some(job) = self.jobs.get_mut(number) else { continue };
+            if job.has_ended || job.failures_left.is_none_or(|left| left >= 0) {
+                continue;
+            }
+            job.has_ended = true;
+            let made = plan.tables.pods.iter().enumerate();
+            let made = made.filter(|(_, pod)| pod.controller == Controller::Job(number)).map(|(pod, _)| pod);
+            for pod in stored.bound.iter().copied().chain(made) {
+                if !matches!(self.pods.get(pod), Some(PodState::Absent | PodState::Gone) | None) {
+                    self.delete(pod);
+                }
+            }
+        }
+    }
+}
