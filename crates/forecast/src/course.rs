@@ -368,7 +368,19 @@ impl<'a, 'p> World<'a, 'p> {
         is_replaced.then_some(pod)
     }
 
-    /// Makes pods. Controllers work side by side, so the order between workloads is left to chance.
+    /// How long a controller takes to replace a pod: it does so at once, after the old pod is gone because the new one
+    /// has its name, or after a Job's back-off.
+    fn delay_class(&self, pod: PodIndex) -> u8 {
+        let entry = self.plan.tables.pods.get(pod);
+        let followed = entry.and_then(|entry| self.plan.followed.get(entry.followed?));
+        match entry.map(|entry| &entry.controller) {
+            Some(Controller::Job(_)) => 2,
+            _ => u8::from(followed.is_some_and(|followed| followed.name.is_some())),
+        }
+    }
+
+    /// Makes pods. Controllers that take equally long work side by side, so the order between their workloads is left to
+    /// chance.
     fn create_in_any_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
@@ -381,14 +393,15 @@ impl<'a, 'p> World<'a, 'p> {
                 None => workloads.push((workload, vec![pod])),
             }
         }
-        let mut drawn: Vec<(u64, PodIndex)> = Vec::new();
+        let mut drawn: Vec<(u8, u64, PodIndex)> = Vec::new();
         for (_, pods) in workloads {
             let mut numbers: Vec<u64> = pods.iter().map(|_| self.random.next()).collect();
             numbers.sort_unstable();
-            drawn.extend(numbers.into_iter().zip(pods));
+            let pods = pods.into_iter().map(|pod| (self.delay_class(pod), pod));
+            drawn.extend(numbers.into_iter().zip(pods).map(|(number, (class, pod))| (class, number, pod)));
         }
         drawn.sort_unstable();
-        for (_, pod) in drawn {
+        for (_, _, pod) in drawn {
             self.create(pod);
         }
     }

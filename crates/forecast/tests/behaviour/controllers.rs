@@ -127,6 +127,25 @@ fn a_job_stops_after_too_many_failures() {
 }
 
 #[test]
+fn controllers_that_are_quicker_get_the_devices() {
+    let (set, job) = (("apps/v1", "StatefulSet", "db"), ("batch/v1", "Job", "train"));
+    let web = ("apps/v1", "ReplicaSet", "web-1");
+    for (free, fits) in [(1, vec!["web-1-a"]), (2, vec!["db-0", "web-1-a"])] {
+        let mut state = cluster(2, 3)
+            + &bound_pod("a-train", "n0", "d0", job)
+            + &bound_pod("db-0", "n0", "d1", set)
+            + &bound_pod("web-1-a", "n0", "d2", web);
+        for device in free..3 {
+            state += &bound_pod(&format!("x{device}"), "n1", &format!("d{device}"), ("", "", ""));
+        }
+        let forecast = forecast(&state, DRAIN_N0, 16);
+        let fitting = forecast.pods.iter().filter(|pod| pod.outcome == PodOutcome::Fits);
+        assert_eq!(fitting.filter_map(|pod| pod.replaces.as_deref()).collect::<Vec<_>>(), fits);
+        assert_eq!(forecast.totals.pending, 3 - free);
+    }
+}
+
+#[test]
 fn a_job_that_fails_frees_the_devices_of_its_other_pods() {
     let job = r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"train","namespace":"app","uid":"u-train"},"spec":{"backoffLimit":0,"parallelism":2}}
         "#;
