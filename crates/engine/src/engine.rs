@@ -47,7 +47,6 @@ use crate::rules::{self, Level, Origin, RuleSet};
 use checked_expressions::CheckedExpressions;
 use left_out::LeftOut;
 use tollgate_api::conform::DecodeError;
-use tollgate_api::convert::reshaped;
 use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_api::view::Object;
@@ -307,7 +306,7 @@ impl Engine {
         source: Source<'_>,
         findings: &mut Findings,
     ) -> Violations {
-        let (profile, now) = (context.profile, admission.now.text);
+        let profile = context.profile;
         if identify::is_unchecked(identity, profile) {
             return Violations::default();
         }
@@ -325,15 +324,28 @@ impl Engine {
             self.report_undecodable(new, old, findings);
             return Violations::default();
         }
-        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
-        let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
-        let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
-        let doc = new.defaulted(old_object, profile, now);
+        prepare::with_stored(old.as_ref(), version, profile, admission.now.text, |old| {
+            self.judge(&new, old, admission, context, source, findings)
+        })
+    }
+
+    /// Judges an object that was decoded and is compared with the stored one, as [`Engine::validate_for`] describes.
+    fn judge(
+        &self,
+        new: &DecodedObject<'_>,
+        old: Option<Object<'_>>,
+        admission: &Attributes<'_>,
+        context: &Context<'_>,
+        source: Source<'_>,
+        findings: &mut Findings,
+    ) -> Violations {
+        let profile = context.profile;
+        let doc = new.defaulted(old, profile, admission.now.text);
         let object = new.object(&doc);
-        let without = self.drop_fields(source, object, old_object, admission.is_status(), profile, findings);
+        let (kind, version) = (object.kind(), object.version);
+        let without = self.drop_fields(source, object, old, admission.is_status(), profile, findings);
         let object = prepare::with_document(object, version, without.as_ref());
-        let decoded = admission.with_objects(object, old_object);
+        let decoded = admission.with_objects(object, old);
         self.report_decoding(new.strict.iter().cloned(), new.left_out, findings);
         if self.exact
             && let Some(finding) = meta_update::missing_resource_version(admission, kind, version, profile)

@@ -3,7 +3,6 @@
 //! It does not validate. An object that does not decode, or that the profile does not serve, is not stored.
 
 use super::{Attributes, DecodedObject, identify, prepare};
-use tollgate_api::convert::reshaped;
 use tollgate_api::gated::dropped_fields;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Change, apply};
@@ -20,17 +19,15 @@ pub fn as_stored(admission: &Attributes<'_>, profile: &Profile) -> Option<String
         return None;
     }
     let old = old.filter(|old| !old.has_errors());
-    let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
-    let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
-    let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-    let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
-    let doc = new.defaulted(old_object, profile, now);
-    let object = new.object(&doc);
-    if profile.gates.are_assumed {
-        // It is not known which fields the server drops; the engine keeps all of them, too.
-        return Some(object.value().to_json());
-    }
-    let dropped = dropped_fields(object, old_object, admission.is_status(), profile);
-    let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
-    Some(apply(object.value(), &changes).root().to_json())
+    prepare::with_stored(old.as_ref(), version, profile, now, |old| {
+        let doc = new.defaulted(old, profile, now);
+        let object = new.object(&doc);
+        if profile.gates.are_assumed {
+            // It is not known which fields the server drops; the engine keeps all of them, too.
+            return Some(object.value().to_json());
+        }
+        let dropped = dropped_fields(object, old, admission.is_status(), profile);
+        let changes: Vec<Change> = dropped.into_iter().map(|field| field.change).collect();
+        Some(apply(object.value(), &changes).root().to_json())
+    })
 }

@@ -12,7 +12,6 @@
 use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
 use crate::defaults::{DefaultsFor, Edit};
 use crate::policy;
-use tollgate_api::convert::reshaped;
 use tollgate_api::equal;
 use tollgate_api::view::Object;
 use tollgate_document::doc::{Change, apply};
@@ -48,21 +47,17 @@ impl Engine {
         }
         let old = admission.old_object.map(|old| DecodedObject::decode_stored(old, kind, version, profile));
         let old = old.filter(|old| !old.has_errors());
-        let old_doc = old.as_ref().map(|old| old.defaulted(None, profile, now));
-        let old_object = old.as_ref().zip(old_doc.as_ref()).map(|(old, doc)| old.object(doc));
-        let moved = old_object.and_then(|old| reshaped(old.value(), kind, old.version, version));
-        let old_object = old_object.map(|old| prepare::with_document(old, version, moved.as_ref()));
-        let mut edits = new.default_edits(old_object, profile, now, DefaultsFor::Mutation);
-        let mut put_back = 0;
         let is_update = admission.operation == Operation::Update && admission.subresource.is_empty();
-        if let Some(old) = old_object.filter(|_| is_update)
-            && let Some(missing) = missing_tolerations(&new, old, &edits)
-        {
-            put_back = missing.iter().map(|list| list.count).sum();
+        let (mut edits, put_back) = prepare::with_stored(old.as_ref(), version, profile, now, |old| {
+            let mut edits = new.default_edits(old, profile, now, DefaultsFor::Mutation);
+            let missing = old.filter(|_| is_update).and_then(|old| missing_tolerations(&new, old, &edits));
+            let missing = missing.unwrap_or_default();
             // A list that is written anew has everything that was to be filled in.
             edits.retain(|edit| !missing.iter().any(|list| list.replaces(edit)));
+            let put_back = missing.iter().map(|list| list.count).sum();
             edits.extend(missing.into_iter().flat_map(|list| list.edits));
-        }
+            (edits, put_back)
+        });
         if !self.policies.is_empty() && admission.operation == Operation::Create {
             let decoded = admission.with_objects(Object::of(kind, version, new.value()), None);
             edits.extend(self.policies.defaults(&decoded, &self.context_without_cluster(profile, labels)));

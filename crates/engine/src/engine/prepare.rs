@@ -6,6 +6,7 @@ use super::identify;
 use crate::admission::{DecodedAttributes, Operation};
 use crate::defaults::{self, DefaultsFor};
 use tollgate_api::conform::{Conformed, DecodeError, DecodeErrorKind, Schema, conform};
+use tollgate_api::convert::reshaped;
 use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::Object;
@@ -113,6 +114,22 @@ pub(super) fn with_document<'o>(
 ) -> Object<'o> {
     let value = doc.map_or(object.value(), Doc::root);
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
+}
+
+/// Calls `then` with the stored object as the new one is compared with it: with defaults, in the shape of `version`. The
+/// documents behind that view live only as long as the call.
+pub(super) fn with_stored<R>(
+    old: Option<&DecodedObject<'_>>,
+    version: Version,
+    profile: &Profile,
+    now: &str,
+    then: impl FnOnce(Option<Object<'_>>) -> R,
+) -> R {
+    let Some(old) = old else { return then(None) };
+    let doc = old.defaulted(None, profile, now);
+    let object = old.object(&doc);
+    let moved = reshaped(object.value(), old.kind, old.version, version);
+    then(Some(with_document(object, version, moved.as_ref())))
 }
 
 /// Prefixes the message of a decoding error with `oldObject: `.
