@@ -391,6 +391,7 @@ impl<'d> PlanBuilder<'d> {
 
     fn finish(self) -> Plan<'d> {
         let mut plan = self.plan;
+        plan.note_terminating();
         plan.eras.complete(&plan.catalog);
         for followed in &mut plan.followed {
             let Some(pod) = followed.pod else { continue };

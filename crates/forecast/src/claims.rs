@@ -1,6 +1,6 @@
 //! The claims of a course: who has reserved them, and when they are allocated and deallocated.
 
-use crate::course::{PodState, World};
+use crate::course::World;
 use crate::held::Held;
 use crate::outcome::{Place, PlacedClaim};
 use crate::tables::{ClaimIndex, PodIndex, SpecEntry};
@@ -19,6 +19,8 @@ pub(crate) struct ClaimState<'p> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Consumer {
     Pod(PodIndex),
+    /// A pod that is being deleted, by a number of its own.
+    Deleted(usize),
     /// Someone whom the state does not have.
     Other,
 }
@@ -54,32 +56,6 @@ impl<'p> World<'_, 'p> {
     pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<Held<'p>>) {
         self.claim(claim).allocation = Some(Arc::clone(held));
         self.devices.change(self.memory, held, true);
-    }
-
-    /// Takes a pod from its node, and what it has from it. Claims that were made for it are deleted; others are
-    /// deallocated if nobody else has reserved them.
-    // upstream v1.37 resourceclaim Controller.syncClaim
-    pub(crate) fn remove(&mut self, pod: PodIndex) {
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
-        if let Some(PodState::Bound(node) | PodState::Binding(node)) = self.pods.get(pod)
-            && let Some(node) = self.occupancy.nodes().find(node)
-        {
-            self.occupancy.remove_pod(node, entry.needs);
-            self.wakes_all = true;
-        }
-        for claim in entry.claims() {
-            let is_generated = self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated);
-            let state = self.claim(claim);
-            let before = state.reserved.len();
-            state.reserved.retain(|consumer| *consumer != Consumer::Pod(pod));
-            let was_last = before > 0 && state.reserved.is_empty();
-            if is_generated {
-                state.spec = None;
-            }
-            if is_generated || was_last {
-                self.deallocate(claim);
-            }
-        }
     }
 
     /// Where a pod is, with the devices of its claims.

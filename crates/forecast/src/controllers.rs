@@ -30,6 +30,8 @@ pub(crate) struct Job {
     /// What its failure policy says of pods that are disrupted.
     pub(crate) on_disruption: OnDisruption,
     pub(crate) is_suspended: bool,
+    /// It replaces a pod after that has failed, not already while it is being deleted.
+    pub(crate) replaces_when_gone: bool,
     /// Its pods of the state that are bound.
     pub(crate) bound: Vec<PodIndex>,
     /// It has failed, and its pods were deleted.
@@ -63,8 +65,8 @@ impl Controllers {
         let (api_version, kind) = (reference.get("apiVersion").str(), reference.get("kind").str());
         match (ObjectKind::of(api_version, kind), kind) {
             (None, "") => Controller::None,
-            (Some(ObjectKind::ReplicaSet | ObjectKind::StatefulSet | ObjectKind::DaemonSet), _)
-            | (None, "ReplicationController") => Controller::Recreates,
+            (Some(ObjectKind::ReplicaSet), _) | (None, "ReplicationController") => Controller::AtOnce,
+            (Some(ObjectKind::StatefulSet | ObjectKind::DaemonSet), _) => Controller::WhenGone,
             (Some(ObjectKind::Job), _) => {
                 let owner = controllers_of(state, pod).next();
                 let job = owner.filter(|(kind, _)| *kind == ObjectKind::Job).map(|(_, job)| job.value);
@@ -126,10 +128,10 @@ impl Controllers {
         let is_set = kind == ObjectKind::StatefulSet;
         let first = spec.get("ordinals").get("start").int().unwrap_or(0);
         let name = object.name();
-        let controller = if kind == ObjectKind::Job {
-            Controller::Job(self.job(object.namespace(), name, Some(object.value)))
-        } else {
-            Controller::Recreates
+        let controller = match kind {
+            ObjectKind::Job => Controller::Job(self.job(object.namespace(), name, Some(object.value))),
+            _ if is_set => Controller::WhenGone,
+            _ => Controller::AtOnce,
         };
         WorkloadPods {
             source: PodSource {
@@ -176,6 +178,9 @@ impl Job {
                 _ => OnDisruption::Count,
             },
             is_suspended: spec.get("suspend").bool() == Some(true),
+            // upstream v1.37 job.onlyReplaceFailedPods
+            replaces_when_gone: spec.get("podReplacementPolicy").str() == "Failed"
+                || spec.get("podFailurePolicy").exists(),
             bound: Vec::new(),
             has_ended: false,
         }

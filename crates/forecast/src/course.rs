@@ -7,6 +7,7 @@ use crate::allocations::{Devices, Memory};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
 use crate::eras::Era;
+use crate::evictions::{Deletion, Evictions};
 use crate::forecast::{Course, End, Pending, PodCourse};
 use crate::nodes::{Fits, Occupancy};
 use crate::outcome::EvictedPod;
@@ -18,9 +19,6 @@ use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
-
-/// After so many evictions in a row, a pod will be evicted for ever.
-const MAX_EVICTIONS: u32 = 2;
 
 /// A pod in a course.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,14 +60,20 @@ pub(crate) struct World<'a, 'p> {
     /// The pods that wait, in the order in which they began to.
     pub(crate) queue: Vec<PodIndex>,
     /// When the pods that were placed in this course are evicted.
-    due: Vec<(Timestamp, PodIndex)>,
-    now: Timestamp,
-    stage: usize,
-    next_eviction: usize,
+    pub(crate) due: Vec<(Timestamp, PodIndex)>,
+    /// The pods that are being deleted.
+    pub(crate) deletions: Vec<Deletion<'p>>,
+    /// How many pods were deleted that were not gone at once.
+    pub(crate) deletion_count: usize,
+    /// The pods that controllers will make, and when.
+    pub(crate) later: Vec<(Timestamp, PodIndex)>,
+    pub(crate) now: Timestamp,
+    pub(crate) stage: usize,
+    pub(crate) next_eviction: usize,
     pub(crate) jobs: Vec<Job>,
-    evicted: Vec<EvictedPod>,
-    /// For each pod that is followed: how often it was evicted after it was placed, and where it was then.
-    evictions: BTreeMap<PodIndex, (u32, End)>,
+    pub(crate) evicted: Vec<EvictedPod>,
+    /// For each pod that is followed: its evictions after it was placed.
+    pub(crate) evictions: BTreeMap<PodIndex, Evictions>,
     /// Slices that disagree are listed the other way round.
     is_other_order: bool,
 }
@@ -109,6 +113,9 @@ impl<'a, 'p> World<'a, 'p> {
             touched: BTreeSet::new(),
             queue: Vec::new(),
             due: Vec::new(),
+            deletions: Vec::new(),
+            deletion_count: 0,
+            later: Vec::new(),
             now: plan.settings.now,
             stage: 0,
             next_eviction: 0,
@@ -158,6 +165,7 @@ impl<'a, 'p> World<'a, 'p> {
                     self.devices.change(self.memory, held, true);
                 }
             }
+            self.hold_for_deleted();
             let placed: Vec<PodIndex> = self.placed().collect();
             self.due.clear();
             for pod in placed {
@@ -186,6 +194,7 @@ impl<'a, 'p> World<'a, 'p> {
             }
             Action::DeletePod { namespace, name } => {
                 if let Some(pod) = self.alive(namespace, name) {
+                    // Nobody makes it again.
                     self.delete(pod);
                 }
             }
@@ -202,15 +211,6 @@ impl<'a, 'p> World<'a, 'p> {
                 }
             }
         }
-    }
-
-    /// A pod is deleted, and nobody makes it again.
-    pub(crate) fn delete(&mut self, pod: PodIndex) {
-        self.remove(pod);
-        if let Some(state) = self.pods.get_mut(pod) {
-            *state = PodState::Gone;
-        }
-        self.leave_queue(pod);
     }
 
     /// The pod of that name that exists.
@@ -233,7 +233,7 @@ impl<'a, 'p> World<'a, 'p> {
     fn follow_other(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.end_of(other);
         if matches!(end, End::Bound(_)) {
-            self.evictions.insert(pod, (0, end));
+            self.evictions.insert(pod, Evictions::elsewhere(end));
             if let Some(state) = self.pods.get_mut(pod) {
                 *state = PodState::Gone;
             }
@@ -291,11 +291,12 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// When the next pod is evicted, before that time.
+    /// When something happens next, before that time.
     fn next_time(&self, until: Option<Timestamp>) -> Option<Timestamp> {
         let stored = self.plan.evictions.get(self.next_eviction);
         let stored = stored.filter(|eviction| eviction.stage <= self.stage).map(|eviction| eviction.at);
-        let next = self.due.iter().map(|(time, _)| *time).chain(stored).min();
+        let next = self.due.iter().map(|(time, _)| *time).chain(stored);
+        let next = next.chain(self.next_deletion_or_creation()).min();
         next.filter(|next| until.is_none_or(|until| *next < until))
     }
 
@@ -315,72 +316,8 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Evicts those that are due, and returns the pods that controllers will make.
-    fn evict(&mut self) -> Vec<PodIndex> {
-        let mut new = Vec::new();
-        while let Some(eviction) = self.plan.evictions.get(self.next_eviction) {
-            if eviction.stage > self.stage || eviction.at > self.now {
-                break;
-            }
-            self.next_eviction += 1;
-            if !matches!(self.pods.get(eviction.pod), Some(PodState::Bound(_))) {
-                continue;
-            }
-            self.remove(eviction.pod);
-            if let Some(state) = self.pods.get_mut(eviction.pod) {
-                *state = PodState::Gone;
-            }
-            if let Some(entry) = self.plan.tables.pods.get(eviction.pod) {
-                let (namespace, name) = (entry.namespace.to_owned(), entry.name.clone());
-                self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
-            }
-            if let Some(replacement) = eviction.replacement {
-                self.count_failure(replacement);
-                new.push(replacement);
-            }
-        }
-        let now = self.now;
-        let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
-        self.due = later;
-        for (_, pod) in due {
-            new.extend(self.evict_again(pod));
-        }
-        self.end_failed_jobs();
-        new.retain(|pod| !self.has_failed(*pod));
-        new
-    }
-
-    /// Evicts a pod that was placed in this course. Returns the pod that replaces it.
-    fn evict_again(&mut self, pod: PodIndex) -> Option<PodIndex> {
-        let end = self.end_of(pod);
-        let entry = self.plan.tables.pods.get(pod)?;
-        let (times, last) = self.evictions.entry(pod).or_insert((0, End::NotRecreated));
-        *times += 1;
-        *last = end;
-        let is_replaced = entry.controller != Controller::None;
-        if is_replaced && *times >= MAX_EVICTIONS {
-            // It will be evicted again and again: most of the time it has the devices.
-            return None;
-        }
-        self.remove(pod);
-        *self.pods.get_mut(pod)? = PodState::Gone;
-        self.count_failure(pod);
-        is_replaced.then_some(pod)
-    }
-
-    /// How long a controller takes to replace a pod: it does so at once, after the old pod is gone because the new one
-    /// has its name, or after a Job's back-off.
-    fn delay_class(&self, pod: PodIndex) -> u8 {
-        let entry = self.plan.tables.pods.get(pod);
-        let followed = entry.and_then(|entry| self.plan.followed.get(entry.followed?));
-        match entry.map(|entry| &entry.controller) {
-            Some(Controller::Job(_)) => 2,
-            _ => u8::from(followed.is_some_and(|followed| followed.name.is_some())),
-        }
-    }
-
-    /// Makes pods. Controllers that take equally long work side by side, so the order between their workloads is left to
-    /// chance.
+    /// Makes pods. Controllers that wait until the old pod is gone come after those that do not. Apart from that, they
+    /// work side by side, so the order between their workloads is left to chance.
     fn create_in_any_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
@@ -393,12 +330,14 @@ impl<'a, 'p> World<'a, 'p> {
                 None => workloads.push((workload, vec![pod])),
             }
         }
-        let mut drawn: Vec<(u8, u64, PodIndex)> = Vec::new();
+        let mut drawn: Vec<(bool, u64, PodIndex)> = Vec::new();
         for (_, pods) in workloads {
             let mut numbers: Vec<u64> = pods.iter().map(|_| self.random.next()).collect();
             numbers.sort_unstable();
-            let pods = pods.into_iter().map(|pod| (self.delay_class(pod), pod));
-            drawn.extend(numbers.into_iter().zip(pods).map(|(number, (class, pod))| (class, number, pod)));
+            drawn.extend(numbers.into_iter().zip(pods).map(|(number, pod)| {
+                let controller = self.plan.tables.pods.get(pod).map(|pod| &pod.controller);
+                (controller == Some(&Controller::WhenGone), number, pod)
+            }));
         }
         drawn.sort_unstable();
         for (_, _, pod) in drawn {
@@ -435,7 +374,7 @@ impl<'a, 'p> World<'a, 'p> {
         self.queue.retain(|other| *other != pod);
     }
 
-    fn end_of(&mut self, pod: PodIndex) -> End {
+    pub(crate) fn end_of(&mut self, pod: PodIndex) -> End {
         match self.pods.get(pod) {
             Some(PodState::Bound(node)) => End::Bound(self.place(pod, node)),
             Some(PodState::HeldBack) => End::HeldBack,
@@ -463,13 +402,13 @@ impl<'a, 'p> World<'a, 'p> {
                     not_modelled.extend(uncertain.map(str::to_owned));
                     match (self.pods.get(pod), evictions) {
                         // It was bound, evicted, and nobody makes it again.
-                        (Some(PodState::Gone), Some((times, end))) => {
-                            evicted_again = times > 0;
-                            end
+                        (Some(PodState::Gone), Some(evictions)) => {
+                            evicted_again = evictions.times > 0;
+                            evictions.last()
                         }
                         (Some(PodState::Absent | PodState::Gone), _) => End::NotRecreated,
                         (_, evictions) => {
-                            evicted_again = evictions.is_some_and(|(times, _)| times >= MAX_EVICTIONS);
+                            evicted_again = evictions.is_some_and(|evictions| evictions.is_endless);
                             self.end_of(pod)
                         }
                     }

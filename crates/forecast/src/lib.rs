@@ -14,6 +14,7 @@ mod course;
 mod device_features;
 mod devices;
 mod eras;
+mod evictions;
 mod explain;
 mod extended;
 mod forecast;

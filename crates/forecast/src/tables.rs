@@ -46,6 +46,8 @@ pub(crate) struct PodEntry<'d> {
     pub(crate) name: String,
     pub(crate) spec: Value<'d>,
     pub(crate) needs: PodId,
+    /// How it counts on its node while it is being deleted, if it can be evicted and is not gone at once.
+    pub(crate) terminating: PodId,
     /// The claims of the pod, in its order.
     pub(crate) references: Vec<ClaimReference<'d>>,
     /// The claim that the scheduler makes for extended resources.
@@ -75,7 +77,10 @@ pub(crate) struct ClaimReference<'d> {
 pub(crate) enum Controller {
     /// Nobody.
     None,
-    Recreates,
+    /// One that does so as soon as the pod is being deleted, such as a ReplicaSet.
+    AtOnce,
+    /// One that does so after the pod is gone, such as a StatefulSet.
+    WhenGone,
     /// A Job, by its place, which does so until too many of its pods have failed.
     Job(usize),
     /// A controller of a kind that is not modelled.
@@ -201,11 +206,13 @@ impl<'d> Tables<'d> {
             "" => self.generated_claim("<extended-resources>".to_owned()),
             name => self.claim(namespace, name),
         };
+        let needs = catalog.add_pod(source);
         self.pods.push(PodEntry {
             namespace,
             name,
             spec: source.spec,
-            needs: catalog.add_pod(source),
+            needs,
+            terminating: needs,
             references,
             extended,
             followed: None,

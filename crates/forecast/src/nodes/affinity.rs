@@ -19,7 +19,7 @@ use tollgate_document::doc::Value;
 const HARD_AFFINITY_WEIGHT: i64 = 1;
 
 /// A PodAffinityTerm.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Term<'d> {
     selector: Selector<'d>,
     namespaces: Vec<&'d str>,
@@ -28,7 +28,7 @@ pub(super) struct Term<'d> {
 }
 
 /// The terms of a pod.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct PodTerms<'d> {
     near: Vec<Term<'d>>,
     apart: Vec<Term<'d>>,

@@ -40,7 +40,7 @@ pub(super) struct ShapeId(pub(super) u32);
 pub(super) struct TopologyId(pub(super) u32);
 
 /// Pods that other pods cannot tell apart.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PodClass<'d> {
     pub(super) namespace: &'d str,
     pub(super) labels: Labels<'d>,
@@ -94,6 +94,16 @@ impl<'d> Catalog<'d> {
         let id = PodId(next(self.pods.len()));
         let needs = PodNeeds::read(self, source);
         self.pods.push(needs);
+        id
+    }
+
+    /// The pod while it is being deleted: pods are not spread from it any more. Apart from that it counts as before.
+    pub fn add_terminating(&mut self, pod: PodId) -> PodId {
+        let needs = self.pod(pod).clone();
+        let class = PodClass { terminating: true, ..self.class(needs.class).clone() };
+        let class = self.intern_class(format!("{}\0deleted", needs.class.0), |_| class);
+        let id = PodId(next(self.pods.len()));
+        self.pods.push(PodNeeds { class, ..needs });
         id
     }
 

@@ -86,7 +86,7 @@ impl HostPort<'_> {
 const ANY_ADDRESS: &str = "0.0.0.0";
 
 /// What a pod needs of a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PodNeeds<'d> {
     pub(super) class: ClassId,
     pub(super) kind: KindId,

@@ -22,7 +22,7 @@ pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A TopologySpreadConstraint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SpreadConstraint<'d> {
     topology: TopologyId,
     max_skew: i64,

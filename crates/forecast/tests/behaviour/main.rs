@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 mod controllers;
+mod grace_periods;
 mod large;
 mod unmodelled;
 

@@ -1,0 +1,269 @@
+//! The evictions of a course: who is evicted, what a pod keeps until it is gone, and when it is replaced.
+//!
+//! A pod that is deleted stays on its node until its grace period is over. So long, it counts there, its devices are in
+//! use and its claims by name stay allocated. Some controllers replace it before that, some after. How early a kubelet
+//! ends a pod is not known: every pod is taken to use its whole grace period.
+//!
+//! Invariant: what a pod had is given back once, when it is gone.
+
+use crate::claims::Consumer;
+use crate::course::{PodState, World};
+use crate::forecast::End;
+use crate::held::Held;
+use crate::nodes::PodId;
+use crate::outcome::EvictedPod;
+use crate::plan::Plan;
+use crate::tables::{Controller, PodEntry, PodIndex};
+use std::sync::Arc;
+use tollgate_formats::gotime::Timestamp;
+
+/// After so many evictions, a pod that is gone at once will be evicted for ever.
+const MAX_EVICTIONS: u32 = 2;
+
+/// After so many evictions, a pod will be evicted for ever, even if it had other devices each time because the pods
+/// before it were not gone yet.
+const MAX_PLACES: u32 = 16;
+
+/// How long a Job waits before it replaces a pod that has failed.
+// upstream v1.37 job.DefaultJobPodFailureBackOff
+const JOB_BACK_OFF: i64 = 10;
+
+/// The grace period of a pod that has none: what the API server fills in.
+const DEFAULT_GRACE_PERIOD: i64 = 30;
+
+/// A pod that is being deleted.
+#[derive(Debug)]
+pub(crate) struct Deletion<'p> {
+    /// When it is gone.
+    at: Timestamp,
+    /// How often its predecessors were evicted: of those that are gone at the same time, these are gone before it.
+    round: u32,
+    pod: PodIndex,
+    node: Option<&'p str>,
+    /// As it counts on its node while it is being deleted.
+    needs: PodId,
+    /// Stands for the pod in the claims that it has reserved: the pod that replaces it can have the same index.
+    consumer: Consumer,
+    /// The allocations of the claims that were made for it, which are deleted with it.
+    held: Vec<Arc<Held<'p>>>,
+}
+
+/// The evictions of a pod that was placed in a course.
+#[derive(Debug)]
+pub(crate) struct Evictions {
+    pub(crate) times: u32,
+    /// Where it was each time.
+    places: Vec<End>,
+    /// It will be evicted again and again.
+    pub(crate) is_endless: bool,
+}
+
+impl Evictions {
+    /// A pod that was not evicted, but is followed where another one is.
+    pub(crate) fn elsewhere(place: End) -> Evictions {
+        Evictions { times: 0, places: vec![place], is_endless: false }
+    }
+
+    /// Where it was the last time.
+    pub(crate) fn last(self) -> End {
+        self.places.into_iter().next_back().unwrap_or(End::NotRecreated)
+    }
+}
+
+impl PodEntry<'_> {
+    /// How many seconds the pod takes to be gone after it is deleted.
+    fn grace_period(&self) -> i64 {
+        self.spec.get("terminationGracePeriodSeconds").int().unwrap_or(DEFAULT_GRACE_PERIOD).max(0)
+    }
+}
+
+impl Plan<'_> {
+    /// Adds to the catalog how the pods that can be evicted count on their nodes while they are being deleted.
+    pub(crate) fn note_terminating(&mut self) {
+        let evicted = self.evictions.iter().map(|eviction| eviction.pod);
+        let followed = self.followed.iter().filter_map(|followed| followed.pod);
+        for pod in evicted.chain(followed) {
+            if let Some(entry) = self.tables.pods.get_mut(pod)
+                && entry.grace_period() > 0
+            {
+                entry.terminating = self.catalog.add_terminating(entry.needs);
+            }
+        }
+    }
+}
+
+impl<'p> World<'_, 'p> {
+    /// When the next pod is gone, or is made after a while.
+    pub(crate) fn next_deletion_or_creation(&self) -> Option<Timestamp> {
+        let gone = self.deletions.iter().map(|deletion| deletion.at);
+        gone.chain(self.later.iter().map(|(at, _)| *at)).min()
+    }
+
+    /// Evicts those that are due, and returns the pods that controllers make now.
+    pub(crate) fn evict(&mut self) -> Vec<PodIndex> {
+        let now = self.now;
+        self.end_deletions();
+        let (mut new, later): (Vec<_>, Vec<_>) = self.later.drain(..).partition(|(at, _)| *at <= now);
+        self.later = later;
+        while let Some(eviction) = self.plan.evictions.get(self.next_eviction) {
+            if eviction.stage > self.stage || eviction.at > now {
+                break;
+            }
+            self.next_eviction += 1;
+            if !matches!(self.pods.get(eviction.pod), Some(PodState::Bound(_))) {
+                continue;
+            }
+            let gone = self.delete(eviction.pod);
+            if let Some(entry) = self.plan.tables.pods.get(eviction.pod) {
+                let (namespace, name) = (entry.namespace.to_owned(), entry.name.clone());
+                self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
+            }
+            if let Some(replacement) = eviction.replacement {
+                self.count_failure(replacement);
+                new.push((self.replaced_at(replacement, gone), replacement));
+            }
+        }
+        let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
+        self.due = later;
+        for (_, pod) in due {
+            new.extend(self.evict_again(pod));
+        }
+        self.end_failed_jobs();
+        new.retain(|(_, pod)| !self.has_failed(*pod));
+        let (new, later): (Vec<_>, Vec<_>) = new.into_iter().partition(|(at, _)| *at <= now);
+        self.later.extend(later);
+        new.into_iter().map(|(_, pod)| pod).collect()
+    }
+
+    /// Evicts a pod that was placed in this course. Returns the pod that replaces it, and when.
+    fn evict_again(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
+        let place = self.end_of(pod);
+        let entry = self.plan.tables.pods.get(pod)?;
+        let evictions = self.evictions.entry(pod).or_insert_with(|| Evictions {
+            times: 0,
+            places: Vec::new(),
+            is_endless: false,
+        });
+        evictions.times += 1;
+        // A pod that is gone at once finds everything as it was.
+        let is_back = entry.grace_period() == 0 || evictions.places.contains(&place);
+        evictions.places.push(place);
+        let is_replaced = entry.controller != Controller::None;
+        let limit = if is_back { MAX_EVICTIONS } else { MAX_PLACES };
+        if is_replaced && evictions.times >= limit {
+            // Most of the time it has the devices.
+            evictions.is_endless = true;
+            return None;
+        }
+        let gone = self.delete(pod);
+        self.count_failure(pod);
+        is_replaced.then(|| (self.replaced_at(pod, gone), pod))
+    }
+
+    /// When the controller makes a pod in place of one that is being deleted now and is gone then.
+    fn replaced_at(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
+        match self.plan.tables.pods.get(replacement).map(|pod| &pod.controller) {
+            Some(Controller::WhenGone) => gone,
+            Some(Controller::Job(job)) => {
+                let waits = self.jobs.get(*job).is_some_and(|job| job.replaces_when_gone);
+                let failed = if waits { gone } else { self.now };
+                Timestamp { seconds: failed.seconds.saturating_add(JOB_BACK_OFF), ..failed }
+            }
+            _ => self.now,
+        }
+    }
+
+    /// Deletes a pod. Returns when it is gone.
+    pub(crate) fn delete(&mut self, pod: PodIndex) -> Timestamp {
+        let now = self.now;
+        let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
+        let (node, grace_period) = match self.pods.get(pod) {
+            Some(PodState::Bound(node)) => (Some(*node), entry.grace_period()),
+            // No kubelet has it yet.
+            Some(PodState::Binding(node)) => (Some(*node), 0),
+            _ => (None, 0),
+        };
+        if let Some(state) = self.pods.get_mut(pod) {
+            *state = PodState::Gone;
+        }
+        self.leave_queue(pod);
+        let at = Timestamp { seconds: now.seconds.saturating_add(grace_period), ..now };
+        let mut deletion = Deletion {
+            at,
+            round: self.evictions.get(&pod).map_or(0, |evictions| evictions.times),
+            pod,
+            node,
+            needs: entry.needs,
+            consumer: Consumer::Pod(pod),
+            held: Vec::new(),
+        };
+        for claim in entry.claims() {
+            if self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated) {
+                let state = std::mem::take(self.claim(claim));
+                deletion.held.extend(state.allocation);
+            }
+        }
+        if grace_period == 0 {
+            self.end_deletion(&deletion);
+            return now;
+        }
+        deletion.consumer = Consumer::Deleted(self.deletion_count);
+        self.deletion_count += 1;
+        for claim in entry.claims() {
+            let mut reserved = self.claim(claim).reserved.iter_mut();
+            if let Some(consumer) = reserved.find(|consumer| **consumer == Consumer::Pod(pod)) {
+                *consumer = deletion.consumer;
+            }
+        }
+        if let Some(node) = node.and_then(|node| self.occupancy.nodes().find(node))
+            && self.occupancy.remove_pod(node, entry.needs)
+        {
+            self.occupancy.add_pod(node, entry.terminating);
+            deletion.needs = entry.terminating;
+        }
+        self.deletions.push(deletion);
+        at
+    }
+
+    /// Ends the deletions that are due. Those of later rounds are left for the next time.
+    fn end_deletions(&mut self) {
+        let now = self.now;
+        let due = self.deletions.iter().filter(|deletion| deletion.at <= now);
+        let Some(round) = due.map(|deletion| deletion.round).min() else { return };
+        let is_ended = |deletion: &mut Deletion<'p>| deletion.at <= now && deletion.round == round;
+        let ended: Vec<Deletion<'p>> = self.deletions.extract_if(.., is_ended).collect();
+        for deletion in ended {
+            self.end_deletion(&deletion);
+        }
+    }
+
+    /// A pod is gone: it leaves its node, the claims that were made for it are gone with it, and others are deallocated
+    /// if nobody else has reserved them.
+    // upstream v1.37 resourceclaim Controller.syncClaim
+    fn end_deletion(&mut self, deletion: &Deletion<'p>) {
+        let Some(entry) = self.plan.tables.pods.get(deletion.pod) else { return };
+        if let Some(node) = deletion.node.and_then(|node| self.occupancy.nodes().find(node)) {
+            self.occupancy.remove_pod(node, deletion.needs);
+            self.wakes_all = true;
+        }
+        for held in &deletion.held {
+            self.devices.change(self.memory, held, false);
+            self.wakes_all = true;
+        }
+        for claim in entry.claims() {
+            let reserved = &mut self.claim(claim).reserved;
+            let before = reserved.len();
+            reserved.retain(|consumer| *consumer != deletion.consumer);
+            if before > 0 && reserved.is_empty() {
+                self.deallocate(claim);
+            }
+        }
+    }
+
+    /// Notes that pods which are being deleted have their devices, after the devices have changed.
+    pub(crate) fn hold_for_deleted(&mut self) {
+        for held in self.deletions.iter().flat_map(|deletion| &deletion.held) {
+            self.devices.change(self.memory, held, true);
+        }
+    }
+}

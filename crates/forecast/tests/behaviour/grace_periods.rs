@@ -1,0 +1,137 @@
+//! What evicted pods keep until their grace period is over, and who replaces them before that.
+
+use crate::controllers::{DRAIN_N0, bound_pod, cluster, outcomes};
+use crate::forecast;
+use tollgate_forecast::PodOutcome;
+
+const WEB: (&str, &str, &str) = ("apps/v1", "ReplicaSet", "web-1");
+const SET: (&str, &str, &str) = ("apps/v1", "StatefulSet", "db");
+const JOB: (&str, &str, &str) = ("batch/v1", "Job", "train");
+
+/// [`bound_pod`] with a grace period.
+fn pod_with_grace(name: &str, node: &str, device: &str, owner: (&str, &str, &str), seconds: u32) -> String {
+    let field = format!(r#""spec":{{"terminationGracePeriodSeconds":{seconds},"nodeName""#);
+    bound_pod(name, node, device, owner).replace(r#""spec":{"nodeName""#, &field)
+}
+
+/// The same pod with a claim that exists without it.
+fn by_name(pod: &str, name: &str) -> String {
+    let generated = r#""resourceClaimTemplateName":"one""#;
+    let owned = format!(
+        r#","ownerReferences":[{{"apiVersion":"v1","kind":"Pod","name":"{name}","uid":"u-{name}","controller":true}}]"#
+    );
+    pod.replace(generated, &format!(r#""resourceClaimName":"{name}-c0""#)).replace(&owned, "")
+}
+
+/// The pod requests almost all cpu of its node.
+fn large(pod: &str) -> String {
+    pod.replace(r#""resources":{"#, r#""resources":{"requests":{"cpu":"5"},"#)
+}
+
+#[test]
+fn a_replica_joins_the_claim_of_the_pod_that_is_not_gone() {
+    for (owner, seconds, evicted_again) in
+        [(WEB, 30, true), (WEB, 0, false), (SET, 30, false), (("apps/v1", "DaemonSet", "d"), 30, false)]
+    {
+        let name = if owner == SET { "db-0" } else { "p" };
+        let pod = by_name(&pod_with_grace(name, "n0", "d0", owner, seconds), name);
+        let forecast = forecast(&(cluster(2, 1) + &pod), DRAIN_N0, 4);
+        let pod = &forecast.pods[0];
+        assert_eq!(
+            (pod.outcome, pod.evicted_again),
+            (PodOutcome::Fits, evicted_again),
+            "{owner:?} {seconds}"
+        );
+        let node = if evicted_again { "n0" } else { "n1" };
+        assert!(pod.placements.iter().all(|placement| placement.place.node == node), "{owner:?} {seconds}");
+    }
+    // On its node, there is no room for the replacement as long as the old pod is there. After that, the claim is free.
+    let pod = large(&by_name(&pod_with_grace("p", "n0", "d0", WEB, 30), "p"));
+    let forecast = forecast(&(cluster(2, 1) + &pod), DRAIN_N0, 4);
+    assert!(!forecast.pods[0].evicted_again);
+    assert_eq!(forecast.pods[0].placements[0].place.node, "n1");
+}
+
+#[test]
+fn a_pod_that_is_not_gone_counts_on_its_node() {
+    // The taint is on one of two devices, so that the node itself can be used again.
+    let one_device = DRAIN_N0.replace(r#""pool":"n0""#, r#""pool":"n0","device":"d0""#);
+    let other_node = large(&bound_pod("x", "n1", "d0", ("", "", "")));
+    for seconds in [0, 30] {
+        let state = cluster(2, 2) + &large(&pod_with_grace("p", "n0", "d0", WEB, seconds)) + &other_node;
+        let forecast = forecast(&state, &one_device, 4);
+        // It waits until the old pod is gone.
+        assert_eq!(outcomes(&forecast), [(None, PodOutcome::Fits)]);
+        assert_eq!(forecast.pods[0].placements[0].place.node, "n0");
+    }
+    let small = bound_pod("x", "n1", "d0", ("", "", ""));
+    for (seconds, node) in [(0, "n0"), (30, "n1")] {
+        let state = cluster(2, 2) + &large(&pod_with_grace("p", "n0", "d0", WEB, seconds)) + &small;
+        let forecast = forecast(&state, &one_device, 8);
+        assert!(forecast.pods[0].placements.iter().all(|place| place.place.node == node), "{seconds}");
+    }
+}
+
+#[test]
+fn devices_are_in_use_until_their_pod_is_gone() {
+    // Both devices of the claim are held, though only one is tainted.
+    let two = |pod: &str| {
+        pod.replace(
+            r#"{"request":"r","driver":"gpu.example.com","pool":"n0","device":"d0"}"#,
+            r#"{"request":"r","driver":"gpu.example.com","pool":"n0","device":"d0"},{"request":"r","driver":"gpu.example.com","pool":"n0","device":"d1"}"#,
+        )
+    };
+    let one_device = DRAIN_N0.replace(r#""pool":"n0""#, r#""pool":"n0","device":"d0""#);
+    for (seconds, node) in [(0, "n0"), (30, "n1")] {
+        let x = large(&bound_pod("x", "n1", "d0", ("", "", "")));
+        let state = cluster(2, 2) + &two(&pod_with_grace("p", "n0", "d0", WEB, seconds)) + &x;
+        let forecast = forecast(&state, &one_device, 8);
+        assert!(forecast.pods[0].placements.iter().all(|place| place.place.node == node), "{seconds}");
+    }
+}
+
+#[test]
+fn replacements_come_in_the_order_of_their_times() {
+    let job = |policy: &str| {
+        format!(
+            r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"train","namespace":"app","uid":"u-train"}},"spec":{{"parallelism":1{policy}}}}}
+            "#
+        )
+    };
+    // A Job waits for ten seconds, a StatefulSet until the pod is gone; one device is left.
+    for (seconds, policy, first) in [
+        (30, "", "t"),
+        (5, "", "db-0"),
+        (0, "", "db-0"),
+        (30, r#","podReplacementPolicy":"Failed""#, "db-0"),
+        (30, r#","podReplacementPolicy":"TerminatingOrFailed""#, "t"),
+    ] {
+        let state = cluster(2, 2)
+            + &job(policy)
+            + &pod_with_grace("t", "n0", "d0", JOB, seconds)
+            + &pod_with_grace("db-0", "n0", "d1", SET, seconds)
+            + &bound_pod("x", "n1", "d0", ("", "", ""));
+        let forecast = forecast(&state, DRAIN_N0, 4);
+        let fitting = forecast.pods.iter().filter(|pod| pod.outcome == PodOutcome::Fits);
+        let fitting: Vec<_> = fitting.filter_map(|pod| pod.replaces.as_deref()).collect();
+        assert_eq!(fitting, [first], "{seconds} {policy}");
+    }
+}
+
+#[test]
+fn a_pod_moves_on_while_its_predecessors_hold_tainted_devices() {
+    // The scheduler takes the toleration, the eviction controller does not. The third device is not tainted.
+    let template = r#"{"name":"r","exactly":{"deviceClassName":"gpu"}}"#;
+    let tolerating =
+        r#"{"name":"r","exactly":{"deviceClassName":"gpu","tolerations":[{"operator":"Exists"}]}}"#;
+    let healthy = r#"{"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{"name":"more"},"spec":{"deviceSelector":{"pool":"n0","device":"d1"},"taint":{"key":"drain","effect":"NoExecute"}}}"#;
+    let one_device = DRAIN_N0.replace(r#""pool":"n0""#, r#""pool":"n0","device":"d0""#);
+    let rules = [one_device.as_str(), healthy].join("\n");
+    for (seconds, evicted_again) in [(0, true), (30, false)] {
+        let state =
+            cluster(1, 3).replace(template, tolerating) + &pod_with_grace("a", "n0", "d0", WEB, seconds);
+        let forecast = forecast(&state, &rules, 2);
+        assert_eq!(outcomes(&forecast), [(None, PodOutcome::Fits)]);
+        assert_eq!(forecast.pods[0].evicted_again, evicted_again, "{seconds}");
+    }
+}
