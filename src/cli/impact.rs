@@ -158,7 +158,7 @@ impl Arguments {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
-        let ClusterInput { snapshot, omissions, profiles, texts, listed } =
+        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted } =
             self.read_cluster(&mut tally, console)?;
         let parsed = texts.as_ref().map(StateTexts::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
@@ -169,6 +169,7 @@ impl Arguments {
             snapshot,
             state: state.as_ref(),
             omissions,
+            unlisted,
             sums: Vec::new(),
             now: self.clock.now(),
             console,
@@ -198,6 +199,8 @@ struct ImpactReporter<'r> {
     state: Option<&'r State<'r>>,
     /// What is missing from the state.
     omissions: Vec<String>,
+    /// What decides where evicted pods go, but could not be listed.
+    unlisted: Vec<String>,
     /// What all objects do together, for each profile.
     sums: Vec<ImpactSum>,
     now: String,

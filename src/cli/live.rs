@@ -13,7 +13,7 @@ mod whole;
 use std::sync::OnceLock;
 
 pub(super) use objects::{LiveObjects, MissingObjects, Omissions};
-pub(super) use state::{LiveState, read_state, read_state_for_impact, read_workloads};
+pub(super) use state::{LiveState, read_objects_for_impact, read_state, read_state_for_impact};
 pub(super) use whole::read_objects;
 
 use super::console::Console;

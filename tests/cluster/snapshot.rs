@@ -6,6 +6,7 @@ use crate::double::Double;
 use crate::live::{double, files, only_reads, run};
 use crate::state::{CLAIMS, PODS, claim, pod};
 
+const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
 const NODES: &str = "/api/v1/nodes";
 const REPLICA_SETS: &str = "/apis/apps/v1/replicasets";
 const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
@@ -162,6 +163,8 @@ fn a_snapshot_has_nodes_and_workloads() {
 #[test]
 fn pods_are_grouped_by_workload_at_the_cluster_and_in_its_snapshot() {
     let (double, folder) = (with_workloads("snapshot-by"), files("snapshot-by"));
+    double.serves(CLASSES);
+    double.put(CLASSES, json!({"metadata": {"name": "gpu"}, "spec": {}}));
     let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
     assert_eq!(code, 0, "{err}");
     let by = ["impact", "rule.yaml", "--now", NOW, "--by", "workload"];
@@ -175,10 +178,26 @@ fn pods_are_grouped_by_workload_at_the_cluster_and_in_its_snapshot() {
         assert!(live.contains(row), "{row}: {live}");
     }
     let (_, dumped, err) = run(&double, &folder, &[&by[..], &["--state", "state.yaml"]].concat());
-    // Only a dump with nodes says what becomes of the evicted pods.
-    let elsewhere = "of 9 evicted pods 1 has an unknown outcome, 8 are not recreated: the dump contains no DeviceClasses\n";
-    assert!(dumped.contains(elsewhere), "{dumped}");
-    assert_eq!(live, dumped.replace(elsewhere, ""), "{err}");
+    let elsewhere = "of 9 evicted pods 1 stays Pending, 8 are not recreated\n";
+    assert!(live.contains(elsewhere), "{live}");
+    assert_eq!(live, dumped, "{err}");
+    // Where pods go is said only if nodes can be listed, and is unknown without classes.
+    let limited = [&by[..], &["--max", "pending=1"]].concat();
+    let (code, _, err) = run(&double, &folder, &limited);
+    assert_eq!(code, 0, "{err}");
+    double.refuse(&[(NODES, 403)]);
+    let (code, out, err) = run(&double, &folder, &by);
+    assert!(code == 0 && !out.contains("of 9 evicted"), "{out}{err}");
+    assert!(err.contains("note: cannot list nodes: the API server returned 403"), "{err}");
+    let (code, _, err) = run(&double, &folder, &limited);
+    assert!(code == 3 && err.contains("cannot check --max pending: cannot list nodes: "), "{err}");
+    double.refuse(&[(CLASSES, 403)]);
+    let (code, out, err) = run(&double, &folder, &by);
+    let unknown =
+        "of 9 evicted pods 1 has an unknown outcome, 8 are not recreated: cannot list deviceclasses: ";
+    assert!(code == 0 && out.contains(unknown), "{out}{err}");
+    let (code, _, err) = run(&double, &folder, &limited);
+    assert!(code == 0, "one pod is unknown, one may be pending: {err}");
     // Without the right to list ReplicaSets, what is known of the pod is its owner.
     double.refuse(&[(REPLICA_SETS, 403)]);
     let (code, out, err) = run(&double, &folder, &by);

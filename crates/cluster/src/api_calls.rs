@@ -95,6 +95,13 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::Impact, "resource.k8s.io", "devicetaintrules", LIST),
     objects_call(NeededBy::Impact, "", "pods", LIST),
     objects_call(NeededBy::Impact, "policy", "poddisruptionbudgets", LIST),
+    // Where evicted pods go. What is not permitted is left out.
+    objects_call(NeededBy::Impact, "", "nodes", LIST),
+    objects_call(NeededBy::Impact, "resource.k8s.io", "deviceclasses", LIST),
+    objects_call(NeededBy::Impact, "resource.k8s.io", "resourceclaimtemplates", LIST),
+    objects_call(NeededBy::Impact, "apps", "replicasets", LIST),
+    objects_call(NeededBy::Impact, "apps", "statefulsets", LIST),
+    objects_call(NeededBy::Impact, "batch", "jobs", LIST),
     metrics_call(NeededBy::Audit),
     objects_call(NeededBy::Audit, "resource.k8s.io", "resourceslices", LIST),
     objects_call(NeededBy::Audit, "resource.k8s.io", "resourceclaims", LIST),

@@ -40,7 +40,7 @@ impl Arguments {
         let profiles = self.release.dump_profiles(&inventory, console)?;
         let omissions = inventory.omissions(self.assume_complete);
         let omissions = self.check_completeness(omissions, tally, console);
-        Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None })
+        Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new() })
     }
 
     /// True if a given rule may select devices by class or expression, so that the state must contain their attributes.
@@ -96,8 +96,10 @@ pub(super) struct ClusterInput {
     pub(super) profiles: Vec<&'static Profile>,
     /// The texts of a dump, if its objects are needed.
     pub(super) texts: Option<StateTexts>,
-    /// The pods and workloads of a running cluster, if they are needed.
+    /// The objects of a running cluster beyond the snapshot.
     pub(super) listed: Option<StateObjects<'static>>,
+    /// What decides where evicted pods go, but could not be listed in the running cluster.
+    pub(super) unlisted: Vec<String>,
 }
 
 /// Reads the running cluster.
@@ -116,8 +118,15 @@ fn read_live(
         console.note("some objects could not be read; more devices and pods may be affected");
     }
     let needs_objects = arguments.by.is_some_and(GroupBy::needs_objects);
-    let listed = needs_objects.then(|| live::read_workloads(asked, console));
-    Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles, texts: None, listed })
+    // Where pods go is not known anyway if something is missing from the snapshot.
+    let is_complete = omissions.failures.is_empty();
+    let read =
+        (is_complete || needs_objects).then(|| live::read_objects_for_impact(asked, needs_objects, console));
+    let (listed, unlisted) = read.map_or((None, Vec::new()), |read| {
+        tally.unreadable += read.failures;
+        (Some(read.objects), read.missing)
+    });
+    Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles, texts: None, listed, unlisted })
 }
 
 #[cfg(not(feature = "online"))]

@@ -69,8 +69,11 @@ impl ImpactReporter<'_> {
         profile: &'static Profile,
         at: Timestamp,
     ) -> Option<Elsewhere> {
-        let assume_complete = self.arguments.assume_complete;
-        Elsewhere::of(changes, self.state, (profile, at), &self.omissions, assume_complete)
+        // What a running cluster lists is complete.
+        let assume_complete = self.arguments.assume_complete || self.arguments.state.is_empty();
+        let mut omissions = self.omissions.clone();
+        omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
+        Elsewhere::of(changes, self.state, (profile, at), &omissions, assume_complete)
     }
 
     /// Reports the pods that stay Pending beyond the limit of `--max`.
@@ -78,7 +81,8 @@ impl ImpactReporter<'_> {
         let Some(limits) = self.arguments.max.as_ref().filter(|limits| limits.has_pending()) else { return };
         let Some(elsewhere) = elsewhere else {
             self.tally.unreadable += 1;
-            self.console.error(&format!("{who}: cannot check --max pending: the state contains no Nodes"));
+            let why = self.unlisted.first().map_or("the state contains no Nodes", String::as_str);
+            self.console.error(&format!("{who}: cannot check --max pending: {why}"));
             return;
         };
         let checked = elsewhere.check(limits);

@@ -14,11 +14,20 @@ use tollgate_document::doc::Value;
 pub(in crate::cli) struct Omissions {
     /// What should have been read, and why it was not.
     pub(in crate::cli) failures: Vec<String>,
+    /// What the user may not list, and without which a command can do.
+    pub(in crate::cli) not_permitted: Vec<String>,
     /// Resources that the API server does not serve, each with its group.
     pub(in crate::cli) not_served: Vec<String>,
 }
 
 impl Omissions {
+    /// Adds what another reader did not read.
+    pub(in crate::cli) fn extend(&mut self, other: Omissions) {
+        self.failures.extend(other.failures);
+        self.not_permitted.extend(other.not_permitted);
+        self.not_served.extend(other.not_served);
+    }
+
     /// Adds a failure and prints it to stderr.
     pub(in crate::cli) fn fail(&mut self, failure: String, console: &mut Console) {
         console.error(&failure);
@@ -108,6 +117,7 @@ impl<'a> LiveObjects<'a> {
         self.try_read(kind, limits, console, each).map_err(|failed| {
             if failed.is_forbidden {
                 console.note(&failed.why);
+                self.omissions.not_permitted.push(failed.why.clone());
             } else {
                 self.omissions.fail(failed.why.clone(), console);
             }

@@ -4,11 +4,15 @@
 //! limit: beyond it, the largest objects are left out, and are said.
 
 use super::objects::MissingObjects;
+use super::whole::add_objects;
 use super::{AskedServer, LiveObjects, Omissions};
 use crate::cli::console::Console;
 use crate::cli::snapshot::WORKLOAD_KINDS;
 use crate::cli::state::StateObjects;
-use crate::cluster::{BUDGETS, CLAIMS, CLASSES, ListedKind, PODS, RULES, ReadLimits, SLICES};
+use crate::cluster::{
+    BUDGETS, CLAIMS, CLASSES, JOBS, ListedKind, NODES, PODS, REPLICA_SETS, RULES, ReadLimits, SLICES,
+    STATEFUL_SETS, TEMPLATES,
+};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{DeviceDetails, Snapshot, SnapshotKind};
 
@@ -126,11 +130,45 @@ impl<'a> StateReader<'a> {
     }
 }
 
-/// Reads the pods of the cluster and the workloads that they belong to, as a snapshot has them. Workloads that the user may
-/// not list are left out with a note.
-pub(in crate::cli) fn read_workloads(asked: &AskedServer, console: &mut Console) -> StateObjects<'static> {
-    let wanted = std::iter::once(&PODS).chain(&WORKLOAD_KINDS);
-    super::read_objects(asked, &[], wanted, console).0
+/// What decides where evicted pods go.
+const SCHEDULER_KINDS: [ListedKind; 6] = [CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
+
+/// The controllers that decide whether and in which order evicted pods are replaced.
+const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
+
+/// The objects of a cluster that an impact needs beyond its snapshot.
+pub(in crate::cli) struct ImpactObjects {
+    pub(in crate::cli) objects: StateObjects<'static>,
+    /// What decides where evicted pods go, but was not read, and why.
+    pub(in crate::cli) missing: Vec<String>,
+    /// How many lists failed although the user may read them.
+    pub(in crate::cli) failures: usize,
+}
+
+/// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads the
+/// workloads that pods belong to. What the user may not list is left out with a note.
+pub(in crate::cli) fn read_objects_for_impact(
+    asked: &AskedServer,
+    with_workloads: bool,
+    console: &mut Console,
+) -> ImpactObjects {
+    let mut objects = StateObjects::of_cluster();
+    let mut omissions = add_objects(&mut objects, asked, &[], &[NODES], console);
+    let has_nodes = !objects.is_empty();
+    if has_nodes {
+        omissions.extend(add_objects(&mut objects, asked, &[], &SCHEDULER_KINDS, console));
+    } else if with_workloads {
+        omissions.extend(add_objects(&mut objects, asked, &[], &[PODS], console));
+    }
+    let mut failures = omissions.failures.len();
+    let missing = [omissions.failures, omissions.not_permitted].concat();
+    let workloads = match (with_workloads, has_nodes) {
+        (true, _) => &WORKLOAD_KINDS[..],
+        (false, true) => &CONTROLLER_KINDS[..],
+        (false, false) => &[],
+    };
+    failures += add_objects(&mut objects, asked, &[], workloads, console).failures.len();
+    ImpactObjects { objects, missing, failures }
 }
 
 #[cfg(test)]

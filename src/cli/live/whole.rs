@@ -19,6 +19,18 @@ pub(in crate::cli) fn read_objects<'k>(
     console: &mut Console,
 ) -> (StateObjects<'static>, Omissions) {
     let mut found = StateObjects::of_cluster();
+    let omissions = add_objects(&mut found, asked, needed, wanted, console);
+    (found, omissions)
+}
+
+/// [`read_objects`], which adds to objects that were read before.
+pub(super) fn add_objects<'k>(
+    found: &mut StateObjects<'static>,
+    asked: &AskedServer,
+    needed: &[ListedKind],
+    wanted: impl IntoIterator<Item = &'k ListedKind>,
+    console: &mut Console,
+) -> Omissions {
     let mut objects = LiveObjects::new(asked, None);
     let projection = Projection { with_parameters: false, annotations: &[] };
     let needed = needed.iter().map(|kind| (kind, true));
@@ -38,5 +50,5 @@ pub(in crate::cli) fn read_objects<'k>(
         }
         missing.report(&mut objects.omissions, console);
     }
-    (found, objects.omissions)
+    objects.omissions
 }

@@ -130,6 +130,11 @@ impl StateObjects<'static> {
         StateObjects { documents: Vec::new(), copies: Vec::new(), inventory: Inventory::default() }
     }
 
+    /// True if nothing was added yet.
+    pub(in crate::cli) fn is_empty(&self) -> bool {
+        self.copies.is_empty()
+    }
+
     /// Adds a copy of an object that the API server listed.
     pub(in crate::cli) fn add_copy(
         &mut self,
