@@ -159,7 +159,7 @@ impl Arguments {
     #[cfg(not(feature = "online"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
-        Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
+        Err(super::shared::state_is_required())
     }
 
     /// The profile of the cluster that a dump comes from, as far as the dump or `--from` tells; `None` if neither does.

@@ -24,10 +24,10 @@ use super::limit_list::LimitList;
 #[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::{ExitZeroArgs, ReleaseArgs};
+use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
 #[cfg(feature = "online")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{StateObjects, StateTexts, no_objects_message};
+use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts, no_objects_message};
 use super::version::Output;
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
@@ -49,10 +49,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE")]
     paths: Vec<PathBuf>,
 
-    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
-    /// --context or the current context specifies)
-    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
-    state: Vec<PathBuf>,
+    #[command(flatten)]
+    state: StateArgs,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -77,11 +75,6 @@ pub(super) struct Arguments {
     /// Group the pods in the text output
     #[arg(long, value_name = "WHAT")]
     by: Option<GroupBy>,
-
-    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
-    assume_complete: bool,
 
     /// Maximum number of pods to list in the text output; 0 lists all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
@@ -121,22 +114,23 @@ impl Arguments {
     }
 
     fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-        if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
-            return Err(Failure::Usage("FILE and --state cannot both be read from stdin".to_owned()));
-        }
+        self.state.check_stdin(&self.paths, "FILE")?;
         let tally = Tally::default();
         let given = GivenTexts::read(&self.paths)?;
         let given = given.documents()?;
         let given = given.objects();
-        if self.state.is_empty() {
+        if self.state.paths.is_empty() {
             return self.report_live(&given, tally, console);
         }
-        let texts = StateTexts::read(&self.state)?;
+        let texts = StateTexts::read(&self.state.paths)?;
         let objects = texts.parse()?;
         let profiles = self.release.dump_profiles(&objects.inventory, console)?;
         let mut tally = tally;
-        let missing = self.missing_from_dump(&objects, &mut tally, console);
+        let parts = objects.inventory.incomplete_parts();
+        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
+        let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
+        let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
+        let missing = DumpOmissions { parts, kinds }.report(self.max.is_some(), texts, &mut tally, console);
         self.report_state(&objects, &profiles, &missing, &given, tally, console)
     }
 
@@ -161,34 +155,7 @@ impl Arguments {
     #[cfg(not(feature = "online"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn report_live(&self, _: &[GivenObject<'_>], _: Tally, _: &mut Console) -> Result<Tally, Failure> {
-        Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
-    }
-
-    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
-    /// without objects is one only if a limit is to be checked.
-    fn missing_from_dump(
-        &self,
-        objects: &StateObjects<'_>,
-        tally: &mut Tally,
-        console: &mut Console,
-    ) -> Vec<String> {
-        let parts = objects.inventory.incomplete_parts();
-        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
-        let messages: Vec<String> = parts.iter().cloned().chain(kinds.clone()).collect();
-        if messages.is_empty() {
-            return messages;
-        }
-        let what = messages.join("; ");
-        let hint = if kinds.is_some() { COMPLETE_HINT } else { "" };
-        match (&self.max, parts.is_empty()) {
-            (Some(_), _) => console.error(&format!("cannot check --max: {what}{hint}")),
-            (None, false) => console.error(&format!("the dump is incomplete: {what}")),
-            (None, true) => console.note(&format!("{what}, so every outcome is unknown{hint}")),
-        }
-        if self.max.is_some() || !parts.is_empty() {
-            tally.unreadable += 1;
-        }
-        messages
+        Err(super::shared::state_is_required())
     }
 
     /// Reports the forecast for a state, once for each profile.
@@ -257,7 +224,7 @@ impl Arguments {
         let given: Vec<_> = given.iter().map(GivenObject::parts).collect();
         let admission = Admission::of(&given, state, profile, &now);
         // What a running cluster lists is complete.
-        let assume_complete = self.assume_complete || self.state.is_empty();
+        let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
         let settings = Settings { seed: self.seed, assume_complete, ..Settings::at(at) };
         let forecast = play_admitted(&admission, state, profile, settings, self.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::{ExitZeroArgs, ReleaseArgs};
+use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
 use super::state::{StateObjects, StateTexts};
 use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
@@ -57,10 +57,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "RULE", required = true)]
     paths: Vec<PathBuf>,
 
-    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
-    /// --context or the current context specifies)
-    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
-    state: Vec<PathBuf>,
+    #[command(flatten)]
+    state: StateArgs,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -80,11 +78,6 @@ pub(super) struct Arguments {
     /// Exit 1 if a rule, or all rules together, exceed any of these limits, such as pods=10,namespaces=2,devices=64,pending=0
     #[arg(long, alias = "fail-over", value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<Limits>,
-
-    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
-    assume_complete: bool,
 
     /// Assumed time to replace a FoundationDB process group, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -149,10 +142,7 @@ impl Arguments {
     }
 
     fn report(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-        if self.paths.iter().any(is_stdin) && self.state.iter().any(is_stdin) {
-            return Err(Failure::Usage("RULE and --state cannot both be read from stdin".to_owned()));
-        }
+        self.state.check_stdin(&self.paths, "RULE")?;
         let others = other_apis::report(self, console)?;
         if others.reported > 0 && others.remaining == 0 {
             return Ok(others.tally);

@@ -6,13 +6,15 @@ mod context;
 mod engine;
 mod release;
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 pub(super) use context::ContextArgs;
 pub(super) use engine::{DefaultRules, EngineArgs, FileDefaults, PolicyArgs};
 pub(super) use release::{ProfileArg, ReleaseArgs, ServerArgs, parse_profile};
 
-use super::outcome::Tally;
+use super::outcome::{Failure, Tally};
 use tollgate_api::conform::suggest::distance;
 use tollgate_engine::rules::{self, Origin};
 
@@ -26,6 +28,37 @@ pub(super) struct OutputArgs {
     /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     pub(super) color: Color,
+}
+
+/// Flags of commands that read the state of a cluster.
+#[derive(Clone, Debug, Args)]
+pub(super) struct StateArgs {
+    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
+    /// --context or the current context specifies)
+    #[arg(id = "state", long = "state", value_name = "DUMP", env = "TOLLGATE_STATE")]
+    pub(super) paths: Vec<PathBuf>,
+
+    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
+    #[arg(long)]
+    #[arg(hide_short_help = true)]
+    pub(super) assume_complete: bool,
+}
+
+impl StateArgs {
+    /// An error if both the state and the other input, which `what` names, would be read from stdin.
+    pub(super) fn check_stdin(&self, others: &[PathBuf], what: &str) -> Result<(), Failure> {
+        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+        if others.iter().any(is_stdin) && self.paths.iter().any(is_stdin) {
+            return Err(Failure::Usage(format!("{what} and --state cannot both be read from stdin")));
+        }
+        Ok(())
+    }
+}
+
+/// The error of commands that read a dump or a cluster, in a build that cannot connect to clusters.
+#[cfg(not(feature = "online"))]
+pub(super) fn state_is_required() -> Failure {
+    Failure::Usage("--state is required: this build cannot connect to clusters".to_owned())
 }
 
 /// Flags of commands that deny something.

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, Input};
-pub(super) use inventory::{DumpOmissions, Inventory, any_of, incomplete_lists, no_objects_message};
+pub(super) use inventory::{
+    DumpOmissions, Inventory, OmissionTexts, any_of, incomplete_lists, no_objects_message,
+};
 pub(super) use objects::{StateObjects, StateTexts};
 pub(super) use server::RecordedServer;
 use tollgate_document::doc;
@@ -42,10 +44,16 @@ pub(super) fn read(paths: &[PathBuf], console: &mut Console) -> Result<Snapshot,
     Ok(snapshot)
 }
 
+/// What commands say about kinds that a dump lacks, if they can do without.
+pub(super) const MAY_BE_INCOMPLETE: OmissionTexts<'_> = OmissionTexts {
+    note: "; it may be incomplete",
+    hint: ". If the cluster contains no such objects, add --assume-complete",
+};
+
 /// Notes what is missing from a dump.
 pub(super) fn note_omissions(omissions: &[String], console: &mut Console) {
     if !omissions.is_empty() {
-        console.note(&format!("{}; it may be incomplete", omissions.join("; ")));
+        console.note(&format!("{}{}", omissions.join("; "), MAY_BE_INCOMPLETE.note));
     }
 }
 

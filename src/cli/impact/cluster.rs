@@ -8,7 +8,7 @@ use crate::cli::console::Console;
 #[cfg(feature = "online")]
 use crate::cli::live;
 use crate::cli::outcome::{Failure, Tally};
-use crate::cli::state::{self, DumpOmissions, Inventory, StateObjects, StateTexts};
+use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects, StateTexts};
 use crate::files::{self, MAX_FILE};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::Snapshot;
@@ -32,13 +32,13 @@ impl Arguments {
         console: &mut Console,
     ) -> Result<ClusterInput, Failure> {
         let needs_attributes = self.may_select_by_class()?;
-        if self.state.is_empty() {
+        if self.state.paths.is_empty() {
             return read_live(self, needs_attributes, tally, console);
         }
-        let (snapshot, inventory, texts) = state::read_for_impact(&self.state, needs_attributes)?;
+        let (snapshot, inventory, texts) = state::read_for_impact(&self.state.paths, needs_attributes)?;
         let texts = self.needs_objects(&inventory).then_some(texts);
         let profiles = self.release.dump_profiles(&inventory, console)?;
-        let omissions = inventory.omissions(self.assume_complete);
+        let omissions = inventory.omissions(self.state.assume_complete);
         let omissions = self.check_completeness(omissions, tally, console);
         Ok(ClusterInput { snapshot, omissions, profiles, texts, listed: None, unlisted: Vec::new() })
     }
@@ -58,33 +58,14 @@ impl Arguments {
         Ok(false)
     }
 
-    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind
-    /// without objects is one only if a limit is to be checked, because the cluster may have none.
+    /// Prints what is missing from the dump and returns it as messages.
     pub(super) fn check_completeness(
         &self,
         omissions: DumpOmissions,
         tally: &mut Tally,
         console: &mut Console,
     ) -> Vec<String> {
-        let (is_certain, lacks_kinds) = (!omissions.parts.is_empty(), omissions.kinds.is_some());
-        let messages = omissions.messages();
-        if !is_certain && self.max.is_none() {
-            state::note_omissions(&messages, console);
-            return messages;
-        }
-        if messages.is_empty() {
-            return messages;
-        }
-        tally.unreadable += 1;
-        let what = messages.join("; ");
-        // A list that was cut off stays so, whatever is assumed.
-        let hint =
-            if lacks_kinds { ". If the cluster contains no such objects, add --assume-complete" } else { "" };
-        console.error(&match self.max {
-            Some(_) => format!("cannot check --max: {what}{hint}"),
-            None => format!("the dump is incomplete: {what}"),
-        });
-        messages
+        omissions.report(self.max.is_some(), MAY_BE_INCOMPLETE, tally, console)
     }
 }
 
@@ -131,5 +112,5 @@ fn read_live(
 
 #[cfg(not(feature = "online"))]
 fn read_live(_: &Arguments, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
-    Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
+    Err(crate::cli::shared::state_is_required())
 }

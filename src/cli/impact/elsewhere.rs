@@ -70,7 +70,7 @@ impl ImpactReporter<'_> {
         at: Timestamp,
     ) -> Option<Elsewhere> {
         // What a running cluster lists is complete.
-        let assume_complete = self.arguments.assume_complete || self.arguments.state.is_empty();
+        let assume_complete = self.arguments.state.assume_complete || self.arguments.state.paths.is_empty();
         let mut omissions = self.omissions.clone();
         omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
         Elsewhere::of(changes, self.state, (profile, at), &omissions, assume_complete)

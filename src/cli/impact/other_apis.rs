@@ -57,13 +57,13 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     if report.remaining == subjects.len() {
         return Ok(report);
     }
-    if arguments.state.is_empty() {
+    if arguments.state.paths.is_empty() {
         let message =
             "the impact of a ResourceSlicePatch or FoundationDBCluster requires a dump; use --state"
                 .to_owned();
         return Err(Failure::Usage(message));
     }
-    let dump = InputTexts::read(&arguments.state, |_| true)?;
+    let dump = InputTexts::read(&arguments.state.paths, |_| true)?;
     let stored = dump.documents()?;
     let mut inventory = Inventory::default();
     for document in &stored {
@@ -82,7 +82,7 @@ pub(super) fn report(arguments: &Arguments, console: &mut Console) -> Result<Oth
     if arguments.max.is_some() && has(OtherApi::FoundationDb) {
         return Err(Failure::Usage("--max is not supported for a FoundationDBCluster".to_owned()));
     }
-    let omissions = inventory.omissions(arguments.assume_complete);
+    let omissions = inventory.omissions(arguments.state.assume_complete);
     // With remaining objects, the caller reports it for the same dump.
     let omissions = if has(OtherApi::Patch) && report.remaining == 0 {
         arguments.check_completeness(omissions, &mut report.tally, console)

@@ -4,6 +4,8 @@
 //! or may not have been dumped. A typed list (`ResourceClaimList`) says so, even if it is empty.
 
 use super::RecordedServer;
+use crate::cli::console::Console;
+use crate::cli::outcome::Tally;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Value, ValueKind as NodeKind};
 use tollgate_document::source::list;
@@ -26,10 +28,51 @@ pub(in crate::cli) struct DumpOmissions {
     pub(in crate::cli) kinds: Option<String>,
 }
 
+/// What a command says after the kinds that a dump lacks.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct OmissionTexts<'a> {
+    /// In a note: what follows from it.
+    pub(in crate::cli) note: &'a str,
+    /// In an error: what to do.
+    pub(in crate::cli) hint: &'a str,
+}
+
 impl DumpOmissions {
     /// All of them.
     pub(in crate::cli) fn messages(self) -> Vec<String> {
         self.parts.into_iter().chain(self.kinds).collect()
+    }
+
+    /// Prints what is missing and returns it as messages. Parts that are cut off are errors. A kind without objects is a
+    /// note, because the cluster may have none, unless `limited` says that a limit is to be checked: one that was not
+    /// checked must not pass.
+    pub(in crate::cli) fn report(
+        self,
+        limited: bool,
+        texts: OmissionTexts<'_>,
+        tally: &mut Tally,
+        console: &mut Console,
+    ) -> Vec<String> {
+        let (is_certain, lacks_kinds) = (!self.parts.is_empty(), self.kinds.is_some());
+        let messages = self.messages();
+        if messages.is_empty() {
+            return messages;
+        }
+        let what = messages.join("; ");
+        if !limited && !is_certain {
+            console.note(&format!("{what}{}", texts.note));
+            return messages;
+        }
+        tally.unreadable += 1;
+        // A list that was cut off stays so, whatever is assumed.
+        let hint = if lacks_kinds { texts.hint } else { "" };
+        let error = if limited {
+            format!("cannot check --max: {what}{hint}")
+        } else {
+            format!("the dump is incomplete: {what}")
+        };
+        console.error(&error);
+        messages
     }
 }
 
