@@ -6,31 +6,31 @@
 mod json;
 mod text;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use super::clock;
 use super::console::Console;
 #[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::ReleaseArgs;
+use super::shared::{ReleaseArgs, StateArgs};
 #[cfg(feature = "online")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{self, StateObjects, StateTexts};
+use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
-use tollgate_forecast::{DeviceReport, DeviceState, ObjectKind, ReportedDevice, State, report_devices};
+use tollgate_forecast::{
+    DeviceCounts, DeviceReport, DeviceState, ObjectKind, ReportedDevice, State, StoredObject, report_devices,
+};
 
 /// Show devices: who holds them, their taints and classes, and how many are free
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
-    /// File or folder with the cluster state, or `-` for stdin; can be repeated (default: read the cluster that
-    /// --context or the current context specifies)
-    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
-    state: Vec<PathBuf>,
+    #[command(flatten)]
+    state: StateArgs,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -62,11 +62,6 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     clock: clock::ClockArgs,
-
-    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
-    assume_complete: bool,
 
     #[command(flatten)]
     release: ReleaseArgs,
@@ -130,14 +125,17 @@ const NEEDED_KINDS: [ObjectKind; 3] =
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        if self.state.is_empty() {
+        if self.state.paths.is_empty() {
             return self.run_live(console);
         }
-        let texts = StateTexts::read(&self.state)?;
+        let texts = StateTexts::read(&self.state.paths)?;
         let objects = texts.parse()?;
         let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
         let mut tally = Tally::default();
-        let incomplete = self.missing_from_dump(&objects, &mut tally, console);
+        let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);
+        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
+        let omissions = DumpOmissions { parts, kinds };
+        let incomplete = omissions.report(false, MAY_BE_INCOMPLETE, &mut tally, console);
         self.print(&objects.state(), profile, &incomplete, console)?;
         Ok(tally)
     }
@@ -160,27 +158,7 @@ impl Arguments {
     #[cfg(not(feature = "online"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
-        Err(Failure::Usage("--state is required: this build cannot connect to clusters".to_owned()))
-    }
-
-    /// Prints what is missing from the dump and returns it as messages. Parts that are cut off are errors; a kind without
-    /// objects is a note, because the cluster may have none.
-    fn missing_from_dump(
-        &self,
-        objects: &StateObjects<'_>,
-        tally: &mut Tally,
-        console: &mut Console,
-    ) -> Vec<String> {
-        let parts = objects.inventory.incomplete_parts_with(&READ_KINDS);
-        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
-        let messages: Vec<String> = parts.iter().cloned().chain(kinds).collect();
-        if parts.is_empty() {
-            state::note_omissions(&messages, console);
-        } else {
-            tally.unreadable += 1;
-            console.error(&format!("the dump is incomplete: {}", messages.join("; ")));
-        }
-        messages
+        Err(super::shared::state_is_required())
     }
 
     fn print(
@@ -192,17 +170,19 @@ impl Arguments {
     ) -> Result<(), Failure> {
         let mut report = report_devices(state, profile);
         let classes = self.selected_classes(&report)?;
+        self.check_nodes(&report, state)?;
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
+        let shown = self.shown_classes(&report, classes.as_deref());
         let at = self.clock.now();
         match self.output {
             Output::Json => {
-                let record = json::DevicesRecord::new(&report, profile.name, &at, incomplete);
+                let record = json::DevicesRecord::new(&report, &shown, (profile.name, &at), incomplete);
                 writeln!(console, "{}", super::to_json(&record)?)?;
             }
             Output::Text | Output::Wide => {
-                let (is_wide, is_filtered) = (self.output == Output::Wide, self.is_filtered());
+                let is_wide = self.output == Output::Wide;
                 let header = format!("{}, at {at}", profile.name);
-                let layout = text::Layout { by: self.by, is_wide, is_filtered };
+                let layout = text::Layout { by: self.by, is_wide, classes: &shown };
                 console.write_text(&text::render(&report, &header, layout))?;
             }
         }
@@ -221,6 +201,33 @@ impl Arguments {
             names.iter().position(|name| name == wanted).ok_or_else(missing)
         };
         self.class.iter().map(place).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// An error if `--node` names a node that neither the state nor a device has: it is most likely misspelt.
+    fn check_nodes(&self, report: &DeviceReport<'_>, state: &State<'_>) -> Result<(), Failure> {
+        if self.node.is_empty() {
+            return Ok(());
+        }
+        let known = state.of_kind(ObjectKind::Node).iter().map(StoredObject::name);
+        let names: BTreeSet<&str> =
+            known.chain(report.devices.iter().filter_map(|device| device.node)).collect();
+        let Some(wanted) = self.node.iter().find(|wanted| !names.contains(wanted.as_str())) else {
+            return Ok(());
+        };
+        let names: Vec<&str> = names.into_iter().collect();
+        let hint = super::shared::did_you_mean(wanted, &names);
+        Err(Failure::Input(format!("there is no Node `{wanted}`{hint}")))
+    }
+
+    /// The places of the classes that are printed: those of `--class`, or if other flags leave devices out, those that
+    /// still have devices, or else all.
+    fn shown_classes(&self, report: &DeviceReport<'_>, selected: Option<&[usize]>) -> Vec<usize> {
+        let counts = report.class_counts().into_iter().enumerate();
+        let is_shown = |place: usize, count: DeviceCounts| match selected {
+            Some(selected) => selected.contains(&place),
+            None => !self.is_filtered() || count.total > 0,
+        };
+        counts.filter(|(place, count)| is_shown(*place, *count)).map(|(place, _)| place).collect()
     }
 
     /// Whether flags leave devices out.

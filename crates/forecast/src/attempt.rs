@@ -358,7 +358,7 @@ impl<'p> World<'_, 'p> {
             *state = if waits { PodState::Binding(node) } else { PodState::Bound(node) };
         }
         if waits {
-            let explanation = "Its devices are allocated, but their driver has not prepared them yet.";
+            let explanation = "The devices are allocated, but their driver has not prepared them yet.";
             let pending = Pending { condition: None, explanation: Some(explanation.to_owned()) };
             self.pending.insert(pod, pending);
         } else {

@@ -27,6 +27,8 @@ struct Tally {
     /// Free devices on nodes that the pod cannot use, by the scheduler's reason.
     unusable: BTreeMap<String, usize>,
     free: usize,
+    /// The free devices that only one node can use, by that node.
+    free_on: BTreeMap<String, usize>,
 }
 
 impl Tally {
@@ -46,7 +48,10 @@ impl Tally {
         for (reason, count) in &self.unusable {
             part(*count, &format!("on nodes that the pod cannot use ({reason})"));
         }
-        part(self.free, "free");
+        let most = self.free_on.values().copied().max().unwrap_or(self.free);
+        let is_spread = most < self.free && self.free_on.values().sum::<usize>() == self.free;
+        let spread = if is_spread { format!("free (at most {most} on one node)") } else { "free".to_owned() };
+        part(self.free, &spread);
         let devices = if self.all == 1 { "device" } else { "devices" };
         let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
         format!("Class {class} has {} {devices}{list}.", self.all)
@@ -154,6 +159,9 @@ impl<'p> World<'_, 'p> {
             *tally.unusable.entry(texts.join(", ")).or_default() += 1;
         } else {
             tally.free += 1;
+            if let NodeSelection::Name(name) = device.nodes() {
+                *tally.free_on.entry(name.to_owned()).or_default() += 1;
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::plan::{FollowedPod, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a pod of a StatefulSet is not made.
-const HELD_BACK: &str = "Its StatefulSet makes it after the pods before it are ready.";
+const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
 /// How one course ends.
 #[derive(Clone, Debug)]

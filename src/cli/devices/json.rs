@@ -109,13 +109,14 @@ impl StateCounts {
 impl<'a> DevicesRecord<'a> {
     pub(super) fn new(
         report: &'a DeviceReport<'a>,
-        profile: &'a str,
-        at: &'a str,
+        shown_classes: &[usize],
+        (profile, at): (&'a str, &'a str),
         incomplete: &'a [String],
     ) -> DevicesRecord<'a> {
         let class_name = |place: usize| report.classes.get(place).map_or("", |class| class.name);
-        let classes = report.classes.iter().zip(report.class_counts());
-        let classes = classes.map(|(class, counts)| ClassRecord {
+        let classes = report.classes.iter().zip(report.class_counts()).enumerate();
+        let classes = classes.filter(|(place, _)| shown_classes.contains(place));
+        let classes = classes.map(|(_, (class, counts))| ClassRecord {
             name: class.name,
             total: counts.total,
             counts: StateCounts::new(counts),

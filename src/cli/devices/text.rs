@@ -13,29 +13,30 @@ const MAX_ITEMS: usize = 2;
 
 /// How the report is printed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct Layout<'a> {
     pub(super) by: Option<Grouping>,
     pub(super) is_wide: bool,
-    /// Flags leave devices out. Then classes without devices say nothing.
-    pub(super) is_filtered: bool,
+    /// The places of the classes that are printed.
+    pub(super) classes: &'a [usize],
 }
 
 /// The report as text. `header` says the release and the time.
-pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout) -> String {
-    let Layout { by, is_wide, is_filtered } = layout;
+pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>) -> String {
+    let Layout { by, is_wide, classes: shown } = layout;
     let totals: DeviceCounts = report.devices.iter().collect();
     let DeviceCounts { total, allocated, tainted, blocked, free } = totals;
     let devices = if total == 1 { "device" } else { "devices" };
     let mut out = format!(
         "{total} {devices}: {allocated} allocated, {tainted} tainted, {blocked} blocked, {free} free ({header})\n"
     );
-    let names = report.classes.iter().map(|class| class.name.to_owned());
-    let classes = names.zip(report.class_counts()).filter(|(_, counts)| !is_filtered || counts.total > 0);
-    let rows: Vec<Vec<String>> = classes.map(|(name, counts)| count_row(name, counts)).collect();
+    let classes = report.classes.iter().zip(report.class_counts()).enumerate();
+    let classes = classes.filter(|(place, _)| shown.contains(place));
+    let rows: Vec<Vec<String>> =
+        classes.map(|(_, (class, counts))| count_row(class.name.to_owned(), counts)).collect();
     if !rows.is_empty() && by != Some(Grouping::Class) {
         _ = write!(out, "\n{}", count_table("CLASS", &rows));
     }
-    for problem in class_problems(report, is_filtered) {
+    for problem in class_problems(report, shown) {
         _ = writeln!(out, "{}", sanitize::line(&problem));
     }
     if report.devices.is_empty() {
@@ -44,16 +45,16 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout) ->
     out.push('\n');
     match by {
         None => out.push_str(&device_table(report, is_wide)),
-        Some(by) => out.push_str(&group_table(report, by)),
+        Some(by) => out.push_str(&group_table(report, by, shown)),
     }
     out
 }
 
 /// What is wrong with the selectors of classes.
-fn class_problems(report: &DeviceReport<'_>, is_filtered: bool) -> Vec<String> {
+fn class_problems(report: &DeviceReport<'_>, shown: &[usize]) -> Vec<String> {
     let mut problems = Vec::new();
-    for (place, class) in report.classes.iter().enumerate() {
-        if let Some(error) = class.error.as_ref().filter(|_| !is_filtered) {
+    for (place, class) in report.classes.iter().enumerate().filter(|(place, _)| shown.contains(place)) {
+        if let Some(error) = &class.error {
             // The other lines show the expression with a mark under the mistake.
             let error = error.lines().next().unwrap_or_default();
             problems.push(format!("class {}: the selector does not compile: {error}", class.name));
@@ -102,7 +103,7 @@ fn device_table(report: &DeviceReport<'_>, is_wide: bool) -> String {
     table::aligned(header.get(..columns).unwrap_or(&header), &rows)
 }
 
-fn group_table(report: &DeviceReport<'_>, by: Grouping) -> String {
+fn group_table(report: &DeviceReport<'_>, by: Grouping, shown: &[usize]) -> String {
     let mut groups: BTreeMap<String, DeviceCounts> = BTreeMap::new();
     for device in &report.devices {
         let mut names: Vec<String> = match by {
@@ -110,7 +111,8 @@ fn group_table(report: &DeviceReport<'_>, by: Grouping) -> String {
             Grouping::Pool => vec![format!("{}/{}", device.driver, device.pool)],
             Grouping::Driver => vec![device.driver.to_owned()],
             Grouping::Class => {
-                let classes = device.classes.iter().filter_map(|place| report.classes.get(*place));
+                let classes = device.classes.iter().filter(|place| shown.contains(place));
+                let classes = classes.filter_map(|place| report.classes.get(*place));
                 classes.map(|class| class.name.to_owned()).collect()
             }
             Grouping::Namespace => device.holders.iter().map(|holder| holder.namespace.to_owned()).collect(),

@@ -16,6 +16,7 @@ use crate::cli::outcome::Failure;
 use crate::files::{self, Input, MAX_FILE};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
+use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::source::list::{self, ListedObject};
 use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, Labels, Operation};
@@ -76,8 +77,33 @@ pub(super) struct RefusedObject {
     /// Empty for kinds without a namespace.
     pub(super) namespace: String,
     pub(super) name: String,
-    pub(super) findings: Vec<Diagnostic>,
+    pub(super) reasons: Vec<Refusal>,
 }
+
+/// Why the API server refuses an object.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The rule that says so; `None` for what no rule checks.
+    pub(super) rule: Option<&'static str>,
+    pub(super) field: String,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    fn of(found: &Diagnostic) -> Refusal {
+        let field = found.finding.at.print(PathStyle::User);
+        Refusal { rule: Some(found.finding.rule.id), field, message: found.to_string() }
+    }
+
+    /// An object in a namespace that does not exist, in the words of the API server.
+    fn no_namespace(namespace: &str) -> Refusal {
+        let message = format!("namespaces {namespace:?} not found");
+        Refusal { rule: None, field: "metadata.namespace".to_owned(), message }
+    }
+}
+
+/// Namespaces that every cluster has.
+const BUILT_IN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// What the API server makes of the given objects.
 #[derive(Default, Debug)]
@@ -111,6 +137,16 @@ impl GivenTexts {
                 let document = document.map_err(|fault| fault.input_error(file, &lines))?;
                 if let Some(error) = document.not_an_object(file, &lines) {
                     return Err(error.into());
+                }
+                for item in list::objects(document.doc.root()) {
+                    let (api_version, kind) = item.api_version_and_kind();
+                    if api_version.is_empty() || kind.is_empty() {
+                        let location = document.locate(&lines, &item.within(Path::ROOT.owned()), false);
+                        let (file, what) =
+                            (sanitize::line(file), "expected an object with apiVersion and kind");
+                        let message = format!("{file}:{}:{}: {what}", location.line, location.column);
+                        return Err(Failure::Input(message));
+                    }
                 }
                 found.push((file.as_str(), document));
             }
@@ -170,7 +206,7 @@ impl Admission {
     pub(super) fn print_refused(&self, profile: &Profile, console: &mut Console) {
         for refused in &self.refused {
             let by = format!("{}: {}", sanitize::line(&refused.file), profile.name);
-            let messages: Vec<String> = refused.findings.iter().map(Diagnostic::to_string).collect();
+            let messages: Vec<String> = refused.reasons.iter().map(|reason| reason.message.clone()).collect();
             print_denials(console, &by, &refused.name, &messages);
         }
     }
@@ -202,17 +238,26 @@ impl Admission {
         let namespace = namespace.as_deref().and_then(|json| doc::parse(json).ok());
         let labels = namespace.as_ref().map_or(Labels::Unknown, |labels| Labels::Known(labels.root()));
         let verdict = engine.validate(&request, labels);
-        let denials: Vec<Diagnostic> =
-            verdict.findings().iter().filter(|found| found.level == Level::Deny).cloned().collect();
+        let denials = verdict.findings().iter().filter(|found| found.level == Level::Deny);
+        let mut reasons: Vec<Refusal> = denials.map(Refusal::of).collect();
+        // A state without namespaces does not say which there are.
+        let knows_namespaces = !state.of_kind(ObjectKind::Namespace).is_empty();
+        if kind.is_some_and(ObjectKind::is_namespaced)
+            && knows_namespaces
+            && namespace.is_none()
+            && !BUILT_IN_NAMESPACES.contains(&form.namespace.as_str())
+        {
+            reasons.push(Refusal::no_namespace(&form.namespace));
+        }
         let shown = || sanitize::line(&format!("{file}: {name} {}", form.shown_name())).into_owned();
-        if !denials.is_empty() {
+        if !reasons.is_empty() {
             self.refused.push(RefusedObject {
                 file: file.to_owned(),
                 api_version: api_version.to_owned(),
                 kind: name.to_owned(),
                 namespace: form.namespace,
                 name: form.name,
-                findings: denials,
+                reasons,
             });
             return;
         }

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::ForecastReport;
 use super::given::RefusedObject;
-use tollgate_document::field::PathStyle;
 use tollgate_forecast::{EvictedPod, PlacedClaim, PlacedDevice, Placement, PodForecast, Totals};
 use tollgate_formats::gotime;
 
@@ -90,14 +89,14 @@ struct Refused<'a> {
     /// Empty for kinds without a namespace.
     namespace: &'a str,
     name: &'a str,
-    findings: Vec<Finding>,
+    findings: Vec<Finding<'a>>,
 }
 
 #[derive(Serialize)]
-struct Finding {
-    rule: &'static str,
-    field: String,
-    message: String,
+struct Finding<'a> {
+    rule: Option<&'static str>,
+    field: &'a str,
+    message: &'a str,
 }
 
 /// How many pods have each outcome.
@@ -190,10 +189,10 @@ impl<'a> Device<'a> {
 
 impl<'a> Refused<'a> {
     fn of(refused: &'a RefusedObject) -> Refused<'a> {
-        let findings = refused.findings.iter().map(|found| Finding {
-            rule: found.finding.rule.id,
-            field: found.finding.at.print(PathStyle::User),
-            message: found.to_string(),
+        let findings = refused.reasons.iter().map(|reason| Finding {
+            rule: reason.rule,
+            field: &reason.field,
+            message: &reason.message,
         });
         Refused {
             file: &refused.file,

@@ -29,7 +29,15 @@ type DeviceName<'d> = (&'d str, &'d str, &'d str);
 /// The holders of all devices.
 pub(super) struct Holders<'d> {
     published: HashMap<DeviceKey, Vec<Holder<'d>>, RandomState>,
-    unpublished: BTreeMap<DeviceName<'d>, Vec<Holder<'d>>>,
+    unpublished: BTreeMap<DeviceName<'d>, UnpublishedDevice<'d>>,
+}
+
+/// A device that claims have although no slice publishes it.
+#[derive(Default)]
+struct UnpublishedDevice<'d> {
+    /// The node of a pod that has it, or the only node for which it was allocated.
+    node: Option<&'d str>,
+    holders: Vec<Holder<'d>>,
 }
 
 impl<'d> Holders<'d> {
@@ -43,7 +51,11 @@ impl<'d> Holders<'d> {
                 let id = (result.driver(), result.pool(), result.device());
                 let known = match inventory.device(id.0, id.1, id.2) {
                     Some(key) => holders.published.entry(key).or_default(),
-                    None => holders.unpublished.entry(id).or_default(),
+                    None => {
+                        let device = holders.unpublished.entry(id).or_default();
+                        device.node = device.node.or_else(|| node_of(state, object));
+                        &mut device.holders
+                    }
                 };
                 let admin_access = result.admin_access() == Some(true);
                 for holder in users.iter().map(|user| Holder { admin_access, ..*user }) {
@@ -64,7 +76,7 @@ impl<'d> Holders<'d> {
 
     /// The devices that claims have although no slice publishes them.
     pub(super) fn unpublished(&self) -> impl Iterator<Item = ReportedDevice<'d>> {
-        self.unpublished.iter().map(|(&(driver, pool, device), holders)| {
+        self.unpublished.iter().map(|(&(driver, pool, device), UnpublishedDevice { node, holders })| {
             let is_allocated = holders.iter().any(|holder| !holder.admin_access);
             let allocated = is_allocated.then_some(DeviceState::Allocated);
             ReportedDevice {
@@ -72,7 +84,7 @@ impl<'d> Holders<'d> {
                 pool,
                 device,
                 slice: None,
-                node: None,
+                node: *node,
                 states: allocated.into_iter().chain([DeviceState::Unpublished]).collect(),
                 blocked_by: None,
                 capacity_left: Vec::new(),
@@ -83,6 +95,24 @@ impl<'d> Holders<'d> {
             }
         })
     }
+}
+
+/// The node of a pod that has reserved a claim, or the only one that its allocation names.
+fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
+    let status = Claim(claim.value).status();
+    let pods = status.reserved_for().iter().filter(|consumer| consumer.resource() == "pods");
+    let pods = pods.filter_map(|consumer| pod_of(state, claim.namespace(), consumer));
+    let mut nodes =
+        pods.map(|pod| pod.value.get("spec").get("nodeName").str()).filter(|name| !name.is_empty());
+    nodes.next().or_else(|| {
+        let selector = status.allocation()?.node_selector()?;
+        let requirements = selector.terms().iter().flat_map(|term| term.match_fields().iter());
+        let names: Vec<&'d str> = requirements.flat_map(|requirement| requirement.values().iter()).collect();
+        match names.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    })
 }
 
 /// A holder for each user of a claim; one without a pod if there is none.

@@ -15,6 +15,9 @@ pub(super) fn tables(forecast: &Forecast, by: GroupBy) -> String {
     let table = match by {
         GroupBy::Namespace => outcomes("NAMESPACE", forecast, |pod| pod.namespace.clone()),
         GroupBy::Workload => outcomes("WORKLOAD", forecast, workload),
+        GroupBy::Node if forecast.pods.iter().all(|pod| pod.placements.is_empty()) => {
+            "No pod is assigned to a node.\n".to_owned()
+        }
         GroupBy::Node => nodes(forecast),
     };
     let mut out = String::new();
