@@ -20,7 +20,7 @@ pub(in crate::cli) fn read_objects<'k>(
 ) -> (StateObjects<'static>, Omissions) {
     let mut found = StateObjects::of_cluster();
     let mut objects = LiveObjects::new(asked, None);
-    let projection = Projection { with_parameters: false, annotations: &[] };
+    let projection = Projection { with_parameters: false, annotations: &[], with_messages: false };
     let needed = needed.iter().map(|kind| (kind, true));
     for (kind, is_needed) in needed.chain(wanted.into_iter().map(|kind| (kind, false))) {
         let mut missing = MissingObjects::default();
