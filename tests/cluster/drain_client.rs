@@ -17,7 +17,7 @@ use crate::state::{self, claim, pod, slice};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 const NODE_PATH: &str = "/api/v1/nodes";
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 fn open(double: &Double) -> Cluster {
     let kubeconfig = double.kubeconfig();

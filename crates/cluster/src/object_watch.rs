@@ -380,7 +380,9 @@ impl ObjectSink for KindSink {
         let objects = all.by_kind.get(self.index).into_iter().flat_map(BTreeMap::values);
         let gone: Vec<String> =
             objects.filter(is_gone).map(|object| object_key(&object.namespace, &object.name)).collect();
-        gone.iter().for_each(|key| all.remove(self.index, key));
+        for key in &gone {
+            all.remove(self.index, key);
+        }
         drop(all);
         self.store.changed.notify_all();
     }
