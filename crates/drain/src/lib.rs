@@ -1,0 +1,15 @@
+//! The plan of a drain: which rules close the devices, which pods move and in which waves, and which stay and why.
+//!
+//! Everything is a function of its input: the objects of a cluster, what the user asked for, and a function that plays a
+//! forecast. Nothing is sent to a cluster here, and no clock is read.
+//!
+//! Invariant: a pod is planned to move only if its replacement fits in all courses of a forecast, or if the user allows
+//! otherwise by name. Whatever stays has a reason and a remedy.
+
+mod outcome;
+mod request;
+
+pub use outcome::{
+    Budget, ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave,
+};
+pub use request::{DrainRequest, MoveOptions};
