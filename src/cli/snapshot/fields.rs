@@ -27,7 +27,8 @@ enum Keep {
     Items(&'static Keep),
     /// The conditions of these types, without their messages.
     Conditions(&'static [&'static str]),
-    /// The name of a volume and of its source, such as `persistentVolumeClaim`, without what is in the source.
+    /// The name of a volume and of its source, such as `persistentVolumeClaim`, without what is in the source; only the
+    /// medium of an `emptyDir` says whether data is on disk.
     Volume,
     /// Opaque parameters, only as far as their type unless they were asked for.
     Parameters,
@@ -104,7 +105,15 @@ const POD_CLAIMS: Keep = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 const BUDGET: Keep = Fields(&[
     ("metadata", METADATA),
     ("spec", Fields(&[("selector", All), ("minAvailable", All), ("maxUnavailable", All)])),
-    ("status", Fields(&[("disruptionsAllowed", All)])),
+    (
+        "status",
+        Fields(&[
+            ("disruptionsAllowed", All),
+            ("currentHealthy", All),
+            ("desiredHealthy", All),
+            ("expectedPods", All),
+        ]),
+    ),
 ]);
 
 const NAMESPACE: Keep = Fields(&[("metadata", METADATA)]);
@@ -181,7 +190,12 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
             out.close(value.span().end);
         }
         (Volume, ValueKind::Object) => {
-            copy_members(out, value, &|key| Some(if key == "name" { &All } else { &Fields(&[]) }), projection)
+            let keep = |key: &str| match key {
+                "name" => Some(&All),
+                "emptyDir" => Some(&EMPTY_DIR),
+                _ => Some(&Fields(&[])),
+            };
+            copy_members(out, value, &keep, projection)
         }
         (Parameters, _) if projection.with_parameters => out.copy(value),
         (Parameters, ValueKind::Object) => copy_kept(out, value, &TYPE_ONLY, projection),
@@ -189,6 +203,7 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
             let is_kept = |key: &str| {
                 let domain = key.split('/').next().unwrap_or_default();
                 ["resource.kubernetes.io", "tollgate.dev"].contains(&domain)
+                    || DRAIN_ANNOTATIONS.contains(&key)
                     || projection.annotations.iter().any(|name| name == key)
             };
             copy_members(out, value, &|key| is_kept(key).then_some(&All), projection);
@@ -206,6 +221,15 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
 fn field_keep<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k Keep> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
+
+/// Annotations of pods that decide whether a drain may move them.
+const DRAIN_ANNOTATIONS: [&str; 3] = [
+    "karpenter.sh/do-not-disrupt",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "kubernetes.io/config.mirror",
+];
+
+const EMPTY_DIR: Keep = Fields(&[("medium", All)]);
 
 /// What is kept of opaque parameters.
 const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
@@ -248,15 +272,16 @@ mod tests {
     #[test]
     fn secrets_of_a_pod_stay_behind() {
         let pod = r#"{"metadata":{"name":"p","namespace":"a","uid":"u","managedFields":[{"manager":"m"}],
-            "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"TOKEN","example.com/ticket":"7","resource.kubernetes.io/x":"y"}},
-            "spec":{"nodeName":"n","serviceAccountName":"s","volumes":[{"name":"v","secret":{"secretName":"TOKEN"}}],
+            "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"TOKEN","example.com/ticket":"7","karpenter.sh/do-not-disrupt":"true","resource.kubernetes.io/x":"y"}},
+            "spec":{"nodeName":"n","serviceAccountName":"s","volumes":[{"name":"v","secret":{"secretName":"TOKEN"}},
+            {"name":"e","emptyDir":{"medium":"Memory","sizeLimit":"1Gi"}}],
             "containers":[{"name":"c","image":"i","command":["TOKEN"],"args":["TOKEN"],"env":[{"name":"A","value":"TOKEN"}],
             "resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"resourceClaims":[{"name":"gpu","resourceClaimName":"c"}]},
             "status":{"phase":"Running","message":"TOKEN","conditions":[{"type":"Ready","message":"TOKEN"},{"type":"PodScheduled",
             "status":"True","message":"TOKEN"}],"resourceClaimStatuses":[{"name":"gpu"}]}}"#;
         assert_eq!(
             kept(&PODS, pod, true),
-            r#"{"metadata":{"annotations":{"example.com/ticket":"7","resource.kubernetes.io/x":"y"},"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"nodeName":"n","resourceClaims":[{"name":"gpu","resourceClaimName":"c"}],"volumes":[{"name":"v","secret":{}}]},"status":{"conditions":[{"status":"True","type":"PodScheduled"}],"phase":"Running","resourceClaimStatuses":[{"name":"gpu"}]}}"#
+            r#"{"metadata":{"annotations":{"example.com/ticket":"7","karpenter.sh/do-not-disrupt":"true","resource.kubernetes.io/x":"y"},"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"nodeName":"n","resourceClaims":[{"name":"gpu","resourceClaimName":"c"}],"volumes":[{"name":"v","secret":{}},{"emptyDir":{"medium":"Memory"},"name":"e"}]},"status":{"conditions":[{"status":"True","type":"PodScheduled"}],"phase":"Running","resourceClaimStatuses":[{"name":"gpu"}]}}"#
         );
         assert_eq!(
             kept(&PODS, r#"{"metadata":"TOKEN","spec":{"containers":"TOKEN"}}"#, true),
