@@ -151,6 +151,9 @@ pub struct Wave {
     pub pods: Vec<usize>,
     /// Why more pods do not go with them, if something keeps them.
     pub limited_by: Option<String>,
+    /// Other pods, as namespace/name, that the controller of a unit deletes and makes again because these pods leave. They
+    /// use no selected device and are not evicted.
+    pub restarts: Vec<String>,
 }
 
 /// A claim that holds selected devices.
