@@ -15,6 +15,7 @@ use crate::units::Unit;
 use crate::users::PodUse;
 use crate::waves::{Mover, MoverKind, MoverWave, waves};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
     Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, Settings, Step, StoredObject,
@@ -266,7 +267,7 @@ fn no_room(pod: &PodForecast) -> Stay {
     let mut why =
         pod.explanation.clone().unwrap_or_else(|| "No node has room for its replacement.".to_owned());
     if let Some(message) = &pod.message {
-        why.push_str(&format!(" kube-scheduler reports: {message}"));
+        _ = write!(why, " kube-scheduler reports: {message}");
     }
     Stay::new(StayReason::NoRoom, why, ADD_NODES)
 }

@@ -26,11 +26,11 @@ pub(crate) fn notes_of(state: &State<'_>) -> Vec<String> {
             "{autoscaler} can remove a node after its pods have moved, and adds no node because of DeviceTaintRules"
         ));
     }
-    let budgets = ObjectKind::PodDisruptionBudget;
-    if state.of_kind(budgets).is_empty() && !state.is_listed(budgets) {
+    // A dump that does not say what was listed may be of a cluster without PDBs.
+    let says_what_was_listed = state.is_listed(ObjectKind::Pod);
+    if says_what_was_listed && !state.is_listed(ObjectKind::PodDisruptionBudget) {
         notes.push(
-            "the state has no PodDisruptionBudgets; if the cluster has some, evictions can take longer"
-                .to_owned(),
+            "the dump has no PodDisruptionBudgets; if the cluster has some, more pods can stay".to_owned(),
         );
     }
     notes

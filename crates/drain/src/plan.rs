@@ -11,7 +11,7 @@ use crate::selection::Selection;
 use crate::stay::{Stay, path};
 use crate::targets::{ResolvedTargets, resolve};
 use crate::units::{Unit, units_of};
-use crate::users::{PodUse, held_claims, pods_of};
+use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
 use crate::waves::{Mover, MoverKind, MoverWave, dominant};
 use std::collections::BTreeMap;
 use tollgate_api::profile::{ApiKind, Version};
@@ -46,8 +46,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
     let selection = Selection::of(&names);
     let held = held_claims(state, &selection);
-    let claims_without_pods =
-        held.iter().filter(|claim| claim.has_no_pod()).map(|claim| claim.holder()).collect();
+    let claims_without_pods = held.iter().filter(|claim| claim.has_no_pod()).map(HeldClaim::holder).collect();
     let pods = pods_of(&held);
     let budgets = Budgets::of(state);
     let of_pods: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.of_pod(pod.pod)).collect();
@@ -66,7 +65,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let Fitted { fits, waves, nodes } = fitting.play(&mut movers);
     for (mover, fit) in movers.iter().zip(fits) {
         let Fit::Stays(stay, culprit) = fit else { continue };
-        hold_mover(mover, &pods, stay, culprit, &mut stays);
+        hold_mover(mover, &pods, &stay, culprit, &mut stays);
     }
 
     let assembly = Assembly { state, pods: &pods, held_names: &held, budgets: &budgets, of_pods: &of_pods };
@@ -146,11 +145,11 @@ fn hold_jobs<'d>(state: &State<'d>, pods: &[PodUse<'d>], units: &[Unit<'d>], sta
 }
 
 /// The pods of a mover stay because of one of them.
-fn hold_mover(mover: &Mover, pods: &[PodUse<'_>], stay: Stay, culprit: usize, stays: &mut [Option<Stay>]) {
+fn hold_mover(mover: &Mover, pods: &[PodUse<'_>], stay: &Stay, culprit: usize, stays: &mut [Option<Stay>]) {
     for place in &mover.pods {
         let Some(own) = stays.get_mut(*place) else { continue };
         *own = Some(match pods.get(culprit).filter(|_| culprit != *place) {
-            Some(other) => with_other(&stay, other.pod),
+            Some(other) => with_other(stay, other.pod),
             None => stay.clone(),
         });
     }
@@ -173,7 +172,7 @@ fn movers_of<'d>(
         all
     };
     let mut movers: Vec<(String, Mover)> = Vec::new();
-    for unit in units.iter().filter(|unit| unit.pods.iter().all(|place| is_moving(place))) {
+    for unit in units.iter().filter(|unit| unit.pods.iter().all(&is_moving)) {
         let mover = Mover {
             pods: unit.pods.clone(),
             workload: unit.words(),
@@ -227,7 +226,7 @@ fn closing_rule(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
 struct Assembly<'a, 'd> {
     state: &'a State<'d>,
     pods: &'a [PodUse<'d>],
-    held_names: &'a [crate::users::HeldClaim<'d>],
+    held_names: &'a [HeldClaim<'d>],
     budgets: &'a Budgets<'d>,
     of_pods: &'a [Vec<usize>],
 }

@@ -106,3 +106,76 @@ fn target_text(target: &DeviceTarget) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ID_LABEL, REASON_ANNOTATION, RuleContent, drain_id, rule_json};
+    use crate::request::{DEFAULT_KEY, DrainRequest, MoveOptions};
+    use tollgate_api::profile::{ApiKind, Profile};
+    use tollgate_document::doc;
+    use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
+    use tollgate_engine::impact::{ProposedChange, Snapshot};
+    use tollgate_formats::gotime::Timestamp;
+
+    fn request(targets: &[&str], key: &str) -> DrainRequest {
+        DrainRequest {
+            typed: targets.iter().map(|text| (*text).to_owned()).collect(),
+            targets: targets.iter().map(|text| DeviceTarget::parse(text).expect("a target")).collect(),
+            key: key.to_owned(),
+            options: MoveOptions::default(),
+        }
+    }
+
+    #[test]
+    fn the_same_targets_and_key_have_the_same_id() {
+        let id = drain_id(&request(&["node/a", "gpu.example.com"], DEFAULT_KEY));
+        assert_eq!(id, drain_id(&request(&["gpu.example.com/*", "node/a", "node/a"], DEFAULT_KEY)));
+        assert_ne!(id, drain_id(&request(&["node/a"], DEFAULT_KEY)));
+        assert_ne!(id, drain_id(&request(&["node/a", "gpu.example.com"], "example.com/repair")));
+        let is_valid = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        assert!(id.len() <= 63 && id.bytes().all(is_valid), "{id}");
+    }
+
+    #[test]
+    fn every_release_reads_the_rule_and_texts_stay_as_they_are() {
+        let names = DeviceNames {
+            driver: Some("gpu.example.com".to_owned()),
+            pool: Some("rack/7".to_owned()),
+            device: None,
+        };
+        let content = RuleContent {
+            name: "drain-1",
+            selects: &names,
+            key: DEFAULT_KEY,
+            effect: "NoSchedule",
+            id: "0a1b",
+            target: "node/a gpu.example.com",
+            flags: "",
+            reason: "fan \"3\"\nis <loud>",
+            owner: "",
+            expires: "",
+            started: "2030-01-01T00:00:00Z",
+        };
+        let now = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
+        for release in ["1.36", "1.37"] {
+            let profile = Profile::named(release).expect("a release");
+            for version in profile.versions(ApiKind::DeviceTaintRule) {
+                let text = rule_json(&content, *version);
+                let rule = doc::parse(&text).expect("JSON");
+                let metadata = rule.root().get("metadata");
+                assert_eq!(metadata.get("labels").get(ID_LABEL).str(), "0a1b");
+                assert_eq!(metadata.get("annotations").get(REASON_ANNOTATION).str(), content.reason);
+                // What is empty is left out.
+                assert_eq!(metadata.get("annotations").members().count(), 3, "{text}");
+                let spec = rule.root().get("spec");
+                assert_eq!(
+                    spec.get("deviceSelector").to_json(),
+                    r#"{"driver":"gpu.example.com","pool":"rack/7"}"#
+                );
+                let read =
+                    ProposedChange::from_rule_manifest(rule.root(), None, &Snapshot::new(), profile, now);
+                assert!(read.is_ok(), "{release}: {text}");
+            }
+        }
+    }
+}

@@ -60,9 +60,9 @@ pub(crate) fn resolve(state: &State<'_>, request: &DrainRequest) -> Result<Resol
     }
     let partitions = all.iter().filter(|names| !before.contains(&name_key(names))).count();
     if partitions > 0 {
-        let (devices, share) = if partitions == 1 { ("device", "shares") } else { ("devices", "share") };
+        let (devices, are) = if partitions == 1 { ("device", "is") } else { ("devices", "are") };
         notes.push(format!(
-            "{partitions} more {devices} {share} counters with the targets, such as partitions of a GPU, and are drained too"
+            "{partitions} more {devices} with counters of the targets, such as partitions of a GPU, {are} drained too"
         ));
     }
     let selection = Selection::of(&all);
@@ -82,9 +82,7 @@ pub(crate) fn resolve(state: &State<'_>, request: &DrainRequest) -> Result<Resol
     }
     if unpublished > 0 {
         let (devices, are) = if unpublished == 1 { ("device", "is") } else { ("devices", "are") };
-        notes.push(format!(
-            "{unpublished} {devices} {are} held by claims, but no ResourceSlice publishes them"
-        ));
+        notes.push(format!("{unpublished} {devices} {are} held by claims and published by no ResourceSlice"));
     }
     let rules = all.into_iter().map(|selects| planned_rule(selects, request, &published)).collect();
     Ok(ResolvedTargets { rules, devices: devices.into_iter().collect(), notes })

@@ -4,6 +4,7 @@
 //! Invariant: every pod is in exactly one wave, and the order depends only on the pods.
 
 use crate::budgets::Budgets;
+use crate::outcome::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A pod that moves, or the pods of a unit that move together.
@@ -93,7 +94,7 @@ fn fill(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>, max_wave: usize
     for &place in left {
         let Some(mover) = movers.get(place) else { continue };
         let is_spent = |budget: &&usize| {
-            let allowed = budgets.get(**budget).map_or(0, |budget| budget.allowed_in_wave());
+            let allowed = budgets.get(**budget).map_or(0, Budget::allowed_in_wave);
             used.get(budget).copied().unwrap_or(0) >= allowed
         };
         let spent = mover.budgets.iter().find(is_spent).and_then(|budget| budgets.get(*budget));

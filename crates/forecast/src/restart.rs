@@ -138,7 +138,7 @@ fn is_finished(pod: StoredObject<'_>) -> bool {
 }
 
 /// Gang scheduling decides when pods are placed, and does nothing to pods that run.
-fn pod_group_effect<'d>(kind: ObjectKind, object: StoredObject<'d>, others: usize) -> Effect<'d> {
+fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> Effect<'_> {
     let spec = object.value.get("spec");
     let gang = spec.get("schedulingPolicy").get("gang");
     let minimum = match kind {

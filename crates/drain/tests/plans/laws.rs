@@ -241,3 +241,22 @@ fn every_plan_keeps_the_laws() {
     }
     assert!(moves > 50 && stays > 50, "{moves} pods move, {stays} stay: the clusters show little");
 }
+
+#[test]
+fn a_drain_creates_at_most_200_rules() {
+    let slices = |count: usize| {
+        let slice = |number| {
+            format!(
+                "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: s{number}}}\n\
+                 spec: {{driver: gpu.example.com, nodeName: n{number}, pool: {{name: n{number}, generation: 1, \
+                 resourceSliceCount: 1}}, devices: [{{name: gpu-0}}]}}\n"
+            )
+        };
+        let all: Vec<String> = (0..count).map(slice).collect();
+        all.join("---\n")
+    };
+    let asked = asked("gpu.example.com gpu.example.com/n7/gpu-0");
+    assert_eq!(plan_of(&asked, &slices(200)).expect("a plan").rules.len(), 200);
+    let error = plan_of(&asked, &slices(201)).expect_err("too many");
+    assert!(error.contains("201 DeviceTaintRules") && error.contains("at most 200"), "{error}");
+}

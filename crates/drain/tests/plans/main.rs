@@ -5,6 +5,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "a test that cannot read its data has failed"
 )]
