@@ -19,6 +19,7 @@ mod conformance;
 mod console;
 mod devices;
 mod diff;
+mod drain;
 mod explain;
 mod fix;
 mod forecast;
@@ -131,6 +132,9 @@ commands! {
     Impact(impact::Arguments);
     Forecast(Box<forecast::Arguments>);
     Devices(devices::Arguments);
+    Drain(Box<drain::Drain>);
+    #[cfg(feature = "online")]
+    Undrain(drain::Undrain);
     Audit(audit::Arguments);
     #[cfg(feature = "online")]
     Snapshot(snapshot::Arguments);
@@ -155,6 +159,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         _ = std::io::stdout().write_all(candidates.as_bytes());
         return ExitCode::SUCCESS;
     }
+    plugin::note_program_name(&arguments);
     let arguments = match parse(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -2,6 +2,9 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
+#[cfg(feature = "online")]
+use tollgate_formats::gotime::Timestamp;
+
 /// The flag of every command that depends on the time.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClockArgs {
@@ -16,6 +19,12 @@ impl ClockArgs {
     pub(super) fn now(&self) -> String {
         self.now.clone().unwrap_or_else(now)
     }
+
+    /// True if `--now` is given.
+    #[cfg(feature = "online")]
+    pub(super) fn is_given(&self) -> bool {
+        self.now.is_some()
+    }
 }
 
 /// The current time; RFC 3339, UTC, whole seconds.
@@ -29,6 +38,14 @@ pub(super) fn now() -> String {
 #[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
 pub(super) fn unix() -> i64 {
     Utc::now().timestamp()
+}
+
+/// The current time, with fractions of a second.
+#[cfg(feature = "online")]
+#[expect(clippy::disallowed_methods, reason = "the one door to the clock")]
+pub(super) fn timestamp() -> Timestamp {
+    let now = Utc::now();
+    Timestamp { seconds: now.timestamp(), nanos: now.timestamp_subsec_nanos().min(999_999_999) }
 }
 
 /// Parses the value of `--now` (RFC 3339) and returns it in UTC.

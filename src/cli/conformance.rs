@@ -9,7 +9,7 @@
 mod report;
 mod send;
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
@@ -131,7 +131,7 @@ impl Arguments {
     fn check_usage(&self) -> Result<(), Failure> {
         let message = if !self.cluster && !self.server.context.is_named() {
             "choose a cluster: use --cluster for the current context, or --context NAME"
-        } else if !self.yes && !std::io::stdin().is_terminal() {
+        } else if !self.yes && !Console::is_stdin_terminal() {
             "stdin is not a terminal; add --yes to send the dry-run requests without confirmation"
         } else {
             return Ok(());
@@ -165,13 +165,7 @@ impl Arguments {
             self.namespace,
             self.rate
         ));
-        if self.yes {
-            return Ok(());
-        }
-        _ = write!(std::io::stderr(), "Send them? [y/N] ");
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line);
-        if read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) {
+        if self.yes || console.confirm("Send them?") {
             return Ok(());
         }
         Err(Failure::Usage("not confirmed; nothing was sent".to_owned()))

@@ -3,6 +3,8 @@
 //! The only place that uses the process's streams. Invariant: stdout contains nothing but the report, and a closed pipe
 //! ends the report but not the run: the exit code is the same whether or not anybody reads.
 
+#[cfg(feature = "online")]
+use std::io::BufRead as _;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::OnceLock;
 
@@ -94,6 +96,22 @@ impl Console {
     /// True if stdout is a terminal, so that a person reads the report.
     pub(super) fn is_stdout_terminal() -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// True if stdin is a terminal, so that a person can answer.
+    #[cfg(feature = "online")]
+    pub(super) fn is_stdin_terminal() -> bool {
+        io::stdin().is_terminal()
+    }
+
+    /// Asks a question on stderr. True if the answer is yes; everything else is a no.
+    #[cfg(feature = "online")]
+    pub(super) fn confirm(&mut self, question: &str) -> bool {
+        _ = self.out.flush();
+        _ = write!(io::stderr(), "{} [y/N] ", sanitize::line(question));
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str())
     }
 
     /// True if stderr is a terminal, so that progress may be shown.

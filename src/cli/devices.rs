@@ -21,6 +21,7 @@ use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
+use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{
     DeviceCounts, DeviceReport, DeviceState, ObjectKind, ReportedDevice, State, StoredObject, report_devices,
 };
@@ -29,6 +30,12 @@ use tollgate_forecast::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
+    /// Devices to show, as DRIVER[/POOL[/DEVICE]] or node/NAME (default: all)
+    ///
+    /// node/NAME selects the devices that only this node can use.
+    #[arg(value_name = "TARGET", value_parser = DeviceTarget::parse)]
+    targets: Vec<DeviceTarget>,
+
     #[command(flatten)]
     state: StateArgs,
 
@@ -49,7 +56,7 @@ pub(super) struct Arguments {
     free: bool,
 
     /// Show only the devices of this node; can be repeated
-    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    #[arg(long, value_name = "NODE", value_delimiter = ',', hide_short_help = true)]
     node: Vec<String>,
 
     /// Show only devices that match this DeviceClass; can be repeated
@@ -170,6 +177,7 @@ impl Arguments {
     ) -> Result<(), Failure> {
         let mut report = report_devices(state, profile);
         let classes = self.selected_classes(&report)?;
+        self.check_targets(&report)?;
         self.check_nodes(&report, state)?;
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
         let shown = self.shown_classes(&report, classes.as_deref());
@@ -203,6 +211,24 @@ impl Arguments {
         self.class.iter().map(place).collect::<Result<_, _>>().map(Some)
     }
 
+    /// Refuses a target without devices, which is most likely misspelt.
+    fn check_targets(&self, report: &DeviceReport<'_>) -> Result<(), Failure> {
+        let is_empty = |target: &&DeviceTarget| !report.devices.iter().any(|device| is_of(target, device));
+        match self.targets.iter().find(is_empty) {
+            None => Ok(()),
+            Some(DeviceTarget::Node(node)) => {
+                let nodes: Vec<&str> = report.devices.iter().filter_map(|device| device.node).collect();
+                let hint = super::shared::did_you_mean(node, &nodes);
+                Err(Failure::Input(format!("no device belongs to node `{node}` alone{hint}")))
+            }
+            Some(DeviceTarget::Devices(names)) => {
+                let criteria: Vec<String> =
+                    names.criteria().map(|(field, value)| format!("{field} `{value}`")).collect();
+                Err(Failure::Input(format!("there is no device with {}", criteria.join(", "))))
+            }
+        }
+    }
+
     /// An error if `--node` names a node that neither the state nor a device has: it is most likely misspelt.
     fn check_nodes(&self, report: &DeviceReport<'_>, state: &State<'_>) -> Result<(), Failure> {
         if self.node.is_empty() {
@@ -233,14 +259,18 @@ impl Arguments {
     /// Whether flags leave devices out.
     fn is_filtered(&self) -> bool {
         let lists = [&self.node, &self.class, &self.namespace];
-        self.tainted || self.free || lists.into_iter().any(|list| !list.is_empty())
+        self.tainted
+            || self.free
+            || !self.targets.is_empty()
+            || lists.into_iter().any(|list| !list.is_empty())
     }
 
     /// Whether the flags select a device. `classes` are the places of those of `--class`.
     fn selects(&self, device: &ReportedDevice<'_>, classes: Option<&[usize]>) -> bool {
         let is_of_node = || device.node.is_some_and(|node| self.node.iter().any(|wanted| wanted == node));
         let holds = |namespace: &str| self.namespace.iter().any(|wanted| wanted == namespace);
-        (!self.tainted || device.is(DeviceState::Tainted))
+        (self.targets.is_empty() || self.targets.iter().any(|target| is_of(target, device)))
+            && (!self.tainted || device.is(DeviceState::Tainted))
             && (!self.free || device.is(DeviceState::Free))
             && (self.node.is_empty() || is_of_node())
             && classes.is_none_or(|wanted| wanted.iter().any(|class| device.classes.contains(class)))
@@ -248,8 +278,21 @@ impl Arguments {
     }
 }
 
+/// Whether a device belongs to a target.
+fn is_of(target: &DeviceTarget, device: &ReportedDevice<'_>) -> bool {
+    let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    match target {
+        DeviceTarget::Node(node) => device.node == Some(node),
+        DeviceTarget::Devices(names) => {
+            is(&names.driver, device.driver)
+                && is(&names.pool, device.pool)
+                && is(&names.device, device.device)
+        }
+    }
+}
+
 /// The profile whose scheduler is asked.
-fn one_profile(profiles: &[&'static Profile]) -> Result<&'static Profile, Failure> {
+pub(super) fn one_profile(profiles: &[&'static Profile]) -> Result<&'static Profile, Failure> {
     match profiles {
         [only] => Ok(only),
         _ => Err(Failure::Usage("--kubernetes: specify exactly one release".to_owned())),

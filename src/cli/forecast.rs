@@ -34,6 +34,7 @@ use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES
 use given::{Admission, GivenObject, GivenTexts};
 pub(super) use json::TotalsRecord;
 pub(super) use limits::{CheckedLimits, check_pending};
+pub(super) use play::play;
 pub(super) use text::summary_of_evicted;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
@@ -63,14 +64,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = limits::parse)]
     max: Option<LimitList>,
 
-    /// Number of courses to play, 1 to 4096; in each, the scheduler breaks ties between nodes in another way
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES, value_parser = samples_parser())]
-    samples: NonZeroU32,
-
-    /// Seed for the choice among nodes; the same seed and input give the same output
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    #[arg(hide_short_help = true)]
-    seed: u64,
+    #[command(flatten)]
+    courses: CourseArgs,
 
     /// Group the pods in the text output
     #[arg(long, value_name = "WHAT")]
@@ -85,6 +80,19 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     exit: ExitZeroArgs,
+}
+
+/// How many courses are played, and which.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct CourseArgs {
+    /// Number of courses to play, 1 to 4096; in each, the scheduler breaks ties between nodes in another way
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SAMPLES, value_parser = samples_parser())]
+    pub(super) samples: NonZeroU32,
+
+    /// Seed for the choice among nodes; the same seed and input give the same output
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(hide_short_help = true)]
+    pub(super) seed: u64,
 }
 
 /// Courses unless `--samples` says otherwise.
@@ -225,8 +233,8 @@ impl Arguments {
         let admission = Admission::of(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
-        let settings = Settings { seed: self.seed, assume_complete, ..Settings::at(at) };
-        let forecast = play_admitted(&admission, state, profile, settings, self.samples, missing);
+        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
+        let forecast = play_admitted(&admission, state, profile, settings, self.courses.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })
     }
 }
@@ -259,26 +267,27 @@ fn play_admitted(
     let docs = admission.documents();
     let steps = docs.iter().map(|doc| Step::Apply(doc.root())).collect();
     let plan = Plan::new(state.clone(), steps, release_of(profile), settings);
-    let mut forecast = play::play(&plan, samples);
+    let mut forecast = play(&plan, samples);
     admission.forget_made_up_names(&mut forecast);
     make_unknown(&mut forecast, missing);
     forecast
 }
 
 /// How that release allocates devices.
-fn release_of(profile: &'static Profile) -> Release {
+pub(super) fn release_of(profile: &'static Profile) -> Release {
     Release { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
 
 /// What is listed in a running cluster; workloads only if the user may list them.
 #[cfg(feature = "online")]
-const LISTED_KINDS: [ListedKind; 8] = [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
+pub(super) const LISTED_KINDS: [ListedKind; 8] =
+    [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 
 /// A forecast can say nothing without objects of these kinds. A cluster can do without the others.
-const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
+pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];
 
 /// What to do about a dump that lacks a kind.
-const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
+pub(super) const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
 
 /// A forecast and what it is about.
 struct ForecastReport {

@@ -1,4 +1,5 @@
-//! Which flags were given, and where: on the command line or by environment variables. For `tollgate config`.
+//! Which flags were given, and where: on the command line or by environment variables. For `tollgate config`,
+//! and for commands that print how they are continued.
 
 use std::collections::BTreeMap;
 
@@ -64,5 +65,13 @@ impl GivenFlags {
     /// The flag, if it was given.
     pub(super) fn get(&self, name: &str) -> Option<&GivenFlag> {
         self.0.get(name)
+    }
+
+    /// All of them, by name and value. A switch has the value `true`.
+    #[cfg(feature = "online")]
+    pub(super) fn flags(&self) -> impl Iterator<Item = (&str, &str)> {
+        let flags = self.0.iter().map(|(name, flag)| (name.as_str(), flag.value.as_str()));
+        // Groups of flags have the names of their structs.
+        flags.filter(|(name, _)| name.starts_with(|first: char| first.is_ascii_lowercase()))
     }
 }

@@ -27,6 +27,7 @@ use super::console::Console;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
 use super::state::{StateObjects, StateTexts};
+use super::taint;
 use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
 pub(super) use by::GroupBy;
@@ -42,6 +43,8 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::source::{Lines, documents, list};
+use tollgate_drain::DEFAULT_KEY;
+use tollgate_engine::impact::target::{DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{
     self, Impact, ImpactQuery, ProposedChange, Snapshot, SnapshotKind, UnreadableObject, ViolatedBudget,
 };
@@ -54,8 +57,19 @@ use tollgate_formats::sanitize;
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
     /// Files or folders with DeviceTaintRules, or with ResourceSlices that a driver would publish; `-` for stdin
-    #[arg(value_name = "RULE", required = true)]
+    #[arg(value_name = "RULE", required_unless_present = "target")]
     paths: Vec<PathBuf>,
+
+    /// Devices instead of rules: DRIVER[/POOL[/DEVICE]] or node/NAME
+    ///
+    /// Shows the impact of a rule for these devices. Its effect is NoExecute, unless --effect sets another one. Can be
+    /// repeated.
+    #[arg(long, value_name = "TARGET", value_parser = DeviceTarget::parse)]
+    target: Vec<DeviceTarget>,
+
+    /// Key of the taint for --target
+    #[arg(long, value_name = "KEY", default_value = DEFAULT_KEY, requires = "target", hide_short_help = true)]
+    key: String,
 
     #[command(flatten)]
     state: StateArgs,
@@ -153,6 +167,7 @@ impl Arguments {
         let parsed = texts.as_ref().map(StateTexts::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
         let inputs = files::collect_complete(&self.paths)?;
+        let rules = self.rules_of_targets(&snapshot, &profiles, console)?;
         let mut reporter = ImpactReporter {
             arguments: self,
             profiles,
@@ -168,7 +183,10 @@ impl Arguments {
             printed: others.reported > 0,
         };
         for input in &inputs {
-            reporter.report_input(input)?;
+            reporter.report_text(&input.name(), &files::read(input, MAX_FILE)?)?;
+        }
+        for rule in &rules {
+            reporter.report_text("--target", rule)?;
         }
         if reporter.reported == 0 {
             let names: Vec<String> = inputs.iter().map(Input::name).collect();
@@ -178,7 +196,32 @@ impl Arguments {
         reporter.report_sums()?;
         Ok(reporter.tally)
     }
+
+    /// The manifests of rules for the devices of `--target`.
+    fn rules_of_targets(
+        &self,
+        snapshot: &Snapshot,
+        profiles: &[&'static Profile],
+        console: &mut Console,
+    ) -> Result<Vec<String>, Failure> {
+        let mut rules = Vec::new();
+        let effect = self.effect.as_deref().unwrap_or("NoExecute");
+        for target in &self.target {
+            let ResolvedTarget { devices, notes } = target.resolve(snapshot).map_err(Failure::Usage)?;
+            for note in &notes {
+                console.note(note);
+            }
+            for names in &devices {
+                rules.push(taint::manifest_for(names, &self.key, effect, profiles)?);
+            }
+        }
+        Ok(rules)
+    }
 }
+
+/// Objects for which it is said, one by one, where the evicted pods go. Of more objects only the sum is forecast: a forecast
+/// of a large cluster takes seconds.
+const MAX_FORECASTS: usize = 8;
 
 /// Reports the impact of the objects in the inputs.
 struct ImpactReporter<'r> {
@@ -203,13 +246,12 @@ struct ImpactReporter<'r> {
 }
 
 impl ImpactReporter<'_> {
-    fn report_input(&mut self, input: &Input) -> Result<(), Failure> {
-        let file = input.name();
-        let text = files::read(input, MAX_FILE)?;
-        let lines = Lines::of(&text);
-        for document in documents(&text) {
-            let document = document.map_err(|fault| fault.input_error(&file, &lines))?;
-            if let Some(error) = document.not_an_object(&file, &lines) {
+    /// Reports the objects in a text; `file` is its name.
+    fn report_text(&mut self, file: &str, text: &str) -> Result<(), Failure> {
+        let lines = Lines::of(text);
+        for document in documents(text) {
+            let document = document.map_err(|fault| fault.input_error(file, &lines))?;
+            if let Some(error) = document.not_an_object(file, &lines) {
                 return Err(error.into());
             }
             for item in list::objects(document.doc.root()) {
@@ -230,13 +272,13 @@ impl ImpactReporter<'_> {
                 let Some(kind @ (SnapshotKind::Rule | SnapshotKind::Slice)) = known else { continue };
                 self.reported += 1;
                 for profile in self.profiles.clone() {
-                    let result = self.report_object(object, kind, profile, &file);
+                    let result = self.report_object(object, kind, profile, file);
                     let result = result.map_err(|error| match error {
                         ImpactError::Failure(failure) => failure,
                         ImpactError::Object(unreadable) => {
                             let location =
                                 document.locate(&lines, &item.within(unreadable.at.clone()), false);
-                            let file = sanitize::line(&file);
+                            let file = sanitize::line(file);
                             Failure::Input(format!(
                                 "{file}:{}:{}: {unreadable}",
                                 location.line, location.column
@@ -280,7 +322,8 @@ impl ImpactReporter<'_> {
         assessment.groups = self.arguments.by.map(|by| Groups::of(&assessment.impact, by, self.state));
         assessment.restarts = self.state.map(|state| restarts(&assessment.impact, state)).unwrap_or_default();
         let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
-        assessment.elsewhere = self.elsewhere(&[&json], profile, at);
+        let is_forecast = self.reported <= MAX_FORECASTS;
+        assessment.elsewhere = if is_forecast { self.elsewhere(&[&json], profile, at) } else { None };
         match self.arguments.output {
             Output::Json => {
                 writeln!(
@@ -311,7 +354,9 @@ impl ImpactReporter<'_> {
             sum.add(&assessment, &json);
         }
         let elsewhere = assessment.elsewhere;
-        self.check_pending(&sanitize::line(change.name()), elsewhere.as_ref());
+        if is_forecast {
+            self.check_pending(&sanitize::line(change.name()), elsewhere.as_ref());
+        }
         Ok(())
     }
 

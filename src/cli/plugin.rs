@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use clap::{Arg, Command};
 
@@ -21,6 +22,20 @@ const NO_FILES: u8 = 4;
 /// `kubectl tollgate` if the program was called as a plugin of kubectl; `None` if under its own name.
 pub(super) fn plugin_name(arguments: &[OsString]) -> Option<&'static str> {
     (called_as(arguments) == "kubectl-tollgate").then_some("kubectl tollgate")
+}
+
+/// Remembers how the program was called, for commands that it prints.
+static PROGRAM_NAME: OnceLock<&'static str> = OnceLock::new();
+
+/// Notes how the program was called.
+pub(super) fn note_program_name(arguments: &[OsString]) {
+    _ = PROGRAM_NAME.set(plugin_name(arguments).unwrap_or("tollgate"));
+}
+
+/// How a user calls the program: `tollgate`, or `kubectl tollgate` for the plugin.
+#[cfg(feature = "online")]
+pub(super) fn program_name() -> &'static str {
+    PROGRAM_NAME.get().copied().unwrap_or("tollgate")
 }
 
 /// The answer to kubectl if it asks for completions; `None` if the program was called for something else.

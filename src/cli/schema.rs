@@ -37,6 +37,8 @@ enum Described {
     Forecast,
     /// Output of `tollgate devices -o json`
     Devices,
+    /// One line of the output of `tollgate drain -o json`
+    Drain,
 }
 
 impl Arguments {
@@ -51,6 +53,7 @@ impl Arguments {
             Described::Impact => include_str!("schema/impact.json").trim_end().to_owned(),
             Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
             Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
+            Described::Drain => include_str!("schema/drain.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())

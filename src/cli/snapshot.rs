@@ -5,8 +5,9 @@
 //! incomplete list with the reason in its place, a message on stderr and the exit code; nodes and workloads that the user
 //! may not list are a note, because only forecasts need them. A file appears when all is written.
 //!
-//! Invariant: a snapshot that lacks something never passes as complete. Environment, commands, annotations, opaque
-//! parameters and messages of a cluster are not in it, unless a flag asks for them; `--state` reads it with the same numbers.
+//! Invariant: a snapshot that lacks something never passes as complete. Environment, commands, most annotations, opaque
+//! parameters and messages of a cluster are not in it, unless a flag asks for them; `--state` reads it with the same
+//! numbers.
 
 mod fields;
 mod list_writer;
@@ -53,7 +54,7 @@ pub(super) struct Arguments {
     with_parameters: bool,
 
     /// Include annotations with this name, in addition to annotations in the domains resource.kubernetes.io and
-    /// tollgate.dev; can be repeated
+    /// tollgate.dev, and to those that decide about evictions; can be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     keep_annotation: Vec<String>,
 
@@ -109,8 +110,11 @@ impl Arguments {
         let mut target = SnapshotTarget::open(&self.output)?;
         target.write(console, &self.header(asked))?;
         let mut objects = LiveObjects::new(asked, None);
-        let projection =
-            Projection { with_parameters: self.with_parameters, annotations: &self.keep_annotation };
+        let projection = Projection {
+            with_parameters: self.with_parameters,
+            annotations: &self.keep_annotation,
+            with_messages: false,
+        };
         let mut written = 0;
         for kind in KINDS.iter().chain(std::iter::once(&NODES)).chain(&WORKLOAD_KINDS) {
             let mut list = ListWriter::new(kind, self.format());

@@ -8,7 +8,6 @@
 //! only with an explicit flag.
 
 mod mark;
-mod name;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -22,6 +21,7 @@ use mark::TaintArg;
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::source::{Document, documents};
+use tollgate_drain::rule_name;
 use tollgate_engine::impact::target::{self, DeviceNames, DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, count};
 use tollgate_engine::rules::server_defaults::why_version_is_off;
@@ -210,7 +210,7 @@ impl Taint {
         }
         let mut rules = Vec::new();
         for target in &targets {
-            let name = name::rule_name(target, &self.mark.key, effect);
+            let name = rule_name(target, &self.mark.key, effect);
             let rule = rule_manifest(target, &self.mark, effect, version.name());
             let document = read_manifest(&rule)?;
             for profile in &profiles {
@@ -265,7 +265,7 @@ impl Taint {
 
 /// The DeviceTaintRule as YAML, as it is printed and checked.
 fn rule_manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
-    let name = name::rule_name(target, &mark.key, effect);
+    let name = rule_name(target, &mark.key, effect);
     let mut out = format!(
         "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
     );
@@ -283,6 +283,17 @@ fn rule_manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &
     }
     _ = writeln!(out, "    effect: {effect}");
     out
+}
+
+/// The manifest of a rule with that taint, in a version that all profiles have.
+pub(super) fn manifest_for(
+    names: &DeviceNames,
+    key: &str,
+    effect: &str,
+    profiles: &[&'static Profile],
+) -> Result<String, Failure> {
+    let mark = TaintArg { key: key.to_owned(), value: None, effect: None };
+    Ok(rule_manifest(names, &mark, effect, rule_version(profiles)?.name()))
 }
 
 /// Parses a manifest that was written here.
@@ -313,7 +324,7 @@ impl Untaint {
             }
             // Without an effect, the rules of all effects: `taint` names a rule after the effect that it is created with.
             let effects = mark.effect.as_deref().map_or(mark::EFFECTS.to_vec(), |effect| vec![effect]);
-            names.extend(effects.into_iter().map(|effect| name::rule_name(target, &mark.key, effect)));
+            names.extend(effects.into_iter().map(|effect| rule_name(target, &mark.key, effect)));
         }
         let (kubectl, names) = (self.release.kubectl(), names.join(" "));
         writeln!(console, "{kubectl} delete devicetaintrule {names} --ignore-not-found")?;
@@ -322,7 +333,7 @@ impl Untaint {
 }
 
 /// The newest version of DeviceTaintRule that all profiles have, if possible one that they serve by default.
-fn rule_version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
+pub(super) fn rule_version(profiles: &[&'static Profile]) -> Result<Version, Failure> {
     let kind = ApiKind::DeviceTaintRule;
     let (first, others) = profiles.split_first().ok_or_else(|| Failure::Usage("no profile".to_owned()))?;
     let in_all = |version: &&Version| others.iter().all(|other| other.versions(kind).contains(version));

@@ -7,12 +7,14 @@ use tollgate_formats::gotime::{self, DurationError};
 /// Longer than any timeout needs to be; clocks cannot add much more.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// Parses `10s`, `500ms`, `5m` or `1h`; a number without a unit is seconds.
+/// Parses `10s`, `500ms`, `5m`, `1h` or `1h30m`; a number without a unit is seconds.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    // Of Go's syntax, flags accept one whole number with one unit.
+    // Of Go's syntax, flags accept whole numbers with these units.
+    let is_plain = |part: &str| ["ms", "s", "m", "h"].contains(&part);
+    let mut units = text.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty());
     let duration = match split_unit(text) {
         (_, "") => gotime::parse_duration(&format!("{text}s")),
-        (_, "ms" | "s" | "m" | "h") => gotime::parse_duration(text),
+        _ if units.all(is_plain) => gotime::parse_duration(text),
         _ => Err(DurationError::Syntax),
     };
     let nanos = duration.map_err(|error| match error {
@@ -79,6 +81,8 @@ mod tests {
             ("500ms", 500),
             ("5m", 300_000),
             ("1h", 3_600_000),
+            ("1h30m", 5_400_000),
+            ("2m30s", 150_000),
             ("9999999m", 31_536_000_000),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
@@ -86,7 +90,9 @@ mod tests {
         for (text, bytes) in [("10", 10), ("8MiB", 8 << 20), ("64KiB", 64 << 10), ("1Mi", 1 << 20)] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
-        for text in ["", "s", "1d", "-1s", "1.5s", "10 s", "99999999999999999999s", "ten"] {
+        for text in
+            ["", "s", "1d", "-1s", "1.5s", "10 s", "1h 30m", "1h30", "1h-3m", "99999999999999999999s", "ten"]
+        {
             assert!(parse_duration(text).is_err(), "{text}");
             assert!(parse_bytes(text).is_err(), "{text}");
         }

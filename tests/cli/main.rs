@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod console;
 mod devices_cel;
+mod drain;
 mod forecast;
 mod inputs;
 mod lsp;

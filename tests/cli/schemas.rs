@@ -134,6 +134,23 @@ fn the_schema_of_impact_describes_its_lines() {
     assert!(kinds.iter().all(|count| *count > 0), "rules, patches and clusters: {kinds:?}");
 }
 
+/// The plans are those of the transcripts; the events of runs are checked where runs are replayed.
+#[test]
+fn the_schema_of_drain_describes_its_lines() {
+    let validator = validator("drain");
+    let [mut moving, mut staying] = [0; 2];
+    for output in transcribed("drain") {
+        for line in output.lines() {
+            let report: Value = serde_json::from_str(line).expect("JSON");
+            check(&validator, &report, line);
+            check_closed(&validator, &report);
+            moving += report["totals"]["moving"].as_u64().unwrap_or_default();
+            staying += report["totals"]["staying"].as_u64().unwrap_or_default();
+        }
+    }
+    assert!(moving > 0 && staying > 0, "{moving} pods move, {staying} stay");
+}
+
 #[test]
 fn the_schema_of_forecast_describes_its_lines() {
     let validator = validator("forecast");

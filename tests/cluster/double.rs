@@ -18,34 +18,48 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tollgate::cluster::{API_CALLS, CallTarget};
+use tollgate::cluster::{API_CALLS, CallTarget, DRAIN_LEASE, ObjectNames};
 
 use crate::client::Client;
 use crate::http::{Request, Stream, go_text};
 use crate::running::{Authority, Folder};
+
+mod writes;
 
 /// The list of API calls, which the ClusterRoles of the manifests grant, has the request.
 fn is_listed(request: &Request) -> bool {
     let parts: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
     let (group, rest) = match parts.as_slice() {
         // A list in one namespace needs the same right, granted there.
-        ["api", _, "namespaces", _, _] => ("", parts.get(4..).unwrap_or_default()),
-        ["apis", group, _, "namespaces", _, _] => (*group, parts.get(5..).unwrap_or_default()),
+        ["api", _, "namespaces", _, rest @ ..] if !rest.is_empty() => ("", rest),
+        ["apis", group, _, "namespaces", _, rest @ ..] if !rest.is_empty() => (*group, rest),
         ["api", _, rest @ ..] => ("", rest),
         ["apis", group, _, rest @ ..] => (*group, rest),
         _ => ("", &[][..]),
     };
     let verb = match (request.method.as_str(), rest) {
-        // Commands that create objects act with the rights of whoever runs them.
-        ("POST", _) => return true,
+        // `conformance` creates all kinds in dry runs, with the rights of whoever runs it.
+        ("POST", _) if request.query("fieldValidation") == "Ignore" && request.query("dryRun") == "All" => {
+            return true;
+        }
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("DELETE", [_, _, ..]) => "delete",
         ("GET", [_]) if request.query("watch") == "true" => "watch",
         ("GET", [_]) => "list",
         ("GET", _) => "get",
         ("PATCH", _) => "patch",
         _ => return false,
     };
+    let requested = match rest {
+        [resource, _, subresource] => format!("{resource}/{subresource}"),
+        _ => rest.first().copied().unwrap_or_default().to_owned(),
+    };
     API_CALLS.iter().filter(|call| call.verbs.contains(&verb)).any(|call| match call.target {
-        CallTarget::Resource { group: of, resource, .. } => of == group && rest.first() == Some(&resource),
+        CallTarget::Resource { group: of, resource, names } => {
+            let is_named = names != ObjectNames::DrainLease || rest.get(1) == Some(&DRAIN_LEASE);
+            of == group && requested == resource && is_named
+        }
         CallTarget::Url(url) | CallTarget::PublicUrl(url) => match url.strip_suffix('*') {
             Some(prefix) => rest.is_empty() && request.path.starts_with(prefix),
             None => request.path == url,
@@ -76,6 +90,19 @@ fn requests_that_no_cluster_role_grants_are_refused() {
         ("PATCH", "/api/v1/namespaces/a", false),
         ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/tollgate", false),
         ("GET", "/apis/apps/v1", false),
+        ("POST", "/apis/resource.k8s.io/v1/devicetaintrules", true),
+        ("PUT", "/apis/resource.k8s.io/v1/devicetaintrules/a", true),
+        ("DELETE", "/apis/resource.k8s.io/v1/devicetaintrules/a", true),
+        ("DELETE", "/apis/resource.k8s.io/v1/devicetaintrules", false),
+        ("POST", "/apis/resource.k8s.io/v1/resourceslices", false),
+        ("POST", "/api/v1/namespaces/a/pods/b/eviction", true),
+        ("POST", "/api/v1/namespaces/a/pods", false),
+        ("PUT", "/api/v1/namespaces/a/pods/b", false),
+        ("DELETE", "/api/v1/namespaces/a/pods/b", true),
+        ("DELETE", "/api/v1/namespaces/a", false),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/tollgate-drain", true),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/other", false),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true),
     ] {
         assert_eq!(is_listed(&request(method, path, &[])), granted, "{method} {path}");
     }
@@ -298,7 +325,7 @@ impl Double {
                 stream.answer(code, &list)
             }
             "GET" => {
-                let (collection, name) = split(path);
+                let (collection, name) = located(path);
                 let found =
                     self.state().objects.get(&collection).and_then(|objects| objects.get(&name)).cloned();
                 match found {
@@ -306,11 +333,23 @@ impl Double {
                     None => stream.answer(404, &status(404, &format!("{path} not found"))),
                 }
             }
+            "POST" if path.ends_with("/eviction") => {
+                let (code, answer) = self.evict(request);
+                stream.answer(code, &answer)
+            }
+            "POST" if path.ends_with("/selfsubjectaccessreviews") => {
+                let mut review: Value = serde_json::from_slice(&request.body).expect("JSON");
+                review["status"] = json!({"allowed": true});
+                stream.answer(201, &review)
+            }
             "POST" => self.create(stream, request),
+            "PUT" => {
+                let (code, answer) = self.update(request);
+                stream.answer(code, &answer)
+            }
             "DELETE" => {
-                let (collection, name) = split(path);
-                self.delete(&collection, &name);
-                stream.answer(200, &json!({"kind": "Status", "status": "Success"}))
+                let (code, answer) = self.delete_if_same(request, path, "");
+                stream.answer(code, &answer)
             }
             "PATCH" if request.header("content-type") == "application/merge-patch+json" => {
                 let change: Value = serde_json::from_slice(&request.body).expect("JSON");
@@ -799,6 +838,17 @@ fn list_kind(collection: &str) -> &'static str {
 fn is_selected(object: &Value, selector: &str) -> bool {
     let name = selector.strip_prefix("metadata.name=");
     name.is_none_or(|name| object["metadata"]["name"] == name)
+}
+
+/// `/apis/g/v1/namespaces/a/things/name` → the collection of all namespaces, and the name with its namespace.
+fn located(path: &str) -> (String, String) {
+    match path.split_once("/namespaces/").and_then(|(group, rest)| Some((group, rest.split_once('/')?))) {
+        Some((group, (namespace, rest))) => {
+            let (collection, name) = split(rest);
+            (format!("{group}/{collection}"), format!("{namespace}/{name}"))
+        }
+        None => split(path),
+    }
 }
 
 /// `/apis/g/v1/things/name` → the collection and the name.

@@ -213,7 +213,7 @@ fn what_is_not_served_is_no_error() {
     let double = Double::start("live-served");
     double.release("34");
     double.serve_kinds("v1", &["ResourceSlice", "ResourceClaim"]);
-    for collection in [SLICES, CLAIMS, PODS, BUDGETS] {
+    for collection in [SLICES, CLAIMS, PODS, BUDGETS, "/api/v1/nodes"] {
         double.serves(collection);
     }
     double.put(SLICES, slice("node-1", 4));

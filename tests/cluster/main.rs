@@ -17,6 +17,7 @@ mod conformance;
 mod connect;
 mod devices;
 mod double;
+mod drain_client;
 mod e2e;
 mod gates;
 #[allow(dead_code, reason = "each test program uses its part")]

@@ -294,9 +294,10 @@ fn set_image(image: &Value, objects: &mut [Value]) -> Result<(), String> {
 
 /// Namespaces first, webhook configurations last: kustomize's order of kinds.
 fn order(object: &Value) -> (usize, String) {
-    const FIRST: [&str; 11] = [
+    const FIRST: [&str; 12] = [
         "Namespace",
         "ServiceAccount",
+        "Role",
         "ClusterRole",
         "ClusterRoleBinding",
         "ConfigMap",

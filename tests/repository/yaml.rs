@@ -19,7 +19,7 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
 
 /// Why an object does not decode as its type without loss: what is lost was misspelt.
 pub(crate) fn type_fault(object: &Value) -> Option<String> {
-    use k8s_openapi::api::{apps::v1::Deployment, batch, core::v1, networking, policy, rbac};
+    use k8s_openapi::api::{apps::v1::Deployment, batch, coordination, core::v1, networking, policy, rbac};
     let kind = object["kind"].as_str().unwrap_or_default();
     let whole = match kind {
         "Namespace" => round_trip::<v1::Namespace>(object),
@@ -35,6 +35,8 @@ pub(crate) fn type_fault(object: &Value) -> Option<String> {
         "MutatingWebhookConfiguration" => round_trip::<MutatingWebhookConfiguration>(object),
         "ServiceAccount" => round_trip::<v1::ServiceAccount>(object),
         "ClusterRole" => round_trip::<rbac::v1::ClusterRole>(object),
+        "Role" => round_trip::<rbac::v1::Role>(object),
+        "Lease" => round_trip::<coordination::v1::Lease>(object),
         "ClusterRoleBinding" => round_trip::<rbac::v1::ClusterRoleBinding>(object),
         // Kinds of cert-manager, whose types are not here: the fields it documents.
         "Issuer" => return unknown_field(&object["spec"], &["selfSigned", "ca"]),

@@ -31,6 +31,10 @@ pub enum NeededBy {
     Audit,
     /// `tollgate snapshot`, in addition to what the audit lists. What is not permitted is left out of the snapshot.
     Snapshot,
+    /// `tollgate drain` and `tollgate undrain`.
+    Drain,
+    /// `tollgate drain --force-after`, in addition to what every drain needs.
+    DrainForce,
 }
 
 /// What is requested.
@@ -47,7 +51,8 @@ pub enum CallTarget {
     },
     /// A path that is not an object, for which a ClusterRole needs `nonResourceURLs`.
     Url(&'static str),
-    /// A path that every authenticated client may read (ClusterRoles `system:discovery`, `system:public-info-viewer`).
+    /// A path that every authenticated client may request (ClusterRoles `system:discovery`, `system:public-info-viewer`,
+    /// `system:basic-user`).
     PublicUrl(&'static str),
 }
 
@@ -60,6 +65,8 @@ pub enum ObjectNames {
     Configurations,
     /// The ClusterRole of `--register-owner`.
     Owner,
+    /// The Lease of `tollgate drain`, in the namespace of the manifests.
+    DrainLease,
 }
 
 /// Every kind of request that Tollgate sends to an API server, from which the ClusterRoles in the manifests are
@@ -84,11 +91,11 @@ pub const API_CALLS: &[ApiCall] = &[
     url_call(CallTarget::Url("/metrics")),
     // One that is younger than the watch is read by name.
     objects_call(NeededBy::Cluster, "", "namespaces", &["get", "list", "watch"]),
-    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", &["list", "watch"]),
-    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceclaims", &["list", "watch"]),
-    objects_call(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", &["list", "watch"]),
-    objects_call(NeededBy::ClusterState, "", "pods", &["list", "watch"]),
-    objects_call(NeededBy::ClusterState, "policy", "poddisruptionbudgets", &["list", "watch"]),
+    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", LIST_AND_WATCH),
+    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceclaims", LIST_AND_WATCH),
+    objects_call(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", LIST_AND_WATCH),
+    objects_call(NeededBy::ClusterState, "", "pods", LIST_AND_WATCH),
+    objects_call(NeededBy::ClusterState, "policy", "poddisruptionbudgets", LIST_AND_WATCH),
     metrics_call(NeededBy::Impact),
     objects_call(NeededBy::Impact, "resource.k8s.io", "resourceslices", LIST),
     objects_call(NeededBy::Impact, "resource.k8s.io", "resourceclaims", LIST),
@@ -133,7 +140,53 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::Snapshot, "scheduling.k8s.io", "podgroups", LIST),
     discovery_call("/apis/scheduling.x-k8s.io"),
     objects_call(NeededBy::Snapshot, "scheduling.x-k8s.io", "podgroups", LIST),
+    // What a drain watches. Kinds of the other APIs have no objects where they are not served.
+    metrics_call(NeededBy::Drain),
+    objects_call(NeededBy::Drain, "", "namespaces", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "", "nodes", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "", "pods", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "resource.k8s.io", "resourceslices", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "resource.k8s.io", "resourceclaims", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "resource.k8s.io", "resourceclaimtemplates", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "resource.k8s.io", "deviceclasses", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "policy", "poddisruptionbudgets", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "apps", "replicasets", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "apps", "deployments", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "apps", "statefulsets", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "apps", "daemonsets", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "batch", "jobs", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "batch", "cronjobs", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "jobset.x-k8s.io", "jobsets", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "leaderworkerset.x-k8s.io", "leaderworkersets", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "scheduling.k8s.io", "podgroups", LIST_AND_WATCH),
+    objects_call(NeededBy::Drain, "scheduling.x-k8s.io", "podgroups", LIST_AND_WATCH),
+    // What a drain changes: its rules, the pods that leave, and the Lease that keeps others from draining.
+    objects_call(
+        NeededBy::Drain,
+        "resource.k8s.io",
+        "devicetaintrules",
+        &["get", "list", "watch", "create", "update", "delete"],
+    ),
+    objects_call(NeededBy::Drain, "", "pods/eviction", &["create"]),
+    ApiCall {
+        needed_by: NeededBy::Drain,
+        target: CallTarget::Resource {
+            group: "coordination.k8s.io",
+            resource: "leases",
+            names: ObjectNames::DrainLease,
+        },
+        verbs: &["get", "update"],
+    },
+    ApiCall {
+        needed_by: NeededBy::Drain,
+        target: CallTarget::PublicUrl("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        verbs: &["create"],
+    },
+    objects_call(NeededBy::DrainForce, "", "pods", &["delete"]),
 ];
+
+/// The verbs of a watch.
+const LIST_AND_WATCH: &[&str] = &["list", "watch"];
 
 /// The verbs of commands that read a resource once: they list it, and do not watch it.
 const LIST: &[&str] = &["list"];

@@ -222,9 +222,15 @@ impl ApiClient {
         if code.is_success() { Ok(text) } else { Err(status_error(code.as_u16(), &text)) }
     }
 
-    /// Posts an object; returns the response even if its status is an error.
-    pub(super) async fn post(&self, path: &str, object: String) -> Result<Response<String>, ApiError> {
-        let mut request = build_request(Method::POST, path, FULL_OBJECTS, Body::from(object.into_bytes()))?;
+    /// Sends a request with an object, or without one; returns the response even if its status is an error.
+    pub(super) async fn send_object(
+        &self,
+        method: Method,
+        path: &str,
+        object: Option<String>,
+    ) -> Result<Response<String>, ApiError> {
+        let body = object.map_or_else(Body::empty, |object| Body::from(object.into_bytes()));
+        let mut request = build_request(method, path, FULL_OBJECTS, body)?;
         let media_type = http::HeaderValue::from_static(FULL_OBJECTS);
         request.headers_mut().insert(http::header::CONTENT_TYPE, media_type);
         self.send_and_read_any(request, MAX_RESPONSE).await

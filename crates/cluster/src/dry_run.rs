@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use http::Method;
+
 use super::Cluster;
 use super::client::{ApiClient, ApiError, FULL_OBJECTS};
 use tollgate_api::profile::{ApiKind, Version};
@@ -84,7 +86,7 @@ async fn send_until_not_busy(client: &ApiClient, dry_run: &DryRun) -> CreateResp
     let path = dry_run.path();
     let mut tries = 0;
     loop {
-        let response = client.post(&path, dry_run.object.clone()).await?;
+        let response = client.send_object(Method::POST, &path, Some(dry_run.object.clone())).await?;
         let code = response.status().as_u16();
         if code != 429 || tries == BUSY_RETRIES {
             return Ok((code, response.into_body()));

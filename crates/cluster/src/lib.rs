@@ -1,11 +1,12 @@
-//! The client of an API server: keeps the webhook registered, watches the objects that policies and impact need, and lists
-//! objects for commands that end. It decides nothing about objects; [`Cluster::open`] is the door.
+//! The client of an API server: keeps the webhook registered, watches the objects that policies, impact and drains need,
+//! lists objects for commands that end, and sends the writes of a drain. It decides nothing about objects;
+//! [`Cluster::open`] is the door.
 //!
 //! All requests to the API server run on one thread. The webhook reads only what that thread has cached, so an API
 //! server that is slow, unreachable or refuses does not delay admission.
 //!
-//! Invariant: every error of the API server is reported (log, status) and retried; nothing here ends the process, and
-//! no request is sent unless a flag enables it.
+//! Invariant: every error of the API server is reported (log, status), and retried unless the caller decides about that;
+//! nothing here ends the process, and no request is sent unless a flag or a command enables it.
 
 mod api_calls;
 mod client;
@@ -15,6 +16,7 @@ mod kubeconfig;
 mod list;
 mod listed_kind;
 mod namespaces;
+mod object_watch;
 mod page;
 mod proxy;
 mod register;
@@ -26,6 +28,7 @@ mod version;
 mod watch;
 mod watch_health;
 mod watch_lines;
+mod write_request;
 
 pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
 pub use client::{ApiError, Endpoint, Target};
@@ -37,12 +40,16 @@ pub use listed_kind::{
     NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, SLICES, STATEFUL_SETS, TEMPLATES,
 };
 pub use namespaces::{LabelLookup, NamespaceWatch};
+pub use object_watch::{
+    ObjectChange, ObjectWatch, ProjectFn, WatchedKindStatus, WatchedObject, WatchedObjects,
+};
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;
 pub use server_info::ServerInfo;
 pub use state::StateWatch;
 pub use version::Release;
-pub use watch_health::WatchStatus;
+pub use watch_health::{WatchState, WatchStatus};
+pub use write_request::{AccessAttributes, DRAIN_LEASE, WriteRequest};
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

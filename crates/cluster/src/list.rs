@@ -198,7 +198,8 @@ impl Cluster {
                 Ok(PageResponse::Page(text)) => {
                     let list =
                         Envelope::open(&text, "items").map_err(|_error| failed(ApiError::not_json()))?;
-                    check_list(&list, kind).map_err(|what| failed(ApiError::Unexpected(what)))?;
+                    check_list(&list, &format!("{}List", kind.kind))
+                        .map_err(|what| failed(ApiError::Unexpected(what)))?;
                     let count = read_items(&list, api_version, limits, &mut seen, each)
                         .map_err(|error| ListError { after: seen.count, error })?;
                     page.adapt(count, text.len());
@@ -253,9 +254,8 @@ fn read_items(
 /// Why an object is not read.
 const TOO_LARGE: &str = "has more than 8 MiB";
 
-/// Checks that a successful response is a list of this kind, and not a `Status` or the page of a proxy.
-fn check_list(list: &Envelope<'_>, kind: &ListedKind) -> Result<(), String> {
-    let expected = format!("{}List", kind.kind);
+/// Checks that a successful response is a list of the expected kind, and not a `Status` or the page of a proxy.
+pub(super) fn check_list(list: &Envelope<'_>, expected: &str) -> Result<(), String> {
     let found = match (list.rest().kind(), list.rest().get("kind").str()) {
         (ValueKind::Object, "") => "an object without a kind",
         (ValueKind::Object, found) => found,

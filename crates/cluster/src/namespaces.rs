@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::Cluster;
 use super::client::{ApiClient, ApiError};
+use super::listed_kind;
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
@@ -23,8 +24,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const NAMESPACES: Resource = Resource {
-    name: "namespaces",
-    paths: &["/api/v1/namespaces"],
+    kind: listed_kind::NAMESPACES,
     accept: METADATA,
     accept_watch: METADATA_OF_ONE,
     page: 500,
@@ -69,7 +69,7 @@ impl NamespaceWatch {
     pub fn new(cluster: &Cluster, limit: usize) -> NamespaceWatch {
         NamespaceWatch {
             store: Arc::new(LabelStore { labels: RwLock::default(), limit }),
-            health: Arc::new(WatchHealth::new(NAMESPACES.name)),
+            health: Arc::new(WatchHealth::new(NAMESPACES.kind.resource)),
             cluster: cluster.clone(),
             in_flight: Arc::default(),
             started: OnceLock::new(),

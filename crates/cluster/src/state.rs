@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Cluster;
 use super::client::FULL_OBJECTS;
+use super::listed_kind::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, SLICES};
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
@@ -26,67 +27,22 @@ use tollgate_engine::impact::{ClusterState, LeftOutObject, Snapshot, SnapshotKin
 #[derive(Clone, Copy, Debug)]
 struct WatchedKind {
     kind: SnapshotKind,
-    /// `ResourceSlice`
-    name: &'static str,
     resource: Resource,
 }
 
-const fn watched_kind(
-    kind: SnapshotKind,
-    name: &'static str,
-    resource: &'static str,
-    paths: &'static [&'static str],
-    page: usize,
-) -> WatchedKind {
+const fn watched_kind(kind: SnapshotKind, listed: ListedKind, page: usize) -> WatchedKind {
     let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
     let (keep, max_nodes) = (kind.fields(), kind.max_nodes());
-    let resource = Resource { name: resource, paths, accept, accept_watch, page, keep, max_nodes };
-    WatchedKind { kind, name, resource }
+    WatchedKind { kind, resource: Resource { kind: listed, accept, accept_watch, page, keep, max_nodes } }
 }
 
 /// The kinds that impact needs. Pages have hundreds of small objects, or dozens of slices with up to 128 devices.
 const WATCHED_KINDS: [WatchedKind; 5] = [
-    watched_kind(
-        SnapshotKind::Slice,
-        "ResourceSlice",
-        "resourceslices",
-        &[
-            "/apis/resource.k8s.io/v1/resourceslices",
-            "/apis/resource.k8s.io/v1beta2/resourceslices",
-            "/apis/resource.k8s.io/v1beta1/resourceslices",
-        ],
-        24,
-    ),
-    watched_kind(
-        SnapshotKind::Claim,
-        "ResourceClaim",
-        "resourceclaims",
-        &[
-            "/apis/resource.k8s.io/v1/resourceclaims",
-            "/apis/resource.k8s.io/v1beta2/resourceclaims",
-            "/apis/resource.k8s.io/v1beta1/resourceclaims",
-        ],
-        200,
-    ),
-    watched_kind(SnapshotKind::Pod, "Pod", "pods", &["/api/v1/pods"], 200),
-    watched_kind(
-        SnapshotKind::Rule,
-        "DeviceTaintRule",
-        "devicetaintrules",
-        &[
-            "/apis/resource.k8s.io/v1/devicetaintrules",
-            "/apis/resource.k8s.io/v1beta2/devicetaintrules",
-            "/apis/resource.k8s.io/v1alpha3/devicetaintrules",
-        ],
-        200,
-    ),
-    watched_kind(
-        SnapshotKind::Budget,
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        &["/apis/policy/v1/poddisruptionbudgets"],
-        200,
-    ),
+    watched_kind(SnapshotKind::Slice, SLICES, 24),
+    watched_kind(SnapshotKind::Claim, CLAIMS, 200),
+    watched_kind(SnapshotKind::Pod, PODS, 200),
+    watched_kind(SnapshotKind::Rule, RULES, 200),
+    watched_kind(SnapshotKind::Budget, BUDGETS, 200),
 ];
 
 /// The watched state of the cluster.
@@ -109,7 +65,7 @@ impl StateWatch {
     /// Starts to watch all kinds that impact needs. The snapshot takes at most `limit` bytes: beyond that, the largest
     /// objects are left out.
     pub fn watch(cluster: &Cluster, limit: usize) -> StateWatch {
-        let health = WATCHED_KINDS.map(|watched| Arc::new(WatchHealth::new(watched.resource.name)));
+        let health = WATCHED_KINDS.map(|watched| Arc::new(WatchHealth::new(watched.resource.kind.resource)));
         let state =
             Arc::new(CachedState { snapshot: Mutex::default(), limit, health, has_shed: Default::default() });
         for (watched, health) in WATCHED_KINDS.into_iter().zip(&state.health) {
@@ -150,7 +106,7 @@ impl StateWatch {
     /// The status of a resource's watch, and how many of its objects are cached; `None` if it is not watched.
     pub fn status(&self, resource: &str) -> Option<(WatchStatus, usize)> {
         let health = self.0.health.iter().find(|health| health.resource() == resource)?;
-        let watched = WATCHED_KINDS.iter().find(|watched| watched.resource.name == resource)?;
+        let watched = WATCHED_KINDS.iter().find(|watched| watched.resource.kind.resource == resource)?;
         // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.0.lock();
         Some((health.status(), snapshot.count(watched.kind)))
@@ -209,8 +165,8 @@ impl SnapshotSink {
 }
 
 impl ObjectSink for SnapshotSink {
-    fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String> {
-        let (api_version, kind) = (api_version_of_path(path), self.watched.name);
+    fn put(&self, api_version: &str, object: Value<'_>) -> Result<Stored, String> {
+        let kind = self.watched.resource.kind.kind;
         let metadata = object.get("metadata");
         let (namespace, name) = (metadata.get("namespace").str(), metadata.get("name").str());
         let (applied, is_stored, left_out) = self.state.change(|snapshot| {
@@ -246,27 +202,17 @@ impl ObjectSink for SnapshotSink {
     }
 }
 
-/// The apiVersion of a list path, which items of a list do not repeat: `/apis/policy/v1/poddisruptionbudgets` →
-/// `policy/v1`.
-fn api_version_of_path(path: &str) -> &str {
-    let group = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
-    group.rsplit_once('/').map_or(group, |(group, _)| group)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{SnapshotKind, WATCHED_KINDS, api_version_of_path};
+    use super::{SnapshotKind, WATCHED_KINDS};
 
     #[test]
-    fn every_path_is_of_its_kind() {
+    fn every_version_is_of_its_kind() {
         for watched in WATCHED_KINDS {
-            for path in watched.resource.paths {
-                assert_eq!(
-                    SnapshotKind::of(api_version_of_path(path), watched.name),
-                    Some(watched.kind),
-                    "{path}"
-                );
-                assert!(path.ends_with(watched.resource.name), "{path}");
+            let kind = watched.resource.kind;
+            for version in kind.versions {
+                let found = SnapshotKind::of(&kind.api_version(version), kind.kind);
+                assert_eq!(found, Some(watched.kind), "{version}");
             }
         }
     }

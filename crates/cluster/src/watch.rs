@@ -13,7 +13,9 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
-use super::client::{ApiClient, ApiError, Page, status_error};
+use super::client::{ApiClient, ApiError, FULL_OBJECTS, Page, status_error};
+use super::list::check_list;
+use super::listed_kind::ListedKind;
 use super::page::{PageSize, SkippedObject};
 use super::retry::{Backoff, Timing};
 use super::watch_health::WatchHealth;
@@ -23,10 +25,8 @@ use tollgate_document::doc::{Envelope, Keep, Part, Value};
 /// A resource to watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Resource {
-    /// `resourceslices`: in messages and as a metric label.
-    pub(super) name: &'static str,
-    /// Paths, the newest version first: if one is not served (404), the next is tried.
-    pub(super) paths: &'static [&'static str],
+    /// Its resource is in messages and a metric label. If a version is not served (404), the next is tried.
+    pub(super) kind: ListedKind,
     /// Media type of a list.
     pub(super) accept: &'static str,
     /// Media type of a watch.
@@ -37,6 +37,14 @@ pub(super) struct Resource {
     pub(super) keep: &'static Keep,
     /// Keys and values of an object that is kept: whoever creates objects must not decide how much memory they take.
     pub(super) max_nodes: usize,
+}
+
+impl Resource {
+    /// `PodList`
+    fn list_kind(&self) -> String {
+        let kind = if self.accept == FULL_OBJECTS { self.kind.kind } else { "PartialObjectMetadata" };
+        format!("{kind}List")
+    }
 }
 
 /// The objects of a list that are stored, or that should be: namespace (empty for cluster-scoped kinds) and name.
@@ -58,8 +66,9 @@ impl ObjectKeys {
 
 /// Receives the objects.
 pub(super) trait ObjectSink: Send + Sync {
-    /// Stores an object that was read at a path. An error says why it cannot be read or stored.
-    fn put(&self, path: &str, object: Value<'_>) -> Result<Stored, String>;
+    /// Stores an object, in an `apiVersion` that items of a list do not repeat. An error says why it cannot be read or
+    /// stored.
+    fn put(&self, api_version: &str, object: Value<'_>) -> Result<Stored, String>;
     /// Removes an object.
     fn remove(&self, namespace: &str, name: &str);
     /// Removes all objects that are not among the keys.
@@ -91,7 +100,11 @@ pub(super) struct Reflector<S> {
 
 /// Where a watch continues.
 struct WatchPosition {
-    path: &'static str,
+    /// `/apis/resource.k8s.io/v1/resourceslices`
+    path: String,
+    /// `resource.k8s.io/v1`
+    api_version: String,
+    /// The last resourceVersion that was read.
     version: String,
 }
 
@@ -154,7 +167,10 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         let ended = self.watch(&mut current).await;
         match ended {
             Ok(WatchEnd::Expired) => {
-                tracing::info!(resource = self.resource.name, "the resource version expired; listing again");
+                tracing::info!(
+                    resource = self.resource.kind.resource,
+                    "the resource version expired; listing again"
+                );
                 *position = self.list().await?;
                 Ok(())
             }
@@ -171,8 +187,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     /// Lists all objects, page by page; `None` if no version is served.
     async fn list(&self) -> Result<Option<WatchPosition>, ApiError> {
-        for path in self.resource.paths {
-            match self.list_at(path).await {
+        for version in self.resource.kind.versions {
+            match self.list_at(version).await {
                 Ok(position) => return Ok(Some(position)),
                 Err(error) if error.code() == 404 => {}
                 Err(error) => return Err(error),
@@ -183,8 +199,10 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         Ok(None)
     }
 
-    /// Lists all objects at one path and removes from the sink those that are gone.
-    async fn list_at(&self, path: &'static str) -> Result<WatchPosition, ApiError> {
+    /// Lists all objects in one version and removes from the sink those that are gone.
+    async fn list_at(&self, version: &str) -> Result<WatchPosition, ApiError> {
+        let kind = &self.resource.kind;
+        let (path, api_version) = (kind.path(version, None), kind.api_version(version));
         let mut keys = ObjectKeys::default();
         let (mut count, mut token) = (0, String::new());
         let mut page = PageSize::new(self.resource.page);
@@ -209,10 +227,11 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 }
                 Ok(Page { text, .. }) => {
                     let list = Envelope::open(&text, "items").map_err(|_error| ApiError::not_json())?;
+                    check_list(&list, &self.resource.list_kind()).map_err(ApiError::Unexpected)?;
                     let before = count;
                     for part in list.items(self.resource.keep, self.resource.max_nodes) {
                         let part = part.map_err(|_error| ApiError::not_json())?;
-                        if self.put(path, &part) {
+                        if self.put(&api_version, &part) {
                             let (namespace, name) = object_key(part.doc.root());
                             keys.insert(namespace, name);
                         }
@@ -228,7 +247,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                 self.sink.retain(&keys);
                 self.health.clear_unreadable_if(|(namespace, name)| !keys.contains(namespace, name));
                 self.health.record_list(count);
-                return Ok(WatchPosition { path, version });
+                return Ok(WatchPosition { path, api_version, version });
             }
         }
     }
@@ -236,7 +255,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     /// Opens a watch at a position and reads it to its end.
     async fn watch(&self, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
         let seconds = self.timing.watch_timeout.as_secs().max(1);
-        let (path, version) = (position.path, &position.version);
+        let (path, version) = (&position.path, &position.version);
         let query = format!(
             "{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         );
@@ -285,7 +304,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             let part = event.value(self.resource.keep, self.resource.max_nodes).map_err(not_json)?;
             let object = part.doc.root();
             match event.rest().get("type").str() {
-                "ADDED" | "MODIFIED" => _ = self.put(position.path, &part),
+                "ADDED" | "MODIFIED" => _ = self.put(&position.api_version, &part),
                 "DELETED" => {
                     let (namespace, name) = object_key(object);
                     self.remove(namespace, name);
@@ -309,7 +328,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     }
 
     /// Stores an object, or records why it cannot be stored. False if the sink does not need it.
-    fn put(&self, path: &str, part: &Part<'_>) -> bool {
+    fn put(&self, api_version: &str, part: &Part<'_>) -> bool {
         let (namespace, name) = object_key(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
@@ -320,7 +339,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             );
             return true;
         }
-        match self.sink.put(path, part.doc.root()) {
+        match self.sink.put(api_version, part.doc.root()) {
             Ok(stored) => {
                 self.health.clear_unreadable(namespace, name);
                 stored == Stored::Yes

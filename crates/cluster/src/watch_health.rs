@@ -21,6 +21,8 @@ const STALE_AFTER: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub(crate) struct WatchHealth {
     resource: &'static str,
+    /// The manifests with the ClusterRole that the watch needs.
+    role: &'static str,
     state: Mutex<HealthState>,
 }
 
@@ -29,7 +31,7 @@ struct HealthState {
     /// When the cache was last known to be current.
     last_event: Option<Instant>,
     /// Why the watch is lost.
-    lost: Option<String>,
+    lost: Option<LostWatch>,
     served: bool,
     failed: u64,
     lists: u64,
@@ -40,7 +42,40 @@ struct HealthState {
     has_more: bool,
 }
 
+/// Why a watch is lost.
+#[derive(Debug)]
+struct LostWatch {
+    /// The HTTP status code; 0 if there was no response.
+    code: u16,
+    why: String,
+}
+
+/// How far a watch is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WatchState {
+    /// Everything is listed and watched.
+    Current,
+    /// Not listed yet.
+    NotListed,
+    /// The API server does not serve the resource.
+    NotServed,
+    /// The user may not list or watch the resource.
+    Forbidden,
+    /// Everything was listed, but the watch is lost or without events for too long.
+    Interrupted,
+}
+
 impl HealthState {
+    fn watch_state(&self, now: Instant) -> WatchState {
+        match &self.lost {
+            Some(LostWatch { code: 403, .. }) => WatchState::Forbidden,
+            _ if self.last_event.is_none() => WatchState::NotListed,
+            None if !self.served => WatchState::NotServed,
+            _ if self.age(now).is_some() => WatchState::Interrupted,
+            _ => WatchState::Current,
+        }
+    }
+
     /// Number of objects that exist and cannot be read; one more if there are more than are remembered.
     fn unreadable_count(&self) -> usize {
         self.unreadable_objects.len() + usize::from(self.has_more)
@@ -72,8 +107,14 @@ pub struct WatchStatus {
 }
 
 impl WatchHealth {
+    /// The health of a watch of `serve`.
     pub(super) fn new(resource: &'static str) -> WatchHealth {
-        WatchHealth { resource, state: Mutex::default() }
+        WatchHealth::with_role(resource, "manifests/overlays/cluster")
+    }
+
+    /// The health of a watch that is permitted by a ClusterRole of these manifests.
+    pub(super) fn with_role(resource: &'static str, role: &'static str) -> WatchHealth {
+        WatchHealth { resource, role, state: Mutex::default() }
     }
 
     /// `resourceslices`
@@ -94,9 +135,10 @@ impl WatchHealth {
                 unreadable_objects => format!("ok, {unreadable_objects} objects unreadable"),
             },
             (None, Some(age)) => format!("the cached data is stale: no events for {} s", age.as_secs()),
-            (Some(error), None) => format!("not listed yet: {error}"),
-            (Some(error), Some(age)) => {
-                format!("the watch is interrupted; the cached data is {} s old: {error}", age.as_secs())
+            (Some(lost), None) => format!("not listed yet: {}", lost.why),
+            (Some(lost), Some(age)) => {
+                let (age, why) = (age.as_secs(), &lost.why);
+                format!("the watch is interrupted; the cached data is {age} s old: {why}")
             }
         };
         WatchStatus {
@@ -107,6 +149,11 @@ impl WatchHealth {
             lists: state.lists,
             unreadable: state.unreadable,
         }
+    }
+
+    /// How far the watch is.
+    pub(crate) fn watch_state(&self) -> WatchState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).watch_state(Instant::now())
     }
 
     /// Everything was listed at least once, or the resource is not served.
@@ -171,14 +218,14 @@ impl WatchHealth {
     /// Records and logs a failed request; the watch counts as lost until the next event or list.
     pub(super) fn record_error(&self, error: &ApiError) {
         let hint = match error.code() {
-            401 => "; check the credentials",
-            403 => "; apply the ClusterRole of manifests/overlays/cluster",
-            _ => "",
+            401 => "; check the credentials".to_owned(),
+            403 => format!("; apply the ClusterRole of {}", self.role),
+            _ => String::new(),
         };
         tracing::warn!(resource = self.resource, "watch failed; retrying: {error}{hint}");
         self.change(|state| {
             state.failed += 1;
-            state.lost = Some(format!("{error}{hint}"));
+            state.lost = Some(LostWatch { code: error.code(), why: format!("{error}{hint}") });
         });
     }
 
@@ -190,7 +237,8 @@ impl WatchHealth {
         );
         self.change(|state| {
             state.failed += 1;
-            state.lost = Some("internal error while watching; please report it".to_owned());
+            let why = "internal error while watching; please report it".to_owned();
+            state.lost = Some(LostWatch { code: 0, why });
         });
     }
 
@@ -233,7 +281,7 @@ impl WatchHealth {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, HealthState, Instant, STALE_AFTER};
+    use super::{Duration, HealthState, Instant, LostWatch, STALE_AFTER, WatchState};
 
     #[test]
     fn a_watch_that_is_too_quiet_is_not_current() {
@@ -242,11 +290,18 @@ mod tests {
         let late = last_event + STALE_AFTER + Duration::from_secs(5);
         assert_eq!(state.age(last_event + Duration::from_secs(80)), None, "a bookmark is on its way");
         assert_eq!(state.age(late), Some(Duration::from_secs(95)));
+        assert_eq!(state.watch_state(last_event), WatchState::Current);
+        assert_eq!(state.watch_state(late), WatchState::Interrupted);
         state.served = false;
         assert_eq!(state.age(late), None, "nobody tells of what is not served");
-        state.lost = Some("gone".to_owned());
+        assert_eq!(state.watch_state(late), WatchState::NotServed);
+        state.lost = Some(LostWatch { code: 0, why: "gone".to_owned() });
         assert_eq!(state.age(last_event), Some(Duration::ZERO), "lost is lost at once");
+        assert_eq!(state.watch_state(last_event), WatchState::Interrupted);
         state.last_event = None;
         assert_eq!(state.age(late), None, "nothing is known that could be old");
+        assert_eq!(state.watch_state(late), WatchState::NotListed);
+        state.lost = Some(LostWatch { code: 403, why: "forbidden".to_owned() });
+        assert_eq!(state.watch_state(late), WatchState::Forbidden);
     }
 }

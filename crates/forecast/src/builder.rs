@@ -24,13 +24,25 @@ pub(crate) struct PlanBuilder<'d> {
     /// The objects of the pods of the state.
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
     waiting: Vec<StoredObject<'d>>,
+    /// The evictions that are steps.
+    asked: Vec<FoundEviction>,
+}
+
+/// A pod that leaves: when, in which stage, and whether its group is made again as a whole.
+#[derive(Clone, Copy)]
+struct FoundEviction {
+    at: Timestamp,
+    stage: usize,
+    pod: PodIndex,
+    with_group: bool,
 }
 
 impl<'d> PlanBuilder<'d> {
     /// A plan without stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
         let taints = taints_of(&state, &plan.release);
-        PlanBuilder { plan, state, taints, objects: HashMap::default(), waiting: Vec::new() }
+        let (objects, waiting, asked) = (HashMap::default(), Vec::new(), Vec::new());
+        PlanBuilder { plan, state, taints, objects, waiting, asked }
     }
 
     /// Goes through the steps.
@@ -42,13 +54,20 @@ impl<'d> PlanBuilder<'d> {
         let mut steps = steps.into_iter().peekable();
         let mut actions = Vec::new();
         let is_rule = |step: &Step<'d>| matches!(step, Step::Apply(value) if kind_of(*value) == Some(ObjectKind::DeviceTaintRule));
+        let is_eviction = |step: &Step<'d>| matches!(step, Step::Evict { .. });
         while let Some(step) = steps.next() {
             // Rules that are given one after the other are in force together before anyone is evicted.
-            let continues = is_rule(&step) && steps.peek().is_some_and(is_rule);
+            let continues = is_rule(&step) && steps.peek().is_some_and(is_rule)
+                || is_eviction(&step) && steps.peek().is_some_and(is_eviction);
             match step {
                 Step::Apply(value) => self.apply(value, at, &mut changed, &mut actions),
                 Step::Delete { kind, namespace, name } => {
                     self.delete(kind, namespace, name, &mut changed, &mut actions);
+                }
+                Step::Evict { namespace, name, with_group } => {
+                    let stage = self.plan.stages.len();
+                    let pod = self.plan.tables.by_name.get(&(namespace, name)).copied();
+                    self.asked.extend(pod.map(|pod| FoundEviction { at, stage, pod, with_group }));
                 }
                 Step::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
             }
@@ -252,7 +271,7 @@ impl<'d> PlanBuilder<'d> {
 
     /// Finds out which pods of the state are evicted, and adds the pods that replace them.
     fn find_evictions(&mut self) {
-        let mut evictions: Vec<(Timestamp, usize, PodIndex)> = Vec::new();
+        let mut evictions = std::mem::take(&mut self.asked);
         for &(pod, _) in &self.plan.bound {
             let mut known: Option<(usize, Option<Timestamp>)> = None;
             for (number, stage) in self.plan.stages.iter().enumerate() {
@@ -264,17 +283,22 @@ impl<'d> PlanBuilder<'d> {
                 let Some(due) = due else { continue };
                 let end = self.plan.stages.get(number + 1).map(|next| next.at);
                 if due <= stage.at || end.is_none_or(|end| due < end) {
-                    evictions.push((due.max(stage.at), number, pod));
+                    let at = due.max(stage.at);
+                    evictions.push(FoundEviction { at, stage: number, pod, with_group: false });
                     break;
                 }
             }
         }
         let tables = &self.plan.tables;
-        evictions.sort_by_key(|&(at, stage, pod)| {
-            (stage, at, tables.pods.get(pod).map(|pod| (pod.namespace, pod.name.clone())))
+        evictions.sort_by_key(|eviction| {
+            let pod = tables.pods.get(eviction.pod).map(|pod| (pod.namespace, pod.name.clone()));
+            (eviction.stage, eviction.at, pod)
         });
-        for (at, stage, pod) in evictions {
-            self.add_eviction(at, stage, pod);
+        // Whoever is evicted first, a pod leaves once.
+        let mut left: HashSet<PodIndex, RandomState> = HashSet::default();
+        evictions.retain(|eviction| left.insert(eviction.pod));
+        for eviction in evictions {
+            self.add_eviction(eviction);
         }
         let is_of_set =
             |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| Controllers::keeps_name(*pod));
@@ -332,12 +356,15 @@ impl<'d> PlanBuilder<'d> {
         times.min()
     }
 
-    fn add_eviction(&mut self, at: Timestamp, stage: usize, pod: PodIndex) {
+    fn add_eviction(&mut self, FoundEviction { at, stage, pod, with_group }: FoundEviction) {
         let Some(object) = self.objects.get(&pod).copied() else { return };
         if object.value.get("metadata").get("deletionTimestamp").exists() {
             return;
         }
-        let controller = self.plan.controllers.of(&self.state, object);
+        let controller = match self.plan.controllers.of(&self.state, object) {
+            Controller::Job(_) if with_group => Controller::WhenGone,
+            controller => controller,
+        };
         let followed = self.plan.followed.len();
         let replacement = (controller != Controller::None).then(|| {
             let source = PodSource {

@@ -23,7 +23,7 @@ use tollgate_api::view::{Claim, Class, List, Selector, Slice, Taint, TaintRule, 
 use tollgate_formats::quantity::Quantity;
 
 pub use classes::ReportedClass;
-pub use holders::Holder;
+pub use holders::{ClaimUser, Holder, claim_users};
 
 /// The devices of a cluster and its classes.
 #[derive(Clone, Debug)]

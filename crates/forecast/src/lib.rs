@@ -1,7 +1,7 @@
 //! Who holds which device, what is left, and where pods that are evicted or created will go.
 //!
 //! [`State`] has the objects of a cluster; [`CelSelectors`] evaluates device selectors for the allocator;
-//! [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group;
+//! [`claim_users`] says who has reserved a claim; [`workload_of`] names the workload of a pod; [`group_restarts`] says what happens to the rest of a group;
 //! [`report_devices`] lists the devices. Everything is a function of its input: no files, no clock, no threads; chance
 //! comes from a seed.
 
@@ -33,8 +33,8 @@ mod tables;
 mod workload;
 
 pub use devices::{
-    BlockedBy, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice, ReportedTaint,
-    report_devices,
+    BlockedBy, ClaimUser, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass, ReportedDevice,
+    ReportedTaint, claim_users, report_devices,
 };
 pub use forecast::Course;
 pub use outcome::{
@@ -43,7 +43,7 @@ pub use outcome::{
 };
 pub use plan::{Plan, Release, Settings, Step};
 pub use player::Player;
-pub use restart::{GROUP_KINDS, GroupRestart, group_restarts};
+pub use restart::{GROUP_KINDS, GroupRestart, UnitName, group_restarts, job_failure, unit_of};
 pub use selectors::CelSelectors;
 pub use state::{ObjectKind, Objects, State, StoredObject};
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

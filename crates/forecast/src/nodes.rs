@@ -41,6 +41,7 @@ pub use occupancy::Occupancy;
 pub use pod::{PodNeeds, PodSource};
 pub use reason::{Diagnosis, Reason, Rejection};
 pub use resources::{DelegatedResources, Requests, ResourceId};
+pub use selector::selects;
 pub use semantics::FilterSemantics;
 
 /// What the scheduler writes if the cluster has no node at all.

@@ -26,6 +26,10 @@ pub enum Step<'d> {
     Apply(Value<'d>),
     /// An object is deleted.
     Delete { kind: ObjectKind, namespace: &'d str, name: &'d str },
+    /// A pod of the state is evicted by someone, and its controller replaces it. Pods that are evicted by steps one after
+    /// the other leave together. `with_group` is true if the controller of its group makes it again, even if its Job
+    /// would not.
+    Evict { namespace: &'d str, name: &'d str, with_group: bool },
     /// So many seconds go by.
     Wait(i64),
 }

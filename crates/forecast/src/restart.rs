@@ -10,6 +10,8 @@
 mod job_set;
 mod leader_worker_set;
 
+pub use job_set::job_failure;
+
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,12 +29,22 @@ pub struct GroupRestart<'d> {
     pub name: &'d str,
     /// Pods of the group that are lost.
     pub lost: usize,
-    /// Other pods of the group that are deleted because of that.
-    pub restarted: usize,
+    /// The names of the other pods of the group that are deleted because of that.
+    pub restarted: Vec<&'d str>,
+    /// The group fails: nothing makes its pods again.
+    pub fails: bool,
     /// The policy that decides, as it is written in the object: `restartPolicy: None`.
     pub policy: String,
     /// What happens to the others, as a sentence without its end.
     pub effect: String,
+}
+
+/// What happens to the other pods of a group.
+struct Effect<'d> {
+    policy: String,
+    effect: String,
+    restarted: Vec<&'d str>,
+    fails: bool,
 }
 
 /// A group: kind, namespace and name.
@@ -70,14 +82,38 @@ pub fn group_restarts<'d>(state: &State<'d>, is_lost: &dyn Fn(&str, &str) -> boo
     let restart = |((kind, namespace, name), members): (GroupKey<'d>, Vec<Member<'d>>)| {
         let object = state.of_kind(kind).get(namespace, name)?;
         let lost = members.iter().filter(|member| member.is_lost).count();
-        let (policy, effect, restarted) = match kind {
+        let Effect { policy, effect, restarted, fails } = match kind {
             ObjectKind::LeaderWorkerSet => leader_worker_set::effect(object, &members),
             ObjectKind::JobSet => job_set::effect(state, object, &members),
             _ => pod_group_effect(kind, object, members.len() - lost),
         };
-        Some(GroupRestart { kind: kind.name(), namespace, name, lost, restarted, policy, effect })
+        Some(GroupRestart { kind: kind.name(), namespace, name, lost, restarted, fails, policy, effect })
     };
     members.into_iter().filter_map(restart).collect()
+}
+
+/// A pod with the others that leave together with it: the pods of a JobSet, or of one group of a LeaderWorkerSet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UnitName<'d> {
+    pub kind: ObjectKind,
+    pub namespace: &'d str,
+    pub name: &'d str,
+    /// The group of a LeaderWorkerSet; empty for a JobSet.
+    pub index: &'d str,
+}
+
+/// The unit that a pod belongs to, if the state has its JobSet or LeaderWorkerSet.
+pub fn unit_of<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<UnitName<'d>> {
+    let is_unit = |kind: &ObjectKind| matches!(kind, ObjectKind::JobSet | ObjectKind::LeaderWorkerSet);
+    let groups = groups_of(state, pod).into_iter();
+    groups
+        .filter(|(kind, _, _)| is_unit(kind))
+        .map(|(kind, namespace, name)| {
+            let is_set = kind == ObjectKind::LeaderWorkerSet;
+            let index = if is_set { leader_worker_set::group_index(pod) } else { "" };
+            UnitName { kind, namespace, name, index }
+        })
+        .next()
 }
 
 /// The groups of a pod that the state has: at most one JobSet or LeaderWorkerSet, and one PodGroup.
@@ -102,7 +138,7 @@ fn is_finished(pod: StoredObject<'_>) -> bool {
 }
 
 /// Gang scheduling decides when pods are placed, and does nothing to pods that run.
-fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> (String, String, usize) {
+fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -> Effect<'_> {
     let spec = object.value.get("spec");
     let gang = spec.get("schedulingPolicy").get("gang");
     let minimum = match kind {
@@ -111,16 +147,17 @@ fn pod_group_effect(kind: ObjectKind, object: StoredObject<'_>, others: usize) -
         _ => Some(("minMember", spec.get("minMember").int().unwrap_or(1))),
     };
     let kept = other_pods(others, "", "keeps running", "keep running");
-    match minimum {
+    let (policy, effect) = match minimum {
         None => {
-            ("schedulingPolicy: basic".to_owned(), format!("{kept}, and each new pod is scheduled alone"), 0)
+            ("schedulingPolicy: basic".to_owned(), format!("{kept}, and each new pod is scheduled alone"))
         }
         Some((field, count)) => {
             let effect =
                 format!("{kept}; new pods are scheduled only if {count} pods of the group can run together");
-            (format!("{field}: {count}"), effect, 0)
+            (format!("{field}: {count}"), effect)
         }
-    }
+    };
+    Effect { policy, effect, restarted: Vec::new(), fails: false }
 }
 
 /// `the 3 other pods of that Job keep running`, `the other pod of that Job keeps running`, with ` of that Job` as `whose`.

@@ -200,7 +200,7 @@ impl<'d> State<'d> {
     /// Adds an object whose type the caller gives, because items of a list do not repeat theirs.
     pub fn add_as(&mut self, api_version: &str, kind: &str, value: Value<'d>) -> Option<ObjectKind> {
         let kind = ObjectKind::of(api_version, kind)?;
-        let object = StoredObject { version: version_of(value), value };
+        let object = StoredObject { version: version_in(api_version), value };
         self.of_kind_mut(kind).add(object);
         Some(kind)
     }
@@ -237,6 +237,29 @@ impl<'d> State<'d> {
 
 /// The version in `resource.k8s.io` that an object is written in; v1 for the other groups.
 pub(crate) fn version_of(value: Value<'_>) -> Version {
-    let version = value.get("apiVersion").str().strip_prefix("resource.k8s.io/");
+    version_in(value.get("apiVersion").str())
+}
+
+/// The version of an `apiVersion` of `resource.k8s.io`; v1 for the other groups.
+fn version_in(api_version: &str) -> Version {
+    let version = api_version.strip_prefix("resource.k8s.io/");
     version.and_then(Version::parse).unwrap_or(Version::V1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ObjectKind, State};
+    use tollgate_document::doc;
+
+    /// The items of a list do not repeat their type, which decides how a slice is read.
+    #[test]
+    fn an_item_of_a_list_has_the_version_of_its_list() {
+        let slice = doc::parse(r#"{"metadata":{"name":"s"}}"#).expect("JSON");
+        for (version, is_flat) in [("v1beta1", true), ("v1", false)] {
+            let mut state = State::default();
+            state.add_as(&format!("resource.k8s.io/{version}"), "ResourceSlice", slice.root());
+            let stored = state.of_kind(ObjectKind::ResourceSlice).get("", "s").expect("it was added");
+            assert_eq!(stored.version.is_flat(), is_flat, "{version}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use tollgate_forecast::{Course, Forecast, Plan};
 
 /// Plays that many courses and puts them together.
-pub(super) fn play(plan: &Plan<'_>, samples: NonZeroU32) -> Forecast {
+pub(in crate::cli) fn play(plan: &Plan<'_>, samples: NonZeroU32) -> Forecast {
     let samples = samples.get();
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = u32::try_from(cores).unwrap_or(u32::MAX).min(samples);

@@ -223,8 +223,8 @@ impl<'a> ImpactRecord<'a> {
 }
 
 fn restart_record<'a>(group: &'a GroupRestart<'_>) -> Restart<'a> {
-    let GroupRestart { kind, namespace, name, lost, restarted, policy, effect } = group;
-    Restart { kind, namespace, name, policy, lost: *lost, restarted: *restarted, effect }
+    let GroupRestart { kind, namespace, name, lost, restarted, fails: _, policy, effect } = group;
+    Restart { kind, namespace, name, policy, lost: *lost, restarted: restarted.len(), effect }
 }
 
 impl Totals {

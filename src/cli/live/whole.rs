@@ -32,7 +32,7 @@ pub(super) fn add_objects<'k>(
     console: &mut Console,
 ) -> Omissions {
     let mut objects = LiveObjects::new(asked, None);
-    let projection = Projection { with_parameters: false, annotations: &[] };
+    let projection = Projection { with_parameters: false, annotations: &[], with_messages: false };
     let needed = needed.iter().map(|kind| (kind, true));
     for (kind, is_needed) in needed.chain(wanted.into_iter().map(|kind| (kind, false))) {
         let mut missing = MissingObjects::default();

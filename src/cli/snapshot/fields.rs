@@ -1,8 +1,8 @@
 //! What a snapshot keeps of an object: a list of what is kept, so that whatever a release adds is left out.
 //!
-//! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what impact
-//! and the rules read, and of nodes, pods and workloads what decides where a pod can run ([`workload`]). Opaque parameters
-//! keep their apiVersion and kind, by which policies select.
+//! Specs of device objects are kept whole, because rules check them whole; of pods, budgets and statuses only what impact,
+//! drains and the rules read, and of nodes, pods and workloads what decides where a pod can run ([`workload`]). Opaque
+//! parameters keep their apiVersion and kind, by which policies select.
 //!
 //! Invariant: parameters and annotations are found by their place in a kind, not by their name: an attribute of a device
 //! may be called `parameters` or `metadata`.
@@ -12,7 +12,7 @@ mod workload;
 use crate::cluster::{
     BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
     DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
-    NODES, POD_GROUPS, PODS, REPLICA_SETS, STATEFUL_SETS, TEMPLATES,
+    NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, STATEFUL_SETS, TEMPLATES,
 };
 use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 
@@ -25,17 +25,20 @@ enum Keep {
     AllBut(&'static [(&'static str, Keep)]),
     /// Every item of a list, of each only so much.
     Items(&'static Keep),
-    /// The conditions of these types, without their messages.
+    /// The conditions of these types, without their messages unless these were asked for.
     Conditions(&'static [&'static str]),
-    /// The name of a volume and of its source, such as `persistentVolumeClaim`, without what is in the source.
+    /// The name of a volume and of its source, such as `persistentVolumeClaim`. Of what is in the source, only the medium of
+    /// an emptyDir: data in memory does not keep a pod from being evicted.
     Volume,
     /// Opaque parameters, only as far as their type unless they were asked for.
     Parameters,
     /// The annotations that were asked for.
     Annotations,
+    /// A message, if messages were asked for.
+    Message,
 }
 
-use Keep::{All, AllBut, Annotations, Conditions, Fields, Items, Parameters, Volume};
+use Keep::{All, AllBut, Annotations, Conditions, Fields, Items, Message, Parameters, Volume};
 
 const METADATA: Keep = Fields(&[
     ("name", All),
@@ -82,8 +85,22 @@ const CONFIG: Keep = Items(&AllBut(&[("opaque", AllBut(&[("parameters", Paramete
 const CLAIM_SPEC: Keep = AllBut(&[("devices", AllBut(&[("config", CONFIG)]))]);
 const CLASSIC_SPEC: Keep = AllBut(&[("parameters", Parameters)]);
 
-/// Kinds without parameters: slices and rules.
+/// Kinds without parameters and status, such as slices.
 const DEVICE_OBJECT: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
+/// The eviction controller counts devices and pods in the message of its condition.
+const RULE: Keep = Fields(&[
+    ("metadata", METADATA),
+    ("spec", All),
+    ("status", Fields(&[("conditions", Items(&RULE_CONDITION))])),
+]);
+const RULE_CONDITION: Keep = Fields(&[
+    ("type", All),
+    ("status", All),
+    ("observedGeneration", All),
+    ("lastTransitionTime", All),
+    ("reason", All),
+    ("message", Message),
+]);
 const CLAIM: Keep = Fields(&[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", STATUS)]);
 const TEMPLATE: Keep = Fields(&[
     ("metadata", METADATA),
@@ -103,8 +120,26 @@ const POD_CLAIMS: Keep = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 
 const BUDGET: Keep = Fields(&[
     ("metadata", METADATA),
-    ("spec", Fields(&[("selector", All), ("minAvailable", All), ("maxUnavailable", All)])),
-    ("status", Fields(&[("disruptionsAllowed", All)])),
+    (
+        "spec",
+        Fields(&[
+            ("selector", All),
+            ("minAvailable", All),
+            ("maxUnavailable", All),
+            ("unhealthyPodEvictionPolicy", All),
+        ]),
+    ),
+    (
+        "status",
+        Fields(&[
+            ("observedGeneration", All),
+            ("disruptedPods", All),
+            ("disruptionsAllowed", All),
+            ("currentHealthy", All),
+            ("desiredHealthy", All),
+            ("expectedPods", All),
+        ]),
+    ),
 ]);
 
 const NAMESPACE: Keep = Fields(&[("metadata", METADATA)]);
@@ -120,6 +155,13 @@ const FOUNDATIONDB_CLUSTER: Keep = Fields(&[
     ),
 ]);
 
+/// Annotations that say whether a pod may be evicted, and that it is a mirror of a static pod.
+const DRAIN_ANNOTATIONS: [&str; 3] = [
+    "kubernetes.io/config.mirror",
+    "karpenter.sh/do-not-disrupt",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+];
+
 /// What flags ask for.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Projection<'a> {
@@ -127,6 +169,8 @@ pub(in crate::cli) struct Projection<'a> {
     pub(in crate::cli) with_parameters: bool,
     /// Annotations that are kept.
     pub(in crate::cli) annotations: &'a [String],
+    /// The messages in the conditions of DeviceTaintRules and pods are kept.
+    pub(in crate::cli) with_messages: bool,
 }
 
 /// The object without the fields that a snapshot leaves out.
@@ -151,6 +195,7 @@ pub(in crate::cli) fn project<'d>(
         _ if *kind == CLAIMS => &CLAIM,
         _ if *kind == TEMPLATES => &TEMPLATE,
         _ if *kind == CLASSES => &CLASS,
+        _ if *kind == RULES => &RULE,
         _ if *kind == CLASSIC_CLAIMS => &CLASSIC_CLAIM,
         _ if *kind == CLASSIC_CLASSES => &CLASSIC_CLASS,
         _ => &DEVICE_OBJECT,
@@ -181,7 +226,12 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
             out.close(value.span().end);
         }
         (Volume, ValueKind::Object) => {
-            copy_members(out, value, &|key| Some(if key == "name" { &All } else { &Fields(&[]) }), projection)
+            let of_source = |key: &str| match key {
+                "name" => &All,
+                "emptyDir" => &Fields(&[("medium", All)]),
+                _ => &Fields(&[]),
+            };
+            copy_members(out, value, &|key| Some(of_source(key)), projection)
         }
         (Parameters, _) if projection.with_parameters => out.copy(value),
         (Parameters, ValueKind::Object) => copy_kept(out, value, &TYPE_ONLY, projection),
@@ -189,11 +239,12 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &Keep, projection: P
             let is_kept = |key: &str| {
                 let domain = key.split('/').next().unwrap_or_default();
                 ["resource.kubernetes.io", "tollgate.dev"].contains(&domain)
+                    || DRAIN_ANNOTATIONS.contains(&key)
                     || projection.annotations.iter().any(|name| name == key)
             };
             copy_members(out, value, &|key| is_kept(key).then_some(&All), projection);
         }
-        (All, _) => out.copy(value),
+        (All | Message, _) => out.copy(value),
         // A value of another type than expected is what a rule will report: it is kept if it cannot contain anything.
         (_, ValueKind::Array | ValueKind::Object | ValueKind::String) => {
             out.fixed(ValueKind::Null, Span::default(), "null");
@@ -211,8 +262,13 @@ fn field_keep<'k>(fields: &'k [(&'static str, Keep)], key: &str) -> Option<&'k K
 const TYPE_ONLY: Keep = Fields(&[("apiVersion", All), ("kind", All)]);
 
 /// What is kept of a condition.
-const CONDITION: Keep =
-    Fields(&[("type", All), ("status", All), ("reason", All), ("lastTransitionTime", All)]);
+const CONDITION: Keep = Fields(&[
+    ("type", All),
+    ("status", All),
+    ("reason", All),
+    ("message", Message),
+    ("lastTransitionTime", All),
+]);
 
 /// Copies the members of an object for which `keep` returns something.
 fn copy_members<'k>(
@@ -223,7 +279,8 @@ fn copy_members<'k>(
 ) {
     out.open(ValueKind::Object, value.span());
     for (key, member) in value.members() {
-        if let Some(keep) = keep(key.text()) {
+        let keep = keep(key.text()).filter(|keep| projection.with_messages || !matches!(keep, Message));
+        if let Some(keep) = keep {
             out.copy(key);
             copy_kept(out, member, keep, projection);
         }
@@ -235,28 +292,29 @@ fn copy_members<'k>(
 mod tests {
     use super::{Projection, project};
     use crate::cluster::{
-        CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, ListedKind, PODS, SLICES, TEMPLATES,
+        BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, ListedKind, PODS, RULES, SLICES, TEMPLATES,
     };
     use tollgate_document::doc;
 
     fn kept(kind: &ListedKind, object: &str, with_parameters: bool) -> String {
         let annotations = ["example.com/ticket".to_owned()];
-        let projection = Projection { with_parameters, annotations: &annotations };
+        let projection = Projection { with_parameters, annotations: &annotations, with_messages: false };
         project(kind, doc::parse(object).expect("JSON").root(), projection).root().to_json()
     }
 
     #[test]
     fn secrets_of_a_pod_stay_behind() {
         let pod = r#"{"metadata":{"name":"p","namespace":"a","uid":"u","managedFields":[{"manager":"m"}],
-            "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"TOKEN","example.com/ticket":"7","resource.kubernetes.io/x":"y"}},
-            "spec":{"nodeName":"n","serviceAccountName":"s","volumes":[{"name":"v","secret":{"secretName":"TOKEN"}}],
+            "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"TOKEN","example.com/ticket":"7","resource.kubernetes.io/x":"y","karpenter.sh/do-not-disrupt":"true"}},
+            "spec":{"nodeName":"n","serviceAccountName":"s","volumes":[{"name":"v","secret":{"secretName":"TOKEN"}},
+            {"name":"m","emptyDir":{"medium":"Memory","sizeLimit":"1Gi"}}],
             "containers":[{"name":"c","image":"i","command":["TOKEN"],"args":["TOKEN"],"env":[{"name":"A","value":"TOKEN"}],
             "resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"resourceClaims":[{"name":"gpu","resourceClaimName":"c"}]},
-            "status":{"phase":"Running","message":"TOKEN","conditions":[{"type":"Ready","message":"TOKEN"},{"type":"PodScheduled",
+            "status":{"phase":"Running","message":"TOKEN","conditions":[{"type":"Initialized","message":"TOKEN"},{"type":"Ready",
             "status":"True","message":"TOKEN"}],"resourceClaimStatuses":[{"name":"gpu"}]}}"#;
         assert_eq!(
             kept(&PODS, pod, true),
-            r#"{"metadata":{"annotations":{"example.com/ticket":"7","resource.kubernetes.io/x":"y"},"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"nodeName":"n","resourceClaims":[{"name":"gpu","resourceClaimName":"c"}],"volumes":[{"name":"v","secret":{}}]},"status":{"conditions":[{"status":"True","type":"PodScheduled"}],"phase":"Running","resourceClaimStatuses":[{"name":"gpu"}]}}"#
+            r#"{"metadata":{"annotations":{"example.com/ticket":"7","karpenter.sh/do-not-disrupt":"true","resource.kubernetes.io/x":"y"},"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"claims":[{"name":"gpu"}],"limits":{"cpu":"1"}}}],"nodeName":"n","resourceClaims":[{"name":"gpu","resourceClaimName":"c"}],"volumes":[{"name":"v","secret":{}},{"emptyDir":{"medium":"Memory"},"name":"m"}]},"status":{"conditions":[{"status":"True","type":"Ready"}],"phase":"Running","resourceClaimStatuses":[{"name":"gpu"}]}}"#
         );
         assert_eq!(
             kept(&PODS, r#"{"metadata":"TOKEN","spec":{"containers":"TOKEN"}}"#, true),
@@ -278,6 +336,23 @@ mod tests {
         let with = kept(&CLAIMS, claim, true);
         assert!(with.contains(r#""password":"TOKEN""#) && !with.contains(r#""data""#), "{with}");
     }
+
+    /// A drain waits for the condition of the controller, and compares the counts in its message.
+    #[test]
+    fn the_status_of_rules_and_budgets_is_kept() {
+        let condition = r#"{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"3 published devices selected.","observedGeneration":2,"reason":"NoEffect","status":"False","type":"EvictionInProgress"}"#;
+        let rule = format!(
+            r#"{{"metadata":{{"annotations":{{"tollgate.dev/reason":"r"}},"generation":2,"name":"r"}},"spec":{{"taint":{{"key":"k"}}}},"status":{{"conditions":[{condition}]}}}}"#
+        );
+        let projection = Projection { with_parameters: false, annotations: &[], with_messages: true };
+        let parsed = doc::parse(&rule).expect("JSON");
+        assert_eq!(project(&RULES, parsed.root(), projection).root().to_json(), rule);
+        let message = r#""message":"3 published devices selected.","#;
+        assert_eq!(kept(&RULES, &rule, false), rule.replace(message, ""), "a snapshot has no messages");
+        let budget = r#"{"metadata":{"generation":1,"name":"b"},"spec":{"minAvailable":1,"unhealthyPodEvictionPolicy":"AlwaysAllow"},"status":{"currentHealthy":2,"desiredHealthy":1,"disruptedPods":{"p":"2026-01-01T00:00:00Z"},"disruptionsAllowed":1,"expectedPods":2,"observedGeneration":1}}"#;
+        assert_eq!(kept(&BUDGETS, budget, false), budget);
+    }
+
     #[test]
     fn parameters_and_annotations_are_found_in_every_kind() {
         const RAW: &str = r#"{"kind":"K","password":"TOKEN"}"#;

@@ -168,6 +168,8 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         ("impact", &[RELEASE, SERVER, EXIT_ZERO]),
         ("forecast", &[RELEASE, SERVER, EXIT_ZERO]),
         ("devices", &[RELEASE, SERVER]),
+        ("drain", &[RELEASE, SERVER]),
+        ("undrain", &[RELEASE, SERVER]),
         ("audit", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON, EXIT_ZERO]),
         // It records the feature gates that the server reports.
         ("snapshot", &[CLUSTER]),

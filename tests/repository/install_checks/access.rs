@@ -18,13 +18,16 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
     let Some(pod) = all.pod() else { return faults };
     let watched = all.setting("cluster").unwrap_or_else(|| "nothing".to_owned());
     faults.extend(audit_permissions(all));
+    faults.extend(drain_permissions(all));
     let is_needed = |needed_by| match needed_by {
         NeededBy::Register => all.setting("register").is_some(),
         NeededBy::RegisterOwner => all.setting("register-owner").is_some(),
         NeededBy::Cluster => watched != "nothing",
         NeededBy::ClusterState => watched == "all",
         // Commands, with rights of their own.
-        NeededBy::Impact | NeededBy::Audit | NeededBy::Snapshot => false,
+        NeededBy::Impact | NeededBy::Audit | NeededBy::Snapshot | NeededBy::Drain | NeededBy::DrainForce => {
+            false
+        }
     };
     let owner = all.setting("register-owner").unwrap_or_default();
     let mut configurations = vec!["tollgate".to_owned()];
@@ -97,6 +100,42 @@ fn audit_permissions(all: &Installation) -> Vec<String> {
     faults
 }
 
+/// The roles of `tollgate drain` grant what it requests, and nothing else; and there is the Lease that it updates.
+#[cfg(feature = "online")]
+fn drain_permissions(all: &Installation) -> Vec<String> {
+    use tollgate::cluster::{DRAIN_LEASE, NeededBy};
+    let mut faults = Vec::new();
+    let of_lease = |row: &[String; 4]| row[0] == "coordination.k8s.io";
+    let needed = |needed_by| needed_rows(&|call| call.needed_by == needed_by, "", &[]);
+    let (in_namespace, everywhere): (Vec<_>, Vec<_>) =
+        needed(NeededBy::Drain).into_iter().partition(of_lease);
+    let roles: Vec<&Value> = all.of_kind("Role").chain(all.of_kind("ClusterRole")).collect();
+    let expected = [
+        ("ClusterRole", "tollgate-drain", everywhere),
+        ("ClusterRole", "tollgate-drain-force", needed(NeededBy::DrainForce)),
+        ("Role", "tollgate-drain", in_namespace),
+    ];
+    if !roles.iter().any(|role| role["metadata"]["name"] == "tollgate-drain") {
+        return faults;
+    }
+    for (kind, name, needed) in expected {
+        let Some(role) = all.find(kind, &json!(name)) else {
+            faults.push(format!("drain: there is no {kind} {name}"));
+            continue;
+        };
+        let granted = rule_rows(role);
+        let missing = needed.iter().filter(|row| !granted.contains(*row));
+        faults.extend(missing.map(|row| format!("drain: {kind} {name}: {} is not granted", row.join(" "))));
+        let surplus = granted.iter().filter(|row| !needed.contains(*row));
+        faults.extend(
+            surplus.map(|row| format!("drain: {kind} {name}: {} is granted and not needed", row.join(" "))),
+        );
+    }
+    let lease = all.find("Lease", &json!(DRAIN_LEASE));
+    faults.extend(fault_unless(lease.is_some(), || format!("drain: there is no Lease {DRAIN_LEASE}")));
+    faults
+}
+
 /// Group (or `URL`), resource, verb and name of everything that some calls need.
 #[cfg(feature = "online")]
 fn needed_rows(
@@ -104,7 +143,7 @@ fn needed_rows(
     owner: &str,
     configurations: &[String],
 ) -> Vec<[String; 4]> {
-    use tollgate::cluster::{API_CALLS, CallTarget, ObjectNames};
+    use tollgate::cluster::{API_CALLS, CallTarget, DRAIN_LEASE, ObjectNames};
     let mut needed: Vec<[String; 4]> = Vec::new();
     for call in API_CALLS.iter().filter(|call| is_needed(call)) {
         for verb in call.verbs {
@@ -113,6 +152,7 @@ fn needed_rows(
                 CallTarget::Resource { group, resource, names } => match names {
                     ObjectNames::All => needed.push(row(group, resource, "*")),
                     ObjectNames::Owner => needed.push(row(group, resource, owner)),
+                    ObjectNames::DrainLease => needed.push(row(group, resource, DRAIN_LEASE)),
                     ObjectNames::Configurations => {
                         needed.extend(configurations.iter().map(|name| row(group, resource, name)));
                     }
@@ -144,23 +184,26 @@ fn granted(all: &Installation, account: &Value) -> Vec<[String; 4]> {
         if !items(&binding["subjects"]).any(is_subject) {
             continue;
         }
-        for rule in all
-            .find("ClusterRole", &binding["roleRef"]["name"])
-            .into_iter()
-            .flat_map(|role| items(&role["rules"]))
-        {
-            let names: Vec<&str> = texts(&rule["resourceNames"]).collect();
-            let names = if names.is_empty() { vec!["*"] } else { names };
-            for verb in texts(&rule["verbs"]) {
-                granted.extend(
-                    texts(&rule["nonResourceURLs"]).map(|url| ["URL", url, verb, "*"].map(str::to_owned)),
-                );
-                for group in texts(&rule["apiGroups"]) {
-                    for resource in texts(&rule["resources"]) {
-                        granted.extend(
-                            names.iter().map(|name| [group, resource, verb, name].map(str::to_owned)),
-                        );
-                    }
+        let role = all.find("ClusterRole", &binding["roleRef"]["name"]);
+        granted.extend(role.into_iter().flat_map(rule_rows));
+    }
+    granted
+}
+
+/// Group (or `URL`), resource, verb and name of everything that a role grants.
+#[cfg(feature = "online")]
+fn rule_rows(role: &Value) -> Vec<[String; 4]> {
+    let mut granted = Vec::new();
+    for rule in items(&role["rules"]) {
+        let names: Vec<&str> = texts(&rule["resourceNames"]).collect();
+        let names = if names.is_empty() { vec!["*"] } else { names };
+        for verb in texts(&rule["verbs"]) {
+            granted.extend(
+                texts(&rule["nonResourceURLs"]).map(|url| ["URL", url, verb, "*"].map(str::to_owned)),
+            );
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    granted.extend(names.iter().map(|name| [group, resource, verb, name].map(str::to_owned)));
                 }
             }
         }

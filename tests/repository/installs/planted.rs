@@ -274,6 +274,45 @@ fn faults_of_the_audit_are_noticed() {
     }
 }
 
+/// Faults in the roles of `tollgate drain`.
+#[cfg(feature = "online")]
+#[test]
+fn faults_of_the_drain_roles_are_noticed() {
+    fn role<'a>(o: &'a mut [Value], kind: &str, name: &str) -> &'a mut Value {
+        let is_it = |object: &&mut Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        o.iter_mut().find(is_it).expect("it is there")
+    }
+    let files = Files::of_repository();
+    let planted: [Planted; 7] = [
+        ("permissions", "a verb less", |o| {
+            role(o, "ClusterRole", "tollgate-drain")["rules"][0]["verbs"] = json!(["list"]);
+        }),
+        ("permissions", "pods that every drain may delete", |o| {
+            role(o, "ClusterRole", "tollgate-drain")["rules"][1]["verbs"] =
+                json!(["list", "watch", "delete"]);
+        }),
+        ("permissions", "nodes that may be deleted by force", |o| {
+            role(o, "ClusterRole", "tollgate-drain-force")["rules"][0]["resources"] =
+                json!(["pods", "nodes"]);
+        }),
+        ("permissions", "every Lease", |o| {
+            let rule = &mut role(o, "Role", "tollgate-drain")["rules"][0];
+            rule.as_object_mut().expect("a rule").remove("resourceNames");
+        }),
+        ("permissions", "no role for the Lease", |o| o.retain(|object| object["kind"] != "Role")),
+        ("permissions", "no Lease", |o| o.retain(|object| object["kind"] != "Lease")),
+        ("namespace", "a Lease that the Role is not for", |o| {
+            object(o, "Lease")["metadata"]["namespace"] = json!("default");
+        }),
+    ];
+    for (check, fault, plant) in planted {
+        let mut planted = overlay(&files, "drain");
+        plant(&mut planted.objects);
+        let faults = planted.faults();
+        assert!(faults.iter().any(|found| found.starts_with(&format!("{check}: "))), "{fault}: {faults:?}");
+    }
+}
+
 /// Faults in the certificates of cert-manager, and a Secret that nobody creates.
 #[test]
 fn faults_of_certificates_are_noticed() {

@@ -49,13 +49,12 @@ impl<'d> Holders<'d> {
             let users = users_of(state, object);
             for result in allocation.devices().results().iter() {
                 let id = (result.driver(), result.pool(), result.device());
-                let known = match inventory.device(id.0, id.1, id.2) {
-                    Some(key) => holders.published.entry(key).or_default(),
-                    None => {
-                        let device = holders.unpublished.entry(id).or_default();
-                        device.node = device.node.or_else(|| node_of(state, object));
-                        &mut device.holders
-                    }
+                let known = if let Some(key) = inventory.device(id.0, id.1, id.2) {
+                    holders.published.entry(key).or_default()
+                } else {
+                    let device = holders.unpublished.entry(id).or_default();
+                    device.node = device.node.or_else(|| node_of(state, object));
+                    &mut device.holders
                 };
                 let admin_access = result.admin_access() == Some(true);
                 for holder in users.iter().map(|user| Holder { admin_access, ..*user }) {
@@ -97,6 +96,39 @@ impl<'d> Holders<'d> {
     }
 }
 
+/// Who has reserved a claim.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimUser<'d> {
+    /// The resource in `status.reservedFor`, such as `pods` or `podgroups`.
+    pub resource: &'d str,
+    /// The name there.
+    pub name: &'d str,
+    /// The pod, or one of the pods of the group that use the claim; `None` if the state does not have it.
+    pub pod: Option<StoredObject<'d>>,
+}
+
+/// The users of a claim by `status.reservedFor`. A group is there once for each of its pods that use the claim, and at
+/// least once.
+pub fn claim_users<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<ClaimUser<'d>> {
+    let mut users = Vec::new();
+    for consumer in Claim(claim.value).status().reserved_for().iter() {
+        let user = ClaimUser { resource: consumer.resource(), name: consumer.name(), pod: None };
+        match user.resource {
+            "pods" => users.push(ClaimUser { pod: pod_of(state, claim.namespace(), consumer), ..user }),
+            "podgroups" => {
+                let before = users.len();
+                let pods = pods_of_group(state, claim, user.name);
+                users.extend(pods.map(|pod| ClaimUser { pod: Some(pod), ..user }));
+                if users.len() == before {
+                    users.push(user);
+                }
+            }
+            _ => users.push(user),
+        }
+    }
+    users
+}
+
 /// The node of a pod that has reserved a claim, or the only one that its allocation names.
 fn node_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Option<&'d str> {
     let status = Claim(claim.value).status();
@@ -124,22 +156,16 @@ fn users_of<'d>(state: &State<'d>, claim: StoredObject<'d>) -> Vec<Holder<'d>> {
         workload: None,
         admin_access: false,
     };
-    let mut users = Vec::new();
-    for consumer in Claim(claim.value).status().reserved_for().iter() {
-        match consumer.resource() {
-            "pods" => users.push(Holder {
-                pod: Some(consumer.name()),
-                workload: pod_of(state, claim.namespace(), consumer).and_then(|pod| workload_of(state, pod)),
-                ..nobody
-            }),
-            "podgroups" => add_pod_group(state, claim, consumer.name(), nobody, &mut users),
-            resource => {
-                let workload =
-                    Workload { kind: resource, namespace: nobody.namespace, name: consumer.name() };
-                users.push(Holder { workload: Some(workload), ..nobody });
-            }
+    let holder = |user: ClaimUser<'d>| match (user.resource, user.pod) {
+        (_, Some(pod)) => Holder { pod: Some(pod.name()), workload: workload_of(state, pod), ..nobody },
+        ("pods", None) => Holder { pod: Some(user.name), ..nobody },
+        (resource, None) => {
+            let kind = if resource == "podgroups" { "PodGroup" } else { resource };
+            let workload = Workload { kind, namespace: nobody.namespace, name: user.name };
+            Holder { workload: Some(workload), ..nobody }
         }
-    }
+    };
+    let mut users: Vec<Holder<'d>> = claim_users(state, claim).into_iter().map(holder).collect();
     if users.is_empty() {
         users.push(nobody);
     }
@@ -153,27 +179,18 @@ fn pod_of<'d>(state: &State<'d>, namespace: &str, consumer: Consumer<'d>) -> Opt
     (expected.is_empty() || uid.is_empty() || expected == uid).then_some(pod)
 }
 
-/// Adds the pods of a group that use the claim; the group itself if the state has none of them.
-fn add_pod_group<'d>(
-    state: &State<'d>,
+/// The pods of a group that use the claim.
+fn pods_of_group<'s, 'd>(
+    state: &'s State<'d>,
     claim: StoredObject<'d>,
     group: &'d str,
-    nobody: Holder<'d>,
-    users: &mut Vec<Holder<'d>>,
-) {
-    let before = users.len();
-    for pod in state.of_kind(ObjectKind::Pod).iter() {
+) -> impl Iterator<Item = StoredObject<'d>> + use<'s, 'd> {
+    state.of_kind(ObjectKind::Pod).iter().filter(move |pod| {
         let view = Pod(pod.value);
         let is_member = pod.namespace() == claim.namespace()
             && view.spec().scheduling_group().pod_group_name() == Some(group);
-        if is_member && uses_claim(view, claim.name()) {
-            users.push(Holder { pod: Some(pod.name()), workload: workload_of(state, pod), ..nobody });
-        }
-    }
-    if users.len() == before {
-        let workload = Workload { kind: "PodGroup", namespace: nobody.namespace, name: group };
-        users.push(Holder { workload: Some(workload), ..nobody });
-    }
+        is_member && uses_claim(view, claim.name())
+    })
 }
 
 fn uses_claim(pod: Pod<'_>, claim: &str) -> bool {

@@ -29,6 +29,11 @@ impl<'d> Labels<'d> {
     }
 }
 
+/// True if a label selector, such as that of a PodDisruptionBudget, selects an object with these labels.
+pub fn selects(selector: Value<'_>, labels: Value<'_>) -> bool {
+    Selector::read(selector).matches(&Labels::read(labels, &[]))
+}
+
 /// metav1.LabelSelector.
 #[derive(Clone, Debug)]
 pub(super) enum Selector<'d> {

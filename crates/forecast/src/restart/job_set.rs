@@ -4,7 +4,7 @@
 //! which the eviction sets, says otherwise. Rules for exit codes are not considered, because nobody knows how a container
 //! ends that is told to stop.
 
-use super::{Member, other_pods};
+use super::{Effect, Member, other_pods};
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::BTreeMap;
@@ -30,41 +30,48 @@ enum Action<'d> {
     Unknown(&'d str),
 }
 
-/// The policy, what happens, and how many other pods are deleted.
-pub(super) fn effect<'d>(
-    state: &State<'d>,
-    object: StoredObject<'d>,
-    members: &[Member<'d>],
-) -> (String, String, usize) {
+/// What happens to the other pods.
+pub(super) fn effect<'d>(state: &State<'d>, object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let mut by_job: BTreeMap<&str, (StoredObject<'d>, i64)> = BTreeMap::new();
     for member in members.iter().filter(|member| member.is_lost) {
         if let Some(job) = job_of(state, member.pod) {
             by_job.entry(job.name()).or_insert((job, 0)).1 += 1;
         }
     }
-    let others = members.iter().filter(|member| !member.is_lost).count();
-    let kept = || other_pods(others, "", "keeps running", "keep running");
+    let others: Vec<&'d str> =
+        members.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
+    let kept = || other_pods(others.len(), "", "keeps running", "keep running");
     let failed = by_job.into_values().find_map(|(job, lost)| failure(job, lost));
     let Some(FailedJob { job, reason }) = failed else {
-        return (policy(object), format!("{}, and the Job replaces what it loses", kept()), 0);
+        let effect = format!("{}, and the Job replaces what it loses", kept());
+        return Effect { policy: policy(object), effect, restarted: Vec::new(), fails: false };
     };
     let begin = format!("Job {} fails ({reason})", job.name());
     let of_job = |member: &&Member<'d>| {
         !member.is_lost && job_of(state, member.pod).is_some_and(|other| other.name() == job.name())
     };
-    let (what, restarted) = match action(object, job, reason) {
-        Action::RestartAll => (other_pods(others, "", "is recreated", "are recreated"), others),
+    let (what, restarted, fails) = match action(object, job, reason) {
+        Action::RestartAll => (other_pods(others.len(), "", "is recreated", "are recreated"), others, false),
         Action::RestartJob => {
-            let others = members.iter().filter(of_job).count();
-            (other_pods(others, " of that Job", "is recreated", "are recreated"), others)
+            let others: Vec<&'d str> =
+                members.iter().filter(of_job).map(|member| member.pod.name()).collect();
+            (other_pods(others.len(), " of that Job", "is recreated", "are recreated"), others, false)
         }
         Action::Fail => {
-            let deleted = other_pods(others, "", "is deleted", "are deleted");
-            (format!("the JobSet fails and {deleted}"), others)
+            let deleted = other_pods(others.len(), "", "is deleted", "are deleted");
+            (format!("the JobSet fails and {deleted}"), others, true)
         }
-        Action::Unknown(rule) => (format!("rule {rule} of the failure policy looks at its message"), 0),
+        Action::Unknown(rule) => {
+            // Nobody knows that it goes on.
+            (format!("rule {rule} of the failure policy looks at its message"), Vec::new(), true)
+        }
     };
-    (policy(object), format!("{begin}: {what}"), restarted)
+    Effect { policy: policy(object), effect: format!("{begin}: {what}"), restarted, fails }
+}
+
+/// Why a Job fails if it loses this many pods, in the words of its condition; `None` if it goes on.
+pub fn job_failure(job: StoredObject<'_>, lost: usize) -> Option<&'static str> {
+    failure(job, i64::try_from(lost).unwrap_or(i64::MAX)).map(|failed| failed.reason)
 }
 
 /// The Job of a pod.

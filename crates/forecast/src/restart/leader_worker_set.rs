@@ -3,25 +3,32 @@
 //! The workers of a group belong to a StatefulSet that the leader pod owns. Without its leader, a group is deleted and
 //! created anew, whatever the policy.
 
-use super::{Member, other_pods};
+use super::{Effect, Member, other_pods};
 use crate::state::StoredObject;
 use std::collections::BTreeMap;
 
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 
-/// The policy, what happens, and how many other pods are recreated.
-pub(super) fn effect(object: StoredObject<'_>, members: &[Member<'_>]) -> (String, String, usize) {
+/// The group of a pod within its LeaderWorkerSet.
+pub(super) fn group_index(pod: StoredObject<'_>) -> &str {
+    pod.value.get("metadata").get("labels").get(GROUP_INDEX).str()
+}
+
+/// What happens to the other pods of the groups that lose pods.
+pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let policy = object.value.get("spec").get("leaderWorkerTemplate").get("restartPolicy").str();
     let policy = if policy.is_empty() { "RecreateGroupOnPodRestart" } else { policy };
-    let mut groups: BTreeMap<&str, Vec<Member<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<Member<'d>>> = BTreeMap::new();
     for member in members {
-        groups.entry(member.label(GROUP_INDEX)).or_default().push(*member);
+        groups.entry(group_index(member.pod)).or_default().push(*member);
     }
     // How many other pods, of how many groups.
     let (mut recreated, mut kept) = ((0, 0), (0, 0));
+    let mut restarted = Vec::new();
     for group in groups.into_values().filter(|group| group.iter().any(|member| member.is_lost)) {
-        let others = group.iter().filter(|member| !member.is_lost).count();
+        let others: Vec<&str> =
+            group.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
         let loses_leader = group.iter().any(|member| member.is_lost && member.label(WORKER_INDEX) == "0");
         let is_pending = |member: &Member<'_>| member.pod.value.get("status").get("phase").str() == "Pending";
         let is_recreated = match policy {
@@ -29,8 +36,10 @@ pub(super) fn effect(object: StoredObject<'_>, members: &[Member<'_>]) -> (Strin
             "RecreateGroupAfterStart" => !group.iter().any(is_pending),
             _ => false,
         };
-        let count = if is_recreated || loses_leader { &mut recreated } else { &mut kept };
-        *count = (count.0 + others, count.1 + 1);
+        let is_recreated = is_recreated || loses_leader;
+        let count = if is_recreated { &mut recreated } else { &mut kept };
+        *count = (count.0 + others.len(), count.1 + 1);
+        restarted.extend(others.into_iter().filter(|_| is_recreated));
     }
     let whose = |groups: usize| if groups == 1 { " of the same group" } else { " of the same groups" };
     let mut effects = Vec::new();
@@ -40,5 +49,6 @@ pub(super) fn effect(object: StoredObject<'_>, members: &[Member<'_>]) -> (Strin
     if kept.0 > 0 || recreated.0 == 0 {
         effects.push(other_pods(kept.0, whose(kept.1.max(1)), "keeps running", "keep running"));
     }
-    (format!("restartPolicy: {policy}"), effects.join(", and "), recreated.0)
+    let (policy, effect) = (format!("restartPolicy: {policy}"), effects.join(", and "));
+    Effect { policy, effect, restarted, fails: false }
 }

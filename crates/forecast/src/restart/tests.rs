@@ -41,7 +41,10 @@ fn said(objects: &[String], lost: &[&str]) -> Vec<(String, usize)> {
     found
         .into_iter()
         .map(|group| {
-            (format!("{} {} ({}): {}", group.kind, group.name, group.policy, group.effect), group.restarted)
+            (
+                format!("{} {} ({}): {}", group.kind, group.name, group.policy, group.effect),
+                group.restarted.len(),
+            )
         })
         .collect()
 }

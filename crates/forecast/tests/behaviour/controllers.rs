@@ -230,3 +230,60 @@ fn pods_that_need_what_the_state_lacks_are_unknown() {
     let given = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"app"},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
     assert_eq!(outcomes(&forecast(&free.join("\n"), given, 2)), [(Some("p"), PodOutcome::Pending)]);
 }
+
+/// Closes n0 without evicting anyone.
+const CLOSE_N0: &str = r#"{"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{"name":"drain"},"spec":{"deviceSelector":{"pool":"n0"},"taint":{"key":"drain","effect":"NoSchedule"}}}
+"#;
+
+#[test]
+fn an_eviction_that_is_a_step_moves_one_pod_at_its_time() {
+    let owner = ("apps/v1", "ReplicaSet", "web-1");
+    let state = cluster(2, 2) + &bound_pod("a", "n0", "d0", owner) + &bound_pod("b", "n0", "d1", owner);
+    assert!(forecast(&state, CLOSE_N0, 4).evicted.is_empty());
+    let steps = CLOSE_N0.to_owned()
+        + r#"{"evict":"b"}
+        {"wait":5}
+        {"evict":"a"}
+        {"evict":"a"}
+        {"evict":"nobody"}"#;
+    let both = forecast(&state, &steps, 4);
+    let order: Vec<(&str, i64)> = both
+        .evicted
+        .iter()
+        .map(|pod| (pod.name.as_str(), pod.at.seconds - both.evicted[0].at.seconds))
+        .collect();
+    assert_eq!(order, [("b", 0), ("a", 5)]);
+    assert_eq!(outcomes(&both), [(None, PodOutcome::Fits), (None, PodOutcome::Fits)]);
+    let replaced: Vec<_> = both.pods.iter().map(|pod| pod.replaces.as_deref()).collect();
+    assert_eq!(replaced, [Some("b"), Some("a")]);
+    let nodes =
+        both.pods.iter().flat_map(|pod| &pod.placements).all(|placement| placement.place.node == "n1");
+    assert!(nodes, "no replacement comes back to the devices that are closed");
+}
+
+#[test]
+fn pods_that_are_evicted_by_steps_compete_in_their_order() {
+    let owner = ("apps/v1", "ReplicaSet", "web-1");
+    let state = cluster(2, 2)
+        + &bound_pod("a", "n0", "d0", owner)
+        + &bound_pod("b", "n0", "d1", owner)
+        + &bound_pod("x", "n1", "d0", ("", "", ""));
+    let steps = CLOSE_N0.to_owned()
+        + r#"{"evict":"b"}
+        {"wait":1}
+        {"evict":"a"}"#;
+    let forecast = forecast(&state, &steps, 8);
+    let found: Vec<_> = forecast.pods.iter().map(|pod| (pod.replaces.as_deref(), pod.outcome)).collect();
+    assert_eq!(found, [(Some("b"), PodOutcome::Fits), (Some("a"), PodOutcome::Pending)]);
+}
+
+#[test]
+fn a_group_makes_pods_again_that_their_job_does_not() {
+    let job = r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"train","namespace":"app","uid":"u-train"},"spec":{"backoffLimit":0}}
+    "#;
+    let state = cluster(2, 1) + job + &bound_pod("a", "n0", "d0", ("batch/v1", "Job", "train"));
+    let alone = forecast(&state, &(CLOSE_N0.to_owned() + r#"{"evict":"a"}"#), 4);
+    assert_eq!(outcomes(&alone), [(None, PodOutcome::NotRecreated)]);
+    let with_group = forecast(&state, &(CLOSE_N0.to_owned() + r#"{"evict":"a","group":true}"#), 4);
+    assert_eq!(outcomes(&with_group), [(None, PodOutcome::Fits)]);
+}

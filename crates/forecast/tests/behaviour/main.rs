@@ -47,11 +47,25 @@ fn play(release: Release, state: &str, given: &str, samples: u32) -> Forecast {
     for doc in &state_docs {
         objects.add(doc.root());
     }
-    let steps = given_docs.iter().map(|doc| Step::Apply(doc.root())).collect();
+    let steps = given_docs.iter().map(|doc| step(doc)).collect();
     let plan = Plan::new(objects, steps, release, settings());
     let mut player = plan.player();
     let courses: Vec<_> = (0..samples).map(|course| player.play(course)).collect();
     Forecast::from_courses(&plan, courses)
+}
+
+/// An object that is applied; `{"wait":1}` waits and `{"evict":"web-1"}` evicts a pod of the namespace `app`, with
+/// `"group":true` as one of a group that is made again.
+fn step<'d>(doc: &'d Doc<'_>) -> Step<'d> {
+    let given = doc.root();
+    match (given.get("evict").str(), given.get("wait").int()) {
+        ("", None) => Step::Apply(given),
+        ("", Some(seconds)) => Step::Wait(seconds),
+        (name, _) => {
+            let with_group = given.get("group").bool() == Some(true);
+            Step::Evict { namespace: "app", name, with_group }
+        }
+    }
 }
 
 fn read(lines: &str) -> Vec<Doc<'_>> {

@@ -1,4 +1,5 @@
-//! What a snapshot keeps of pods, nodes and workloads: what decides where a pod can run, and what replaces it.
+//! What a snapshot keeps of pods, nodes and workloads: what decides where a pod can run, what replaces it, and whether it is
+//! ready.
 //!
 //! A replaced pod is made from the template of its owner, so a template keeps the same fields as a pod. Environment,
 //! commands, images and the sources of volumes are left out.
@@ -53,7 +54,7 @@ pub(super) const POD: Keep = Fields(&[
             ("phase", All),
             ("startTime", All),
             ("nominatedNodeName", All),
-            ("conditions", Conditions(&["PodScheduled"])),
+            ("conditions", Conditions(&["PodScheduled", "Ready", "DisruptionTarget"])),
             ("resourceClaimStatuses", All),
             ("extendedResourceClaimStatus", All),
         ]),
@@ -66,12 +67,21 @@ const POD_TEMPLATE: Keep =
 pub(super) const NODE: Keep = Fields(&[
     ("metadata", METADATA),
     ("spec", Fields(&[("taints", All), ("unschedulable", All)])),
-    ("status", Fields(&[("allocatable", All), ("capacity", All), ("declaredFeatures", All)])),
+    (
+        "status",
+        Fields(&[
+            ("allocatable", All),
+            ("capacity", All),
+            ("declaredFeatures", All),
+            ("conditions", Conditions(&["Ready"])),
+        ]),
+    ),
 ]);
 
 /// The spec of ReplicaSets, Deployments, StatefulSets, DaemonSets and Jobs, each of which has some of these fields.
 const CONTROLLER_SPEC: Keep = Fields(&[
     ("replicas", All),
+    ("minReadySeconds", All),
     ("parallelism", All),
     ("completions", All),
     ("completionMode", All),
@@ -99,11 +109,18 @@ pub(super) const CONTROLLER: Keep = Fields(&[
     (
         "status",
         Fields(&[
+            ("observedGeneration", All),
             ("replicas", All),
+            ("readyReplicas", All),
+            ("availableReplicas", All),
+            ("desiredNumberScheduled", All),
+            ("numberReady", All),
             ("active", All),
+            ("terminating", All),
             ("ready", All),
             ("succeeded", All),
             ("failed", All),
+            ("failedIndexes", All),
             ("startTime", All),
             ("completionTime", All),
             (
@@ -171,6 +188,7 @@ pub(super) const LEADER_WORKER_SET: Keep = Fields(&[
             ),
         ]),
     ),
+    ("status", Fields(&[("replicas", All), ("readyReplicas", All)])),
 ]);
 
 pub(super) const POD_GROUP: Keep = Fields(&[

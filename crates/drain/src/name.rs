@@ -14,7 +14,7 @@ const MAX_READABLE_CHARS: usize = 200;
 
 /// The name of the rule that gives those devices a taint of that key. A rule without an effect keeps its name when it gets
 /// one, so only rules that are created with an effect are named after it.
-pub(super) fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
+pub fn rule_name(target: &DeviceNames, key: &str, effect: &str) -> String {
     let DeviceNames { driver, pool, device } = target;
     let own_effect = (effect != "None").then_some(effect);
     let parts = [driver.as_deref(), pool.as_deref(), device.as_deref(), Some(key), own_effect];

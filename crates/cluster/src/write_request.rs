@@ -1,0 +1,309 @@
+//! The requests with which `tollgate drain` changes a cluster, and those that it sends right before a change.
+//!
+//! The list is closed: [`Cluster::send`] takes nothing else, so a drain cannot change anything else. Each request is data,
+//! so that it can be recorded and compared. Nothing is retried here, because only the caller knows whether a request
+//! that got no response may be sent again.
+//!
+//! Invariant: no request deletes or evicts without the UID of what it deletes, and none has an empty name, by which the path
+//! of an object becomes that of all objects.
+
+use http::Method;
+
+use super::Cluster;
+use super::client::ApiError;
+use super::listed_kind::{ListedKind, PODS, RULES};
+use super::watch::percent_encode;
+use tollgate_api::profile::Version;
+use tollgate_document::doc::New;
+
+/// The name of the Lease that one drain at a time holds.
+pub const DRAIN_LEASE: &str = "tollgate-drain";
+
+/// A request of `tollgate drain`. Objects are JSON.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WriteRequest {
+    /// Creates a DeviceTaintRule.
+    CreateRule {
+        /// The version of the object.
+        version: Version,
+        object: String,
+        /// The API server checks the request and stores nothing.
+        is_dry_run: bool,
+    },
+    /// Replaces a DeviceTaintRule. Without `metadata.resourceVersion` in the object, changes of others are overwritten.
+    UpdateRule {
+        /// The version of the object.
+        version: Version,
+        name: String,
+        object: String,
+        /// The API server checks the request and stores nothing.
+        is_dry_run: bool,
+    },
+    /// Deletes a DeviceTaintRule, if it is still the one that was read.
+    DeleteRule { version: Version, name: String, uid: String, resource_version: String },
+    /// Gets a DeviceTaintRule.
+    GetRule { version: Version, name: String },
+    /// Evicts a pod, if its PodDisruptionBudgets allow it (otherwise 429) and it is still the one with that UID (409).
+    EvictPod {
+        namespace: String,
+        name: String,
+        uid: String,
+        /// The API server checks the request and evicts nothing.
+        is_dry_run: bool,
+    },
+    /// Deletes a pod with the grace period of the pod, if it is still the one with that UID.
+    DeletePod { namespace: String, name: String, uid: String },
+    /// Gets the Lease [`DRAIN_LEASE`].
+    GetLease { namespace: String },
+    /// Replaces the Lease [`DRAIN_LEASE`]. Without `metadata.resourceVersion` in the object, changes of others are
+    /// overwritten.
+    UpdateLease { namespace: String, object: String },
+    /// Asks whether the user may do something.
+    ReviewAccess(AccessAttributes),
+}
+
+/// What an access review asks for. Empty fields are left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccessAttributes {
+    /// `create`
+    pub verb: String,
+    /// Empty for the core group.
+    pub group: String,
+    /// `pods`
+    pub resource: String,
+    /// `eviction`
+    pub subresource: String,
+    /// Empty for all namespaces, and for resources without namespaces.
+    pub namespace: String,
+    /// Empty for all objects.
+    pub name: String,
+}
+
+const DRY_RUN: &str = "dryRun=All";
+/// A rule with a field that this API server does not know could select more devices than intended.
+const STRICT: &str = "fieldValidation=Strict";
+
+impl WriteRequest {
+    /// The method and the path with its query, such as `("GET", "/apis/resource.k8s.io/v1/devicetaintrules/drain")`.
+    pub fn method_and_path(&self) -> (&'static str, String) {
+        use WriteRequest as Request;
+        let rules = |version: &Version| RULES.path(version.name(), None);
+        match self {
+            Request::CreateRule { version, is_dry_run, .. } => {
+                ("POST", with_query(rules(version), &[Some(STRICT), is_dry_run.then_some(DRY_RUN)]))
+            }
+            Request::UpdateRule { version, name, is_dry_run, .. } => {
+                let path = object_path(&RULES, version.name(), None, name);
+                ("PUT", with_query(path, &[Some(STRICT), is_dry_run.then_some(DRY_RUN)]))
+            }
+            Request::DeleteRule { version, name, .. } => {
+                ("DELETE", object_path(&RULES, version.name(), None, name))
+            }
+            Request::GetRule { version, name } => ("GET", object_path(&RULES, version.name(), None, name)),
+            Request::EvictPod { namespace, name, is_dry_run, .. } => {
+                let path = object_path(&PODS, "v1", Some(namespace), name) + "/eviction";
+                ("POST", with_query(path, &[is_dry_run.then_some(DRY_RUN)]))
+            }
+            Request::DeletePod { namespace, name, .. } => {
+                ("DELETE", object_path(&PODS, "v1", Some(namespace), name))
+            }
+            Request::GetLease { namespace } => ("GET", lease_path(namespace)),
+            Request::UpdateLease { namespace, .. } => ("PUT", lease_path(namespace)),
+            Request::ReviewAccess(_) => {
+                ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned())
+            }
+        }
+    }
+
+    /// The JSON that is sent; `None` for a GET.
+    pub fn body(&self) -> Option<String> {
+        use WriteRequest as Request;
+        match self {
+            Request::GetRule { .. } | Request::GetLease { .. } => None,
+            Request::CreateRule { object, .. }
+            | Request::UpdateRule { object, .. }
+            | Request::UpdateLease { object, .. } => Some(object.clone()),
+            Request::DeleteRule { uid, resource_version, .. } => {
+                Some(delete_options(&[("uid", uid), ("resourceVersion", resource_version)]).to_json())
+            }
+            Request::DeletePod { uid, .. } => Some(delete_options(&[("uid", uid)]).to_json()),
+            Request::EvictPod { namespace, name, uid, .. } => {
+                let eviction = New::Object(vec![
+                    ("apiVersion", New::str("policy/v1")),
+                    ("kind", New::str("Eviction")),
+                    ("metadata", texts(&[("name", name), ("namespace", namespace)])),
+                    ("deleteOptions", delete_options(&[("uid", uid)])),
+                ]);
+                Some(eviction.to_json())
+            }
+            Request::ReviewAccess(asked) => {
+                let attributes = texts(&[
+                    ("namespace", &asked.namespace),
+                    ("verb", &asked.verb),
+                    ("group", &asked.group),
+                    ("resource", &asked.resource),
+                    ("subresource", &asked.subresource),
+                    ("name", &asked.name),
+                ]);
+                let review = New::Object(vec![
+                    ("apiVersion", New::str("authorization.k8s.io/v1")),
+                    ("kind", New::str("SelfSubjectAccessReview")),
+                    ("spec", New::Object(vec![("resourceAttributes", attributes)])),
+                ]);
+                Some(review.to_json())
+            }
+        }
+    }
+
+    /// The names and preconditions, none of which may be empty.
+    fn needed_texts(&self) -> Vec<&str> {
+        use WriteRequest as Request;
+        match self {
+            Request::CreateRule { object, .. } => vec![object],
+            Request::UpdateRule { name, object, .. } => vec![name, object],
+            Request::DeleteRule { name, uid, resource_version, .. } => vec![name, uid, resource_version],
+            Request::GetRule { name, .. } => vec![name],
+            Request::EvictPod { namespace, name, uid, .. } | Request::DeletePod { namespace, name, uid } => {
+                vec![namespace, name, uid]
+            }
+            Request::GetLease { namespace } => vec![namespace],
+            Request::UpdateLease { namespace, object } => vec![namespace, object],
+            Request::ReviewAccess(asked) => vec![&asked.verb, &asked.resource],
+        }
+    }
+}
+
+impl Cluster {
+    /// Sends a request once, and returns the status code and the body of the response even if the status is an error. An
+    /// [`ApiError::Unreachable`] does not say whether the request was carried out. Must not be called on the cluster's
+    /// thread.
+    pub fn send(&self, request: WriteRequest) -> Result<(u16, String), ApiError> {
+        let (method, path) = request.method_and_path();
+        // In a path, `.` and `..` are not names.
+        if request.needed_texts().iter().any(|text| matches!(*text, "" | "." | "..")) {
+            return Err(ApiError::Unexpected(format!(
+                "{method} {path} is not sent: a name or UID is missing"
+            )));
+        }
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|error| ApiError::Unexpected(format!("{method}: {error}")))?;
+        self.wait_for(|client| async move {
+            let response = client.send_object(method, &path, request.body()).await?;
+            Ok((response.status().as_u16(), response.into_body()))
+        })
+    }
+}
+
+/// The path of one object.
+fn object_path(kind: &ListedKind, version: &str, namespace: Option<&str>, name: &str) -> String {
+    format!("{}/{}", kind.path(version, namespace), percent_encode(name))
+}
+
+/// The path of the Lease of a namespace.
+fn lease_path(namespace: &str) -> String {
+    let namespace = percent_encode(namespace);
+    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{DRAIN_LEASE}")
+}
+
+/// The path with those of the parameters that are given.
+fn with_query(path: String, parameters: &[Option<&str>]) -> String {
+    let query: Vec<&str> = parameters.iter().copied().flatten().collect();
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}
+
+/// An object of those texts that are not empty.
+fn texts(members: &[(&'static str, &String)]) -> New {
+    let given = members.iter().filter(|(_, text)| !text.is_empty());
+    New::Object(given.map(|(key, text)| (*key, New::str(text.as_str()))).collect())
+}
+
+/// Deletes only what is still as the preconditions say. The grace period is that of the object.
+fn delete_options(preconditions: &[(&'static str, &String)]) -> New {
+    New::Object(vec![
+        ("apiVersion", New::str("v1")),
+        ("kind", New::str("DeleteOptions")),
+        ("preconditions", texts(preconditions)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AccessAttributes, Version, WriteRequest};
+
+    /// Every request as it is sent. A dry run is a part of the path, where a reader of a log sees it.
+    #[test]
+    fn requests_are_those_of_the_api() {
+        let text = |text: &str| text.to_owned();
+        let object = || text("{}");
+        let pod = |is_dry_run| WriteRequest::EvictPod {
+            namespace: text("ml"),
+            name: text("chat-0"),
+            uid: text("u"),
+            is_dry_run,
+        };
+        let review = AccessAttributes {
+            verb: text("create"),
+            resource: text("pods"),
+            subresource: text("eviction"),
+            ..AccessAttributes::default()
+        };
+        let rules = "/apis/resource.k8s.io/v1beta2/devicetaintrules";
+        let options = r#""apiVersion":"v1","kind":"DeleteOptions""#;
+        let eviction = format!(
+            r#"{{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"chat-0","namespace":"ml"}},"deleteOptions":{{{options},"preconditions":{{"uid":"u"}}}}}}"#
+        );
+        let version = Version::V1beta2;
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/tollgate-system/leases/tollgate-drain";
+        for (request, line, body) in [
+            (
+                WriteRequest::CreateRule { version, object: object(), is_dry_run: false },
+                format!("POST {rules}?fieldValidation=Strict"),
+                object(),
+            ),
+            (
+                WriteRequest::UpdateRule { version, name: text("a/b"), object: object(), is_dry_run: true },
+                format!("PUT {rules}/a%2Fb?fieldValidation=Strict&dryRun=All"),
+                object(),
+            ),
+            (
+                WriteRequest::DeleteRule {
+                    version,
+                    name: text("r"),
+                    uid: text("u"),
+                    resource_version: text("7"),
+                },
+                format!("DELETE {rules}/r"),
+                format!(r#"{{{options},"preconditions":{{"uid":"u","resourceVersion":"7"}}}}"#),
+            ),
+            (WriteRequest::GetRule { version, name: text("r") }, format!("GET {rules}/r"), String::new()),
+            (pod(false), text("POST /api/v1/namespaces/ml/pods/chat-0/eviction"), eviction.clone()),
+            (pod(true), text("POST /api/v1/namespaces/ml/pods/chat-0/eviction?dryRun=All"), eviction),
+            (
+                WriteRequest::DeletePod { namespace: text("ml"), name: text("chat-0"), uid: text("u") },
+                text("DELETE /api/v1/namespaces/ml/pods/chat-0"),
+                format!(r#"{{{options},"preconditions":{{"uid":"u"}}}}"#),
+            ),
+            (
+                WriteRequest::GetLease { namespace: text("tollgate-system") },
+                format!("GET {lease}"),
+                String::new(),
+            ),
+            (
+                WriteRequest::UpdateLease { namespace: text("tollgate-system"), object: object() },
+                format!("PUT {lease}"),
+                object(),
+            ),
+            (
+                WriteRequest::ReviewAccess(review),
+                text("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+                text(
+                    r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"create","resource":"pods","subresource":"eviction"}}}"#,
+                ),
+            ),
+        ] {
+            let (method, path) = request.method_and_path();
+            assert_eq!(format!("{method} {path}"), line);
+            assert_eq!(request.body().unwrap_or_default(), body, "{line}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! PodDisruptionBudgets, as far as a drain reads them: whom they select, and how many disruptions they allow.
+
+use crate::outcome::Budget;
+use tollgate_document::doc::Value;
+use tollgate_forecast::nodes::selects;
+use tollgate_forecast::{ObjectKind, State, StoredObject};
+
+/// The budgets of a cluster.
+pub(crate) struct Budgets<'d> {
+    budgets: Vec<(Budget, Value<'d>)>,
+}
+
+impl<'d> Budgets<'d> {
+    pub(crate) fn of(state: &State<'d>) -> Budgets<'d> {
+        let budgets = state.of_kind(ObjectKind::PodDisruptionBudget).iter();
+        let mut budgets: Vec<_> =
+            budgets.map(|object| (read(object), object.value.get("spec").get("selector"))).collect();
+        budgets.sort_by(|(one, _), (other, _)| {
+            (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
+        });
+        Budgets { budgets }
+    }
+
+    pub(crate) fn get(&self, place: usize) -> Option<&Budget> {
+        self.budgets.get(place).map(|(budget, _)| budget)
+    }
+
+    /// The places of the budgets that the Eviction API compares an eviction of the pod with, by namespace and name. It
+    /// asks none for a pod that has not started or has ended.
+    // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
+    pub(crate) fn of_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
+        if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
+            return Vec::new();
+        }
+        let labels = pod.value.get("metadata").get("labels");
+        let own = self.budgets.iter().enumerate();
+        let own = own.filter(|(_, (budget, _))| budget.namespace == pod.namespace());
+        own.filter(|(_, (_, selector))| selects(*selector, labels)).map(|(place, _)| place).collect()
+    }
+}
+
+impl Budget {
+    /// The namespace and the name, as in `inference/chat`.
+    pub(crate) fn path(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// How many of its pods a wave can have. A budget that allows none at the moment is waited for, pod by pod.
+    pub(crate) fn allowed_in_wave(&self) -> usize {
+        usize::try_from(self.allowed.max(1).min(self.allowed_at_best)).unwrap_or_default()
+    }
+}
+
+fn read(object: StoredObject<'_>) -> Budget {
+    let status = object.value.get("status");
+    let allowed = status.get("disruptionsAllowed").int().unwrap_or(0);
+    // Dumps of earlier releases of Tollgate have only the current number.
+    let at_best = match (status.get("expectedPods").int(), status.get("desiredHealthy").int()) {
+        (Some(expected), Some(desired)) => expected.saturating_sub(desired),
+        _ => allowed,
+    };
+    Budget {
+        namespace: object.namespace().to_owned(),
+        name: object.name().to_owned(),
+        allowed,
+        allowed_at_best: at_best.max(allowed),
+    }
+}

@@ -1,0 +1,304 @@
+//! Which movers have room: plays the drain, leaves out those that do not fit, and plays it again until all fit.
+//!
+//! Each round leaves out at least one mover, and the first rounds only those that cannot fit, so that two that compete for
+//! one place do not both stay.
+//!
+//! Invariant: at the end, the replacement of every mover fits in all courses of a forecast in which exactly these movers
+//! leave, and is on no selected device; others move only by the options of the user.
+
+use crate::budgets::Budgets;
+use crate::outcome::StayReason;
+use crate::plan::PlanInput;
+use crate::plan::grace_seconds;
+use crate::selection::Selection;
+use crate::stay::Stay;
+use crate::units::Unit;
+use crate::users::PodUse;
+use crate::waves::{Mover, MoverKind, MoverWave, waves};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use tollgate_document::doc::Doc;
+use tollgate_forecast::{Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, Step, StoredObject};
+
+/// From the longest grace period of a wave to the next wave: Jobs make new pods some seconds later.
+const AFTER_GRACE_SECONDS: i64 = 30;
+
+/// After so many rounds, all that do not fit are left out at once.
+const GENTLE_ROUNDS: usize = 4;
+
+/// What remains to be done about a mover.
+#[derive(Clone, Debug)]
+pub(crate) enum Fit {
+    Moves,
+    /// It stays, because of the pod at this place.
+    Stays(Stay, usize),
+}
+
+/// A mover that does not fit.
+struct Misfit {
+    mover: usize,
+    stay: Stay,
+    /// The pod that does not fit.
+    pod: usize,
+    /// It may fit after others are left out.
+    may_fit: bool,
+}
+
+/// What is played.
+pub(crate) struct Fitting<'a, 'p, 'd> {
+    pub(crate) input: &'a PlanInput<'a, 'd>,
+    pub(crate) rules: &'p [Doc<'p>],
+    pub(crate) selection: &'a Selection<'a>,
+    pub(crate) pods: &'a [PodUse<'d>],
+    pub(crate) units: &'a [Unit<'d>],
+    pub(crate) budgets: &'a Budgets<'d>,
+}
+
+/// What the rounds end with.
+pub(crate) struct Fitted {
+    pub(crate) fits: Vec<Fit>,
+    pub(crate) waves: Vec<MoverWave>,
+    /// The nodes that replacements of pods go to, the most frequent first.
+    pub(crate) nodes: BTreeMap<usize, Vec<String>>,
+}
+
+impl<'d> Fitting<'_, '_, 'd> {
+    /// Plays until all that move fit.
+    pub(crate) fn play(&self, movers: &mut [Mover]) -> Fitted {
+        let options = self.input.request.options;
+        let mut fits: Vec<Fit> = movers.iter().map(|_| Fit::Moves).collect();
+        let mut nodes = BTreeMap::new();
+        for round in 0.. {
+            let is_moving = |place: usize| matches!(fits.get(place), Some(Fit::Moves));
+            let planned = waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
+            let mut misfits = if self.input.missing.is_empty() {
+                let forecast = self.forecast(movers, &planned);
+                let (misfits, found) = self.judge(movers, &is_moving, &forecast);
+                nodes = found;
+                misfits
+            } else {
+                self.all_unknown(movers, &is_moving)
+            };
+            if misfits.is_empty() {
+                return Fitted { fits, waves: planned, nodes };
+            }
+            if round < GENTLE_ROUNDS {
+                keep_contested(&mut misfits);
+            }
+            for misfit in misfits {
+                let is_unknown =
+                    matches!(misfit.stay.reason, StayReason::FitsSometimes | StayReason::Unknown);
+                match movers.get_mut(misfit.mover) {
+                    Some(mover) if options.move_unknown && is_unknown => mover.kind = MoverKind::Alone,
+                    _ => {
+                        if let Some(fit) = fits.get_mut(misfit.mover) {
+                            *fit = Fit::Stays(misfit.stay, misfit.pod);
+                        }
+                    }
+                }
+            }
+        }
+        Fitted { fits, waves: Vec::new(), nodes }
+    }
+
+    /// Closes the devices and evicts the movers wave by wave, each after the pods of the one before are gone. Those that move alone come last and take nothing from the
+    /// others, so they are not played.
+    fn forecast(&self, movers: &[Mover], planned: &[MoverWave]) -> Forecast {
+        let mut steps: Vec<Step<'_>> = self.rules.iter().map(|rule| Step::Apply(rule.root())).collect();
+        for wave in planned {
+            let moved = wave.movers.iter().filter_map(|place| movers.get(*place));
+            let moved = moved.filter(|mover| mover.kind != MoverKind::Alone);
+            let mut grace = 0;
+            for mover in moved {
+                let unit = self.unit_of(mover);
+                let restarted = unit.into_iter().flat_map(|unit| &unit.restarted).copied();
+                for pod in self.pods_of(mover).chain(restarted) {
+                    let (namespace, name) = (pod.namespace(), pod.name());
+                    steps.push(Step::Evict { namespace, name, with_group: unit.is_some() });
+                    grace = grace.max(grace_seconds(pod));
+                }
+            }
+            steps.push(Step::Wait(grace.saturating_add(AFTER_GRACE_SECONDS)));
+        }
+        let PlanInput { state, release, settings, .. } = *self.input;
+        (self.input.play)(&Plan::new(state.clone(), steps, release, settings))
+    }
+
+    fn pods_of<'m>(&'m self, mover: &'m Mover) -> impl Iterator<Item = StoredObject<'d>> + 'm {
+        mover.pods.iter().filter_map(|place| self.pods.get(*place)).map(|pod| pod.pod)
+    }
+
+    fn unit_of(&self, mover: &Mover) -> Option<&Unit<'d>> {
+        self.units.iter().find(|unit| mover.pods.iter().any(|pod| unit.pods.contains(pod)))
+    }
+
+    /// Every mover that is not yet known to move anyway.
+    fn all_unknown(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
+        let moving = movers.iter().enumerate().filter(|(place, _)| is_moving(*place));
+        let moving = moving.filter(|(_, mover)| mover.kind != MoverKind::Alone);
+        let stay = unknown(&self.input.missing.join("; "));
+        moving
+            .map(|(place, mover)| Misfit {
+                mover: place,
+                stay: stay.clone(),
+                pod: mover.pods.first().copied().unwrap_or_default(),
+                may_fit: false,
+            })
+            .collect()
+    }
+
+    /// The movers that do not fit, and the nodes of the pods that do.
+    fn judge(
+        &self,
+        movers: &[Mover],
+        is_moving: &dyn Fn(usize) -> bool,
+        forecast: &Forecast,
+    ) -> (Vec<Misfit>, BTreeMap<usize, Vec<String>>) {
+        let mut replacements: BTreeMap<(&str, &str), &PodForecast> = BTreeMap::new();
+        for pod in forecast.pods.iter().filter(|pod| pod.origin == Origin::Replacement) {
+            if let Some(replaces) = pod.replaces.as_deref() {
+                replacements.insert((pod.namespace.as_str(), replaces), pod);
+            }
+        }
+        let (mut misfits, mut nodes) = (Vec::new(), BTreeMap::new());
+        for (place, mover) in movers.iter().enumerate() {
+            if !is_moving(place) || mover.kind == MoverKind::Alone {
+                continue;
+            }
+            let restarted = self.unit_of(mover).into_iter().flat_map(|unit| &unit.restarted);
+            let own = mover.pods.iter().filter_map(|pod| Some((*pod, self.pods.get(*pod)?.pod)));
+            let first = mover.pods.first().copied().unwrap_or_default();
+            let mut worst: Option<Misfit> = None;
+            for (pod, object) in own.chain(restarted.map(|pod| (first, *pod))) {
+                let found = replacements.get(&(object.namespace(), object.name()));
+                let misfit = match found {
+                    Some(found) => {
+                        if self.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
+                            nodes.insert(pod, nodes_of(&found.placements));
+                        }
+                        self.misfit(mover, found, forecast.samples)
+                    }
+                    None => Some((not_made(), false)),
+                };
+                if let Some((stay, may_fit)) = misfit {
+                    // What can never fit decides about a unit.
+                    if worst.as_ref().is_none_or(|worst| worst.may_fit && !may_fit) {
+                        worst = Some(Misfit { mover: place, stay, pod, may_fit });
+                    }
+                }
+            }
+            misfits.extend(worst);
+        }
+        (misfits, nodes)
+    }
+
+    /// Why a replacement does not fit, and whether it may after others are left out.
+    fn misfit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
+        let devices = pod.placements.iter().flat_map(|placement| &placement.place.claims);
+        let mut devices = devices.flat_map(|claim| &claim.devices);
+        let back = devices.find(|device| self.selection.has(&device.driver, &device.pool, &device.device));
+        if let Some(device) = back {
+            let device = format!("{}/{}/{}", device.driver, device.pool, device.device);
+            return Some((self.comes_back(&device), false));
+        }
+        if pod.evicted_again {
+            return Some((evicted_again(), false));
+        }
+        let is_replaced = mover.kind != MoverKind::Unreplaced;
+        match pod.outcome {
+            PodOutcome::Fits => None,
+            _ if !is_replaced => None,
+            PodOutcome::Pending => Some((no_room(pod), false)),
+            PodOutcome::Sometimes => Some((fits_sometimes(pod, samples), true)),
+            PodOutcome::Unknown => Some((unknown(&pod.not_modelled.join(", ")), false)),
+            // Its StatefulSet waits for another pod, which may be left out.
+            PodOutcome::NotRecreated if pod.explanation.is_some() => Some((no_room(pod), true)),
+            PodOutcome::NotRecreated => Some((not_made(), false)),
+        }
+    }
+
+    fn comes_back(&self, device: &str) -> Stay {
+        let key = &self.input.request.key;
+        let release = self.input.release;
+        let features = release.semantics.features;
+        if !features.device_taints || !features.device_taint_rules {
+            let why = release.profile.why_rules_do_nothing();
+            let why = why.unwrap_or_else(|| format!("Kubernetes {} ignores rules", release.profile.name));
+            return Stay::new(
+                StayReason::Tolerates,
+                format!(
+                    "DeviceTaintRules have no effect, so its replacement can get device {device} again: {why}."
+                ),
+                "Turn on the feature gates DRADeviceTaints and DRADeviceTaintRules.",
+            );
+        }
+        Stay::new(
+            StayReason::Tolerates,
+            format!(
+                "Its replacement tolerates the taint {key}:NoSchedule and can get the selected device {device}."
+            ),
+            "Remove the toleration from its ResourceClaimTemplate, or use another taint key with --key.",
+        )
+    }
+}
+
+/// Keeps those in the plan that may fit without the others: if some can never fit, all of them; otherwise the first half.
+fn keep_contested(misfits: &mut Vec<Misfit>) {
+    if misfits.iter().any(|misfit| !misfit.may_fit) {
+        misfits.retain(|misfit| !misfit.may_fit);
+    } else {
+        let kept = misfits.len() / 2;
+        misfits.drain(..kept);
+    }
+}
+
+/// The nodes of placements, the most frequent first.
+fn nodes_of(placements: &[Placement]) -> Vec<String> {
+    let mut courses: BTreeMap<&str, u32> = BTreeMap::new();
+    for placement in placements {
+        *courses.entry(&placement.place.node).or_default() += placement.courses;
+    }
+    let mut nodes: Vec<(&str, u32)> = courses.into_iter().collect();
+    nodes.sort_by_key(|(_, courses)| std::cmp::Reverse(*courses));
+    nodes.into_iter().map(|(node, _)| node.to_owned()).collect()
+}
+
+const ADD_NODES: &str = "Add nodes with free devices and run the same command again. Autoscalers do not see DeviceTaintRules, \
+     so they add none.";
+
+fn no_room(pod: &PodForecast) -> Stay {
+    let mut why =
+        pod.explanation.clone().unwrap_or_else(|| "No node has room for its replacement.".to_owned());
+    if let Some(message) = &pod.message {
+        _ = write!(why, " kube-scheduler reports: {message}");
+    }
+    Stay::new(StayReason::NoRoom, why, ADD_NODES)
+}
+
+fn fits_sometimes(pod: &PodForecast, samples: u32) -> Stay {
+    let why = format!("Its replacement fits in {} of {samples} courses of the forecast.", pod.fits);
+    let remedy = format!("{ADD_NODES} Or add --move-unknown to evict it alone, after all others.");
+    Stay::new(StayReason::FitsSometimes, why, remedy)
+}
+
+fn unknown(what: &str) -> Stay {
+    let why = format!("Where its replacement goes is not known: {what}.");
+    Stay::new(StayReason::Unknown, why, "Add --move-unknown to evict it alone, after all others.")
+}
+
+fn evicted_again() -> Stay {
+    Stay::new(
+        StayReason::Tolerates,
+        "Its replacement would get a device with a NoExecute taint and be evicted again and again: its toleration has no \
+         effect, which the scheduler accepts and the eviction controller does not.",
+        "Set effect: NoSchedule, or effect: NoExecute, on the toleration in its ResourceClaimTemplate.",
+    )
+}
+
+fn not_made() -> Stay {
+    Stay::new(
+        StayReason::Other,
+        "Its controller makes no new pod, because it is suspended, has failed or is gone.",
+        "Delete the pod yourself if it is not needed any more.",
+    )
+}

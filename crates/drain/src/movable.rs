@@ -1,0 +1,299 @@
+//! Whether a pod can be moved at all, as far as that does not depend on where its replacement goes.
+//!
+//! Each check returns why the pod stays. The first one that does decides, so those that no flag lifts come first.
+
+use crate::budgets::Budgets;
+use crate::outcome::{Budget, StayReason};
+use crate::request::{DrainRequest, MoveOptions};
+use crate::stay::{Stay, path, stop_command};
+use crate::users::{HeldClaim, PodUse};
+use tollgate_api::profile::Version;
+use tollgate_api::view::{Claim, Pod, PodResourceClaim, RequestBody, SubRequest, Toleration, View as _};
+use tollgate_document::doc::Value;
+use tollgate_engine::tolerance::{TaintFields, TolerationFields, matches};
+use tollgate_forecast::{ObjectKind, State, StoredObject, controller_reference, workload_of};
+
+/// Annotations that ask not to disrupt a pod, with the value that does.
+const DO_NOT_DISRUPT: [(&str, &str); 2] =
+    [("karpenter.sh/do-not-disrupt", "true"), ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")];
+
+/// The annotation of a pod that stands for a static pod of a kubelet.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// What the checks read.
+pub(crate) struct Checks<'a, 'd> {
+    pub(crate) state: &'a State<'d>,
+    pub(crate) request: &'a DrainRequest,
+    pub(crate) held: &'a [HeldClaim<'d>],
+    pub(crate) budgets: &'a Budgets<'d>,
+}
+
+impl<'d> Checks<'_, 'd> {
+    /// Why the pod stays, whatever room there is; `None` if it can move.
+    pub(crate) fn stay(&self, pod: &PodUse<'d>, budgets: &[usize]) -> Option<Stay> {
+        let claims = || pod.claims.iter().filter_map(|place| self.held.get(*place));
+        let (object, options) = (pod.pod, &self.request.options);
+        mirror(object)
+            .or_else(|| terminating(object))
+            .or_else(|| not_running(object))
+            .or_else(|| claims().find_map(pod_group_claim))
+            .or_else(|| claims().find_map(|held| self.named_claim(held)))
+            .or_else(|| claims().find_map(|held| self.tolerates(object, held)))
+            .or_else(|| daemon_set(object, options))
+            .or_else(|| no_controller(object, options))
+            .or_else(|| self.budgets(object, budgets))
+            .or_else(|| do_not_disrupt(object, options))
+            .or_else(|| empty_dir(object, options))
+    }
+
+    /// A claim that pods use by name, while a controller makes new ones.
+    fn named_claim(&self, held: &HeldClaim<'d>) -> Option<Stay> {
+        let is_named = |pod: StoredObject<'d>| {
+            let mut references = Pod::of(pod.value).spec().resource_claims().iter();
+            references.any(|reference: PodResourceClaim<'_>| {
+                reference.resource_claim_name() == Some(held.claim.name())
+            })
+        };
+        let users = || held.users.iter().filter_map(|user| user.pod).filter(|pod| is_named(*pod));
+        let has_controller =
+            |pod: &StoredObject<'d>| !controller_reference(pod.value).get("name").str().is_empty();
+        let user = users().find(has_controller)?;
+        let workload = workload_of(self.state, user)?;
+        let (claim, of) =
+            (path(held.claim), format!("{} {}/{}", workload.kind, workload.namespace, workload.name));
+        let why = format!(
+            "Pods use ResourceClaim {claim} by name, and the next pod of {of} joins its allocation, whatever its devices are \
+             tainted with."
+        );
+        let remedy = match stop_command(workload) {
+            Some(command) => format!("Stop {of} until the claim is released: `{command}`."),
+            None => format!("Stop {of} until the claim is released."),
+        };
+        Some(Stay::new(StayReason::NamedClaim, why, remedy))
+    }
+
+    /// A toleration that lets a replacement have the devices again: in the claim, or in the template of the next one.
+    fn tolerates(&self, pod: StoredObject<'d>, held: &HeldClaim<'d>) -> Option<Stay> {
+        let taint = TaintFields { key: &self.request.key, value: "", effect: "NoSchedule" };
+        let tolerating = |claim: Claim<'d>, version: Version| {
+            let in_spec = requests_of(claim, version).into_iter().flat_map(|(name, body)| {
+                body.tolerations().iter().map(move |toleration| (name.clone(), toleration))
+            });
+            let results = claim.status().allocation().map(|allocation| allocation.devices().results());
+            let in_results =
+                results.into_iter().flat_map(tollgate_api::view::List::iter).flat_map(|result| {
+                    result
+                        .tolerations()
+                        .iter()
+                        .map(move |toleration| (result.request().to_owned(), toleration))
+                });
+            in_spec.chain(in_results).find(|(_, toleration)| matches(fields(*toleration), taint))
+        };
+        let template = template_of(pod, held.claim.name());
+        let source = template.map(|name| format!("ResourceClaimTemplate {}/{name}", pod.namespace()));
+        let in_claim = tolerating(Claim::of(held.claim.value), held.claim.version)
+            .map(|found| (format!("ResourceClaim {}", path(held.claim)), found));
+        // Its spec has what a claim has.
+        let in_template = || {
+            let templates = self.state.of_kind(ObjectKind::ResourceClaimTemplate);
+            let template = templates.get(pod.namespace(), template?)?;
+            let found = tolerating(Claim::of(template.value.get("spec")), template.version)?;
+            Some((source.clone()?, found))
+        };
+        let (object, (name, toleration)) = in_claim.or_else(in_template)?;
+        let why = format!(
+            "Request {name} of {object} tolerates the taint {}:NoSchedule, so its replacement can get these devices again.",
+            self.request.key
+        );
+        let place = source.unwrap_or_else(|| format!("the claims of pod {}", path(pod)));
+        let other_key =
+            if toleration.key().is_empty() { "" } else { ", or use another taint key with --key" };
+        let remedy = format!("Remove the toleration from {place} and restart its pods{other_key}.");
+        Some(Stay::new(StayReason::Tolerates, why, remedy))
+    }
+
+    /// PDBs that never let the pod go.
+    fn budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<Stay> {
+        let budgets: Vec<&Budget> = budgets.iter().filter_map(|place| self.budgets.get(*place)).collect();
+        let namespace = pod.namespace();
+        if let [one, .., last] = budgets.as_slice() {
+            let names: Vec<String> = budgets.iter().map(|budget| budget.path()).collect();
+            let both = if budgets.len() == 2 { "both" } else { "all" };
+            let why = format!(
+                "PDBs {} {both} select it, and the Eviction API refuses a pod with more than one PDB.",
+                names.join(" and ")
+            );
+            let remedy = format!(
+                "Change spec.selector so that only PDB {} selects it: `kubectl -n {namespace} edit pdb {}`.",
+                one.path(),
+                last.name
+            );
+            return Some(Stay::new(StayReason::SeveralBudgets, why, remedy));
+        }
+        let budget = budgets.into_iter().find(|budget| budget.allowed_at_best <= 0)?;
+        let why =
+            format!("PDB {} never allows a disruption, even if all its pods are healthy.", budget.path());
+        let remedy = format!(
+            "Add a replica to its workload, or let the PDB allow a disruption: `kubectl -n {namespace} edit pdb {}`.",
+            budget.name
+        );
+        Some(Stay::new(StayReason::Budget, why, remedy))
+    }
+}
+
+fn mirror(pod: StoredObject<'_>) -> Option<Stay> {
+    annotations(pod).get(MIRROR).exists().then(|| {
+        let node = node_of(pod);
+        Stay::new(
+            StayReason::Mirror,
+            format!("It mirrors a static pod of the kubelet on node {node}, which nobody can evict."),
+            format!("Remove the manifest of the static pod on node {node}."),
+        )
+    })
+}
+
+fn terminating(pod: StoredObject<'_>) -> Option<Stay> {
+    let since = pod.value.get("metadata").get("deletionTimestamp");
+    since.exists().then(|| {
+        let describe = format!("kubectl -n {} describe pod {}", pod.namespace(), pod.name());
+        Stay::new(
+            StayReason::Terminating,
+            format!("It is being deleted, with the deletion timestamp {}.", since.str()),
+            format!("Wait until it is gone; if it is stuck, check node {}: `{describe}`.", node_of(pod)),
+        )
+    })
+}
+
+/// A pod that has ended, or that is not bound yet.
+fn not_running(pod: StoredObject<'_>) -> Option<Stay> {
+    let phase = pod.value.get("status").get("phase").str();
+    if matches!(phase, "Succeeded" | "Failed") {
+        let why = format!("It has ended (phase {phase}), and kube-controller-manager releases its claims.");
+        let remedy = "Wait a moment and run the same command again.";
+        return Some(Stay::new(StayReason::Other, why, remedy));
+    }
+    node_of(pod).is_empty().then(|| {
+        Stay::new(
+            StayReason::Other,
+            "Its claim is allocated, but the pod is not bound to a node yet.",
+            "Wait until it runs and run the same command again.",
+        )
+    })
+}
+
+fn pod_group_claim(held: &HeldClaim<'_>) -> Option<Stay> {
+    let group = held.users.iter().find(|user| user.resource == "podgroups")?;
+    let (namespace, name) = (held.claim.namespace(), group.name);
+    let why = format!(
+        "ResourceClaim {} is reserved for PodGroup {namespace}/{name} and is released only when the PodGroup is deleted.",
+        path(held.claim)
+    );
+    let remedy = format!(
+        "Delete the PodGroup when its work can be interrupted: `kubectl -n {namespace} delete podgroup {name}`."
+    );
+    Some(Stay::new(StayReason::PodGroupClaim, why, remedy))
+}
+
+fn daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+    let owner = controller_reference(pod.value);
+    let is_kept = is_daemon_pod(pod) && !options.daemon_set_pods;
+    is_kept.then(|| {
+        Stay::new(
+            StayReason::DaemonSet,
+            format!(
+                "It belongs to DaemonSet {}/{}, which makes its pods for the same node.",
+                pod.namespace(),
+                owner.get("name").str()
+            ),
+            "Add --evict-daemonset-pods; the new pod stays Pending until the devices are open again.",
+        )
+    })
+}
+
+fn no_controller(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+    let is_kept = !has_controller(pod) && !options.without_controller;
+    is_kept.then(|| {
+        Stay::new(
+            StayReason::NoController,
+            "It has no controller, so nothing makes it again.",
+            "Add --force to evict it for good, or delete it yourself when its work is done.",
+        )
+    })
+}
+
+fn do_not_disrupt(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+    let annotations = annotations(pod);
+    let is_set = |(name, value): &(&str, &str)| annotations.get(name).str() == *value;
+    let (name, value) = DO_NOT_DISRUPT.into_iter().filter(|_| !options.ignore_do_not_disrupt).find(is_set)?;
+    let (namespace, pod) = (pod.namespace(), pod.name());
+    Some(Stay::new(
+        StayReason::DoNotDisrupt,
+        format!("Its annotation {name}: \"{value}\" asks not to disrupt it."),
+        format!(
+            "Add --ignore-do-not-disrupt, or remove the annotation: `kubectl -n {namespace} annotate pod {pod} {name}-`."
+        ),
+    ))
+}
+
+fn empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
+    let mut volumes = pod.value.get("spec").get("volumes").items();
+    let is_on_disk = |volume: &Value<'_>| {
+        let source = volume.get("emptyDir");
+        source.exists() && source.get("medium").str() != "Memory"
+    };
+    let volume = volumes.find(is_on_disk).filter(|_| !options.delete_empty_dir_data)?;
+    Some(Stay::new(
+        StayReason::EmptyDir,
+        format!("Its volume {} is an emptyDir, whose data is lost with the pod.", volume.get("name").str()),
+        "Add --delete-emptydir-data if the data can be lost.",
+    ))
+}
+
+/// The template from which the claim was made for the pod.
+fn template_of<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
+    let pod = Pod::of(pod.value);
+    let mut made = pod.status().resource_claim_statuses().iter();
+    let reference = made.find(|made| made.resource_claim_name() == Some(claim))?.name();
+    let mut references = pod.spec().resource_claims().iter();
+    let template =
+        references.find(|own| own.name() == reference)?.json().get("resourceClaimTemplateName").str();
+    (!template.is_empty()).then_some(template)
+}
+
+/// True if something makes the pod again.
+pub(crate) fn has_controller(pod: StoredObject<'_>) -> bool {
+    !controller_reference(pod.value).get("kind").str().is_empty()
+}
+
+pub(crate) fn is_daemon_pod(pod: StoredObject<'_>) -> bool {
+    controller_reference(pod.value).get("kind").str() == "DaemonSet"
+}
+
+pub(crate) fn node_of(pod: StoredObject<'_>) -> &str {
+    pod.value.get("spec").get("nodeName").str()
+}
+
+fn annotations(pod: StoredObject<'_>) -> Value<'_> {
+    pod.value.get("metadata").get("annotations")
+}
+
+/// The requests of a claim and their alternatives, with the names that allocation results give them.
+fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
+    let mut all = Vec::new();
+    for request in claim.spec().devices().requests().iter() {
+        all.extend(request.exactly(version).map(|body| (request.name().to_owned(), body)));
+        all.extend(request.first_available().iter().map(|alternative: SubRequest<'d>| {
+            (format!("{}/{}", request.name(), alternative.name()), alternative.body())
+        }));
+    }
+    all
+}
+
+fn fields(toleration: Toleration<'_>) -> TolerationFields<'_> {
+    TolerationFields {
+        key: toleration.key(),
+        operator: toleration.operator(),
+        value: toleration.value(),
+        effect: toleration.effect(),
+    }
+}

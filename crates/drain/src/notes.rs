@@ -1,0 +1,37 @@
+//! What a user should know before a drain, besides the pods.
+
+use tollgate_forecast::{ObjectKind, State, StoredObject};
+
+/// Notes about autoscalers, and about a state that cannot say which PDBs there are.
+pub(crate) fn notes_of(state: &State<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let is_autoscaler = |deployment: &StoredObject<'_>| {
+        ["cluster-autoscaler", "karpenter"].iter().any(|name| deployment.name().contains(name))
+    };
+    let deployment = state.of_kind(ObjectKind::Deployment).iter().find(is_autoscaler);
+    let is_provisioned = |node: &StoredObject<'_>| {
+        let mut labels = node.value.get("metadata").get("labels").members();
+        labels.any(|(key, _)| key.text().starts_with("karpenter.sh/"))
+    };
+    let autoscaler = match deployment {
+        Some(found) => Some(format!("Deployment {}/{}", found.namespace(), found.name())),
+        None => state
+            .of_kind(ObjectKind::Node)
+            .iter()
+            .any(|node| is_provisioned(&node))
+            .then(|| "Karpenter".to_owned()),
+    };
+    if let Some(autoscaler) = autoscaler {
+        notes.push(format!(
+            "{autoscaler} can remove a node after its pods have moved, and adds no node because of DeviceTaintRules"
+        ));
+    }
+    // A dump that does not say what was listed may be of a cluster without PDBs.
+    let says_what_was_listed = state.is_listed(ObjectKind::Pod);
+    if says_what_was_listed && !state.is_listed(ObjectKind::PodDisruptionBudget) {
+        notes.push(
+            "the dump has no PodDisruptionBudgets; if the cluster has some, more pods can stay".to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,306 @@
+//! Makes the plan of a drain: rules, pods, waves.
+
+use crate::budgets::Budgets;
+use crate::fit::{Fit, Fitted, Fitting};
+use crate::movable::{Checks, has_controller, is_daemon_pod, node_of};
+use crate::notes::notes_of;
+use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave};
+use crate::request::DrainRequest;
+use crate::rule::{RuleContent, rule_json};
+use crate::selection::Selection;
+use crate::stay::{Stay, path};
+use crate::targets::{ResolvedTargets, resolve};
+use crate::units::{Unit, units_of};
+use crate::users::{HeldClaim, PodUse, held_claims, pods_of};
+use crate::waves::{Mover, MoverKind, MoverWave, dominant};
+use std::collections::BTreeMap;
+use tollgate_api::profile::{ApiKind, Version};
+use tollgate_document::doc::{self, Doc};
+use tollgate_engine::impact::target::DeviceNames;
+use tollgate_forecast::{
+    Forecast, ObjectKind, Plan, Release, Settings, State, StoredObject, WorkloadName, controllers_of,
+    job_failure, workload_of,
+};
+
+/// Seconds until a pod has to end, if it does not say how many.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+
+/// What a plan is made of.
+#[derive(Clone, Copy)]
+pub struct PlanInput<'a, 'd> {
+    pub state: &'a State<'d>,
+    pub request: &'a DrainRequest,
+    pub release: Release,
+    /// How a forecast is played: when it starts, its seed, and whether the state is complete.
+    pub settings: Settings,
+    /// Plays a forecast. Threads and the number of courses are the caller's.
+    pub play: &'a dyn Fn(&Plan<'_>) -> Forecast,
+    /// What the state lacks. If there is anything, the outcome of every pod is unknown.
+    pub missing: &'a [String],
+    /// What the rules of this drain select that exist already. It belongs to the drain whatever has become of the slices.
+    pub closed: &'a [DeviceNames],
+    /// Nothing has moved yet, so that the first wave has one pod.
+    pub is_first_wave: bool,
+}
+
+/// Makes the plan. The error says which target selects nothing, or that there are too many rules.
+pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
+    let PlanInput { state, request, .. } = *input;
+    let ResolvedTargets { rules, devices, mut notes } = resolve(state, request, input.closed)?;
+    notes.extend(notes_of(state));
+    let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
+    let selection = Selection::of(&names);
+    let held = held_claims(state, &selection);
+    let claims_without_pods = held.iter().filter(|claim| claim.has_no_pod()).map(HeldClaim::holder).collect();
+    let pods = pods_of(&held);
+    let budgets = Budgets::of(state);
+    let of_pods: Vec<Vec<usize>> = pods.iter().map(|pod| budgets.of_pod(pod.pod)).collect();
+    let checks = Checks { state, request, held: &held, budgets: &budgets };
+    let mut stays: Vec<Option<Stay>> =
+        pods.iter().zip(&of_pods).map(|(pod, budgets)| checks.stay(pod, budgets)).collect();
+    let units = units_of(state, &pods);
+    hold_units(&pods, &units, &budgets, &mut stays);
+    hold_jobs(state, &pods, &units, &mut stays);
+
+    let mut movers = movers_of(state, &pods, &units, &of_pods, &stays);
+    let texts: Vec<String> = rules.iter().map(|rule| closing_rule(rule, input)).collect();
+    let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
+    let fitting =
+        Fitting { input, rules: &docs, selection: &selection, pods: &pods, units: &units, budgets: &budgets };
+    let Fitted { fits, waves, nodes } = fitting.play(&mut movers);
+    for (mover, fit) in movers.iter().zip(fits) {
+        let Fit::Stays(stay, culprit) = fit else { continue };
+        hold_mover(mover, &pods, &stay, culprit, &mut stays);
+    }
+
+    let assembly = Assembly { state, pods: &pods, held_names: &held, budgets: &budgets, of_pods: &of_pods };
+    let dominated_by = dominant(&movers, &waves, &budgets);
+    let (pods, waves) = assembly.pods_and_waves(&movers, &waves, &stays, &nodes, &units);
+    Ok(DrainPlan { rules, devices, pods, waves, claims_without_pods, dominated_by, notes })
+}
+
+/// A unit stays if one of its pods does, or if it cannot move as a whole.
+fn hold_units<'d>(
+    pods: &[PodUse<'d>],
+    units: &[Unit<'d>],
+    budgets: &Budgets<'d>,
+    stays: &mut [Option<Stay>],
+) {
+    for unit in units {
+        let found = unit.pods.iter().find_map(|place| {
+            let stay = stays.get(*place)?.clone()?;
+            Some((*place, stay))
+        });
+        let stay = match found {
+            Some((place, stay)) => Some((Some(place), stay)),
+            None => unit.stay(pods, budgets).map(|stay| (None, stay)),
+        };
+        let Some((culprit, stay)) = stay else { continue };
+        for place in &unit.pods {
+            let Some(own) = stays.get_mut(*place) else { continue };
+            if own.is_none() {
+                *own = Some(match culprit.and_then(|culprit| pods.get(culprit)) {
+                    Some(other) => with_other(&stay, other.pod),
+                    None => stay.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// The reason of a pod for one that moves together with it.
+fn with_other(stay: &Stay, other: StoredObject<'_>) -> Stay {
+    let why = format!("It moves together with pod {}, which stays. {}", path(other), stay.why);
+    Stay { why, ..stay.clone() }
+}
+
+/// The pods of Jobs that would fail stay. Jobs of JobSets are judged with their JobSet.
+fn hold_jobs<'d>(state: &State<'d>, pods: &[PodUse<'d>], units: &[Unit<'d>], stays: &mut [Option<Stay>]) {
+    let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
+    for (place, pod) in pods.iter().enumerate() {
+        let is_moving = stays.get(place).is_some_and(Option::is_none);
+        if !is_moving || units.iter().any(|unit| unit.pods.contains(&place)) {
+            continue;
+        }
+        let Some((ObjectKind::Job, job)) = controllers_of(state, pod.pod).next() else { continue };
+        jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(place);
+    }
+    for (job, places) in jobs.into_values() {
+        let Some(reason) = job_failure(job, places.len()) else { continue };
+        let (spec, status) = (job.value.get("spec"), job.value.get("status"));
+        let lost = crate::stay::count(places.len(), "pod");
+        let why = format!("Job {} fails ({reason}) if it loses {lost}.", path(job));
+        let failed = status.get("failed").int().unwrap_or(0);
+        let needed = failed.saturating_add(i64::try_from(places.len()).unwrap_or(i64::MAX));
+        let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
+            format!(
+                r#"Wait until it ends, or raise its limit: `kubectl -n {} patch job/{} --type=merge -p '{{"spec":{{"backoffLimit":{needed}}}}}'`."#,
+                job.namespace(),
+                job.name()
+            )
+        } else {
+            "Wait until it ends.".to_owned()
+        };
+        for place in places {
+            if let Some(stay) = stays.get_mut(place) {
+                *stay = Some(Stay::new(StayReason::JobLimit, why.clone(), remedy.clone()));
+            }
+        }
+    }
+}
+
+/// The pods of a mover stay because of one of them.
+fn hold_mover(mover: &Mover, pods: &[PodUse<'_>], stay: &Stay, culprit: usize, stays: &mut [Option<Stay>]) {
+    for place in &mover.pods {
+        let Some(own) = stays.get_mut(*place) else { continue };
+        *own = Some(match pods.get(culprit).filter(|_| culprit != *place) {
+            Some(other) => with_other(stay, other.pod),
+            None => stay.clone(),
+        });
+    }
+}
+
+/// The pods that can move, as movers, by namespace, workload and name.
+fn movers_of<'d>(
+    state: &State<'d>,
+    pods: &[PodUse<'d>],
+    units: &[Unit<'d>],
+    budgets: &[Vec<usize>],
+    stays: &[Option<Stay>],
+) -> Vec<Mover> {
+    let is_moving = |place: &usize| stays.get(*place).is_some_and(Option::is_none);
+    let budgets_of = |places: &[usize]| {
+        let mut all: Vec<usize> =
+            places.iter().filter_map(|place| budgets.get(*place)).flatten().copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let mut movers: Vec<(String, Mover)> = Vec::new();
+    for unit in units.iter().filter(|unit| unit.pods.iter().all(&is_moving)) {
+        let mover = Mover {
+            pods: unit.pods.clone(),
+            workload: unit.words(),
+            budgets: budgets_of(&unit.pods),
+            kind: MoverKind::Unit,
+        };
+        movers.push((unit.name.namespace.to_owned(), mover));
+    }
+    for (place, pod) in pods.iter().enumerate() {
+        if !is_moving(&place) || units.iter().any(|unit| unit.pods.contains(&place)) {
+            continue;
+        }
+        let object = pod.pod;
+        let is_replaced = has_controller(object) && !is_daemon_pod(object);
+        let workload = match workload_of(state, object) {
+            Some(workload) => format!("{} {}/{}", workload.kind, workload.namespace, workload.name),
+            None => format!("pod {}", path(object)),
+        };
+        let kind = if is_replaced { MoverKind::Single } else { MoverKind::Unreplaced };
+        let mover = Mover { pods: vec![place], workload, budgets: budgets_of(&[place]), kind };
+        movers.push((object.namespace().to_owned(), mover));
+    }
+    // Pods are sorted by name, so their places are too.
+    movers.sort_by(|(namespace, mover), (other_namespace, other)| {
+        let (key, other) = ((&mover.workload, &mover.pods), (&other.workload, &other.pods));
+        namespace.cmp(other_namespace).then(key.cmp(&other))
+    });
+    movers.into_iter().map(|(_, mover)| mover).collect()
+}
+
+/// The rule as it is when pods move.
+fn closing_rule(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
+    let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
+    let content = RuleContent {
+        name: &rule.name,
+        selects: &rule.selects,
+        key: &input.request.key,
+        effect: "NoSchedule",
+        id: "",
+        target: "",
+        flags: "",
+        reason: "",
+        owner: "",
+        expires: "",
+        started: "",
+    };
+    rule_json(&content, versions.first().copied().unwrap_or(Version::V1))
+}
+
+/// What planned pods are made of.
+struct Assembly<'a, 'd> {
+    state: &'a State<'d>,
+    pods: &'a [PodUse<'d>],
+    held_names: &'a [HeldClaim<'d>],
+    budgets: &'a Budgets<'d>,
+    of_pods: &'a [Vec<usize>],
+}
+
+impl Assembly<'_, '_> {
+    /// The pods in the order of the plan, and the waves with their places.
+    fn pods_and_waves(
+        &self,
+        movers: &[Mover],
+        waves: &[MoverWave],
+        stays: &[Option<Stay>],
+        nodes: &BTreeMap<usize, Vec<String>>,
+        units: &[Unit<'_>],
+    ) -> (Vec<PlannedPod>, Vec<Wave>) {
+        let (mut pods, mut planned) = (Vec::new(), Vec::new());
+        for (number, wave) in waves.iter().enumerate() {
+            let first = pods.len();
+            let moved = wave.movers.iter().filter_map(|place| movers.get(*place));
+            let places: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
+            for place in &places {
+                let nodes = nodes.get(place).cloned().unwrap_or_default();
+                pods.extend(self.pod(*place, Fate::Moves { wave: number, nodes }, false));
+            }
+            let unit = units.iter().find(|unit| places.iter().any(|place| unit.pods.contains(place)));
+            let restarted = unit.into_iter().flat_map(|unit| &unit.restarted);
+            planned.push(Wave {
+                pods: (first..pods.len()).collect(),
+                limited_by: wave.limited_by.clone(),
+                restarts: restarted.map(|pod| path(*pod)).collect(),
+            });
+        }
+        for (place, stay) in stays.iter().enumerate() {
+            let Some(stay) = stay.clone() else { continue };
+            let is_forceable = stay.is_forceable();
+            let Stay { reason, why, remedy } = stay;
+            pods.extend(self.pod(place, Fate::Stays { reason, why, remedy }, is_forceable));
+        }
+        (pods, planned)
+    }
+
+    fn pod(&self, place: usize, fate: Fate, is_forceable: bool) -> Option<PlannedPod> {
+        let used = self.pods.get(place)?;
+        let pod = used.pod;
+        let claims = used.claims.iter().filter_map(|place| self.held_names.get(*place));
+        let budgets = self.of_pods.get(place).into_iter().flatten();
+        Some(PlannedPod {
+            namespace: pod.namespace().to_owned(),
+            name: pod.name().to_owned(),
+            uid: pod.uid().to_owned(),
+            node: node_of(pod).to_owned(),
+            workload: workload_of(self.state, pod).map(|workload| WorkloadName {
+                kind: workload.kind.to_owned(),
+                name: workload.name.to_owned(),
+            }),
+            devices: used.devices.iter().cloned().collect(),
+            claims: claims.map(|claim| claim.claim.name().to_owned()).collect(),
+            grace_seconds: grace_seconds(pod).unsigned_abs(),
+            budgets: budgets
+                .filter_map(|budget| self.budgets.get(*budget))
+                .map(crate::outcome::Budget::path)
+                .collect(),
+            fate,
+            is_forceable,
+        })
+    }
+}
+
+/// How long a pod may take to end.
+pub(crate) fn grace_seconds(pod: StoredObject<'_>) -> i64 {
+    let grace = pod.value.get("spec").get("terminationGracePeriodSeconds").int();
+    grace.unwrap_or(DEFAULT_GRACE_SECONDS).max(0)
+}

@@ -1,0 +1,63 @@
+//! Which devices the rules of a drain select, indexed so that many devices can be asked for.
+
+use crate::outcome::DeviceId;
+use std::collections::{BTreeMap, BTreeSet};
+use tollgate_api::view::AllocationResult;
+use tollgate_engine::impact::target::DeviceNames;
+
+/// The devices of some rules.
+#[derive(Debug, Default)]
+pub(crate) struct Selection<'r> {
+    /// By driver and pool.
+    pools: BTreeMap<(&'r str, &'r str), PoolSelection<'r>>,
+    /// Rules without a driver or without a pool. A drain makes none, but a user can.
+    others: Vec<&'r DeviceNames>,
+}
+
+#[derive(Debug, Default)]
+struct PoolSelection<'r> {
+    is_whole: bool,
+    devices: BTreeSet<&'r str>,
+}
+
+impl<'r> Selection<'r> {
+    pub(crate) fn of(rules: impl IntoIterator<Item = &'r DeviceNames>) -> Selection<'r> {
+        let mut selection = Selection::default();
+        for names in rules {
+            let (Some(driver), Some(pool)) = (&names.driver, &names.pool) else {
+                selection.others.push(names);
+                continue;
+            };
+            let pool = selection.pools.entry((driver, pool)).or_default();
+            match &names.device {
+                Some(device) => _ = pool.devices.insert(device),
+                None => pool.is_whole = true,
+            }
+        }
+        selection
+    }
+
+    /// True if a rule selects the device.
+    pub(crate) fn has(&self, driver: &str, pool: &str, device: &str) -> bool {
+        let known = self.pools.get(&(driver, pool));
+        known.is_some_and(|pool| pool.is_whole || pool.devices.contains(device))
+            || self.others.iter().any(|names| selects(names, driver, pool, device))
+    }
+
+    /// The device of an allocation result, if a rule selects it and the claim keeps others from it.
+    pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
+        let (driver, pool, device) = (result.driver(), result.pool(), result.device());
+        let is_held = result.admin_access() != Some(true) && self.has(driver, pool, device);
+        is_held.then(|| DeviceId {
+            driver: driver.to_owned(),
+            pool: pool.to_owned(),
+            device: device.to_owned(),
+        })
+    }
+}
+
+/// True if these names select the device.
+pub(crate) fn selects(names: &DeviceNames, driver: &str, pool: &str, device: &str) -> bool {
+    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    fits(&names.driver, driver) && fits(&names.pool, pool) && fits(&names.device, device)
+}

@@ -1,0 +1,67 @@
+//! Why a pod stays, in words: a reason, the object and the fact behind it, and what a user can do.
+
+use crate::outcome::StayReason;
+use tollgate_forecast::{StoredObject, Workload};
+
+/// A reason with its sentences.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Stay {
+    pub(crate) reason: StayReason,
+    pub(crate) why: String,
+    pub(crate) remedy: String,
+}
+
+impl Stay {
+    pub(crate) fn new(reason: StayReason, why: impl Into<String>, remedy: impl Into<String>) -> Stay {
+        Stay { reason, why: why.into(), remedy: remedy.into() }
+    }
+
+    /// True if a deletion of the pod frees its devices and breaks nothing for good.
+    pub(crate) fn is_forceable(&self) -> bool {
+        match self.reason {
+            StayReason::NoRoom
+            | StayReason::FitsSometimes
+            | StayReason::Unknown
+            | StayReason::Budget
+            | StayReason::SeveralBudgets
+            | StayReason::GroupBudget
+            | StayReason::DaemonSet
+            | StayReason::NoController
+            | StayReason::EmptyDir
+            | StayReason::DoNotDisrupt => true,
+            StayReason::NamedClaim
+            | StayReason::PodGroupClaim
+            | StayReason::JobLimit
+            | StayReason::Tolerates
+            | StayReason::Mirror
+            | StayReason::Terminating
+            | StayReason::Other => false,
+        }
+    }
+}
+
+/// The command that stops a workload, so that it has no pods for a while.
+pub(crate) fn stop_command(workload: Workload<'_>) -> Option<String> {
+    let Workload { kind, namespace, name } = workload;
+    let resource = kind.to_ascii_lowercase();
+    match kind {
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" | "LeaderWorkerSet" => {
+            Some(format!("kubectl -n {namespace} scale {resource}/{name} --replicas=0"))
+        }
+        "Job" | "JobSet" => Some(format!(
+            r#"kubectl -n {namespace} patch {resource}/{name} --type=merge -p '{{"spec":{{"suspend":true}}}}'"#
+        )),
+        _ => None,
+    }
+}
+
+/// The namespace and the name of an object, as in `inference/chat`.
+pub(crate) fn path(object: StoredObject<'_>) -> String {
+    format!("{}/{}", object.namespace(), object.name())
+}
+
+/// `1 pod`, `2 pods`.
+pub(crate) fn count(number: usize, one: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {one}{s}")
+}

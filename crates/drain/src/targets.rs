@@ -1,0 +1,200 @@
+//! The rules of a drain: what its targets stand for in the state of a cluster, one selector for each rule.
+//!
+//! Invariant: every rule names a driver and a pool, no rule selects only what another one selects, and each target
+//! selects at least one device that is published or held by a claim.
+
+use crate::name::rule_name;
+use crate::outcome::{DeviceId, PlannedRule};
+use crate::request::DrainRequest;
+use crate::selection::{Selection, selects};
+use std::collections::{BTreeMap, BTreeSet};
+use tollgate_api::view::{Claim, Slice, View as _};
+use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, with_partitions};
+use tollgate_engine::impact::{DeviceDetails, Snapshot};
+use tollgate_forecast::{ObjectKind, State};
+
+/// The most rules that one drain creates.
+pub const MAX_RULES: usize = 200;
+
+/// The rules, the devices that they select, and what is left out.
+pub(crate) struct ResolvedTargets {
+    pub(crate) rules: Vec<PlannedRule>,
+    pub(crate) devices: Vec<DeviceId>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The names of devices by driver and pool.
+type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
+
+/// Resolves the targets of a request. What `closed` selects is included, even if a target selects nothing any more.
+pub(crate) fn resolve(
+    state: &State<'_>,
+    request: &DrainRequest,
+    closed: &[DeviceNames],
+) -> Result<ResolvedTargets, String> {
+    let (published, held, snapshot) = (published_devices(state), held_devices(state), slices_of(state));
+    let mut all: Vec<DeviceNames> = Vec::new();
+    let mut notes = Vec::new();
+    for (place, target) in request.targets.iter().enumerate() {
+        let typed = request.typed.get(place).map_or("", String::as_str);
+        let resolved = match (target.resolve(&snapshot), target) {
+            (Ok(resolved), _) => {
+                notes.extend(resolved.notes.into_iter().map(|note| format!("{typed}: {note}")));
+                resolved.devices
+            }
+            // Claims hold devices whose slices are gone while a driver restarts.
+            (Err(_), DeviceTarget::Devices(names)) if any_of(&held, names) => vec![names.clone()],
+            (Err(_), _) if !closed.is_empty() => continue,
+            (Err(reason), _) => return Err(format!("{typed}: {reason}")),
+        };
+        let by_pool: Vec<DeviceNames> =
+            resolved.iter().flat_map(|names| split_by_pool(names, &published, &held)).collect();
+        if !by_pool.iter().any(|names| any_of(&published, names) || any_of(&held, names)) {
+            return Err(format!("{typed}: no device is published or allocated there"));
+        }
+        all.extend(by_pool);
+    }
+    all.extend(closed.iter().cloned());
+    let before: BTreeSet<NameKey> = all.iter().map(name_key).collect();
+    let all = merge(with_partitions(all, &snapshot));
+    if all.len() > MAX_RULES {
+        return Err(format!(
+            "the targets need {} DeviceTaintRules, and a drain creates at most {MAX_RULES}; name fewer devices, or whole \
+             pools or nodes instead of single devices",
+            all.len()
+        ));
+    }
+    let partitions = all.iter().filter(|names| !before.contains(&name_key(names))).count();
+    if partitions > 0 {
+        let (devices, are) = if partitions == 1 { ("device", "is") } else { ("devices", "are") };
+        notes.push(format!(
+            "{partitions} more {devices} with counters of the targets, such as partitions of a GPU, {are} drained too"
+        ));
+    }
+    let selection = Selection::of(&all);
+    let mut devices = BTreeSet::new();
+    let mut unpublished = 0;
+    for (pools, is_published) in [(&published, true), (&held, false)] {
+        for (&(driver, pool), names) in pools {
+            for device in names.iter().filter(|device| selection.has(driver, pool, device)) {
+                let id = DeviceId {
+                    driver: driver.to_owned(),
+                    pool: pool.to_owned(),
+                    device: (*device).to_owned(),
+                };
+                unpublished += usize::from(devices.insert(id) && !is_published);
+            }
+        }
+    }
+    if unpublished > 0 {
+        let (devices, are) = if unpublished == 1 { ("device", "is") } else { ("devices", "are") };
+        notes.push(format!("{unpublished} {devices} {are} held by claims and published by no ResourceSlice"));
+    }
+    let rules = all.into_iter().map(|selects| planned_rule(selects, request, &published)).collect();
+    Ok(ResolvedTargets { rules, devices: devices.into_iter().collect(), notes })
+}
+
+fn planned_rule(names: DeviceNames, request: &DrainRequest, published: &Pools<'_>) -> PlannedRule {
+    let count = pools_of(published, &names).map(|(driver, pool, devices)| {
+        devices.iter().filter(|device| selects(&names, driver, pool, device)).count()
+    });
+    PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
+}
+
+/// The pools that the names could be in.
+fn pools_of<'p, 'd>(
+    pools: &'p Pools<'d>,
+    names: &'p DeviceNames,
+) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
+    let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
+    pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
+}
+
+/// True if the names select one of these devices.
+fn any_of(pools: &Pools<'_>, names: &DeviceNames) -> bool {
+    pools_of(pools, names).any(|(_, _, devices)| match &names.device {
+        Some(device) => devices.contains(device.as_str()),
+        None => !devices.is_empty(),
+    })
+}
+
+/// The same devices, with one item for each pool.
+fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -> Vec<DeviceNames> {
+    if names.driver.is_some() && names.pool.is_some() {
+        return vec![names.clone()];
+    }
+    let found = [published, held].into_iter().flat_map(|pools| {
+        let has = |devices: &BTreeSet<&str>| {
+            names.device.as_ref().is_none_or(|device| devices.contains(device.as_str()))
+        };
+        pools_of(pools, names).filter(move |(_, _, devices)| has(devices))
+    });
+    let pools: BTreeSet<(&str, &str)> = found.map(|(driver, pool, _)| (driver, pool)).collect();
+    let names = pools.into_iter().map(|(driver, pool)| DeviceNames {
+        driver: Some(driver.to_owned()),
+        pool: Some(pool.to_owned()),
+        device: names.device.clone(),
+    });
+    names.collect()
+}
+
+/// Driver, pool and device, for sorting.
+type NameKey = (Option<String>, Option<String>, Option<String>);
+
+fn name_key(names: &DeviceNames) -> NameKey {
+    (names.driver.clone(), names.pool.clone(), names.device.clone())
+}
+
+/// The same devices, sorted, without items that select only what another one selects.
+fn merge(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
+    all.sort_by_cached_key(name_key);
+    all.dedup();
+    let whole: BTreeSet<NameKey> = all.iter().filter(|names| names.device.is_none()).map(name_key).collect();
+    all.retain(|names| {
+        let pool = DeviceNames { device: None, ..names.clone() };
+        names.device.is_none() || !whole.contains(&name_key(&pool))
+    });
+    all
+}
+
+/// The devices of the newest generation of each pool.
+fn published_devices<'d>(state: &State<'d>) -> Pools<'d> {
+    let mut pools: BTreeMap<(&'d str, &'d str), (i64, BTreeSet<&'d str>)> = BTreeMap::new();
+    for object in state.of_kind(ObjectKind::ResourceSlice).iter() {
+        let spec = Slice::of(object.value).spec();
+        let generation = spec.pool().generation();
+        let pool = pools.entry((spec.driver(), spec.pool().name())).or_insert((generation, BTreeSet::new()));
+        if generation > pool.0 {
+            *pool = (generation, BTreeSet::new());
+        }
+        if generation == pool.0 {
+            pool.1.extend(spec.devices().iter().map(tollgate_api::view::Device::name));
+        }
+    }
+    pools.into_iter().map(|(pool, (_, devices))| (pool, devices)).collect()
+}
+
+/// The devices that claims hold, except for those that they only administrate.
+fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
+    let mut pools = Pools::new();
+    for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
+        let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
+        for result in allocation.devices().results().iter() {
+            if result.admin_access() != Some(true) {
+                pools.entry((result.driver(), result.pool())).or_default().insert(result.device());
+            }
+        }
+    }
+    pools
+}
+
+/// The slices, with their counters. A slice that cannot be read is left out: whoever read the state has said so.
+fn slices_of(state: &State<'_>) -> Snapshot {
+    let mut snapshot = Snapshot::with_details(DeviceDetails { counters: true, ..DeviceDetails::default() });
+    for slice in state.of_kind(ObjectKind::ResourceSlice).iter() {
+        let version = format!("resource.k8s.io/{}", slice.version.name());
+        _ = snapshot.apply_as(&version, "ResourceSlice", slice.value);
+    }
+    snapshot
+}

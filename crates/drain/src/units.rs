@@ -1,0 +1,113 @@
+//! Pods that leave together: those of a JobSet, and those of one group of a LeaderWorkerSet. Pods of the unit that use no
+//! selected device can be restarted with the others.
+
+use crate::budgets::Budgets;
+use crate::outcome::StayReason;
+use crate::stay::{Stay, count};
+use crate::users::PodUse;
+use std::collections::{BTreeMap, BTreeSet};
+use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, group_restarts, unit_of};
+
+/// Pods that leave together.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit<'d> {
+    pub(crate) name: UnitName<'d>,
+    /// Places of its pods that use selected devices.
+    pub(crate) pods: Vec<usize>,
+    /// Other pods that the controller of the unit deletes and makes again.
+    pub(crate) restarted: Vec<StoredObject<'d>>,
+    /// What happens to the unit if it fails, as a sentence without its end.
+    fails: Option<String>,
+}
+
+/// The units of the pods of a drain, by kind, namespace and name.
+pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'d>> {
+    let mut units: BTreeMap<UnitName<'d>, Unit<'d>> = BTreeMap::new();
+    for (place, pod) in pods.iter().enumerate() {
+        let Some(name) = unit_of(state, pod.pod) else { continue };
+        let new = || Unit { name, pods: Vec::new(), restarted: Vec::new(), fails: None };
+        units.entry(name).or_insert_with(new).pods.push(place);
+    }
+    if units.is_empty() {
+        return Vec::new();
+    }
+    let lost: BTreeSet<(&str, &str)> = units
+        .values()
+        .flat_map(|unit| &unit.pods)
+        .filter_map(|place| pods.get(*place))
+        .map(|pod| (pod.pod.namespace(), pod.pod.name()))
+        .collect();
+    for group in group_restarts(state, &|namespace, name| lost.contains(&(namespace, name))) {
+        for name in &group.restarted {
+            let Some(pod) = state.of_kind(ObjectKind::Pod).get(group.namespace, name) else { continue };
+            let unit = unit_of(state, pod).and_then(|name| units.get_mut(&name));
+            if let Some(unit) = unit.filter(|unit| unit.name.kind.name() == group.kind) {
+                unit.restarted.push(pod);
+            }
+        }
+        let of_group = |unit: &&mut Unit<'d>| {
+            let UnitName { kind, namespace, name, .. } = unit.name;
+            (kind.name(), namespace, name) == (group.kind, group.namespace, group.name)
+        };
+        if group.fails {
+            units.values_mut().filter(of_group).for_each(|unit| unit.fails = Some(group.effect.clone()));
+        }
+    }
+    units.into_values().collect()
+}
+
+impl<'d> Unit<'d> {
+    /// The unit in words: `JobSet ml/train`, `group 0 of LeaderWorkerSet ml/llm`.
+    pub(crate) fn words(&self) -> String {
+        let UnitName { kind, namespace, name, index } = self.name;
+        let object = format!("{} {namespace}/{name}", kind.name());
+        if index.is_empty() { object } else { format!("group {index} of {object}") }
+    }
+
+    /// Why the unit cannot move as a whole.
+    pub(crate) fn stay(&self, pods: &[PodUse<'d>], budgets: &Budgets<'d>) -> Option<Stay> {
+        if let Some(effect) = &self.fails {
+            let why = format!("If the pods of {} are evicted, {effect}.", self.words());
+            let remedy = format!(
+                "Raise failurePolicy.maxRestarts of {}, or add a podFailurePolicy that ignores DisruptionTarget to its Jobs; \
+                 or wait until it ends.",
+                self.words()
+            );
+            return Some(Stay::new(StayReason::JobLimit, why, remedy));
+        }
+        let mut needed: BTreeMap<usize, usize> = BTreeMap::new();
+        let members = self.pods.iter().filter_map(|place| pods.get(*place)).map(|pod| pod.pod);
+        for pod in members.chain(self.restarted.iter().copied()) {
+            for budget in budgets.of_pod(pod) {
+                *needed.entry(budget).or_default() += 1;
+            }
+        }
+        needed.into_iter().find_map(|(budget, needed)| {
+            let budget = budgets.get(budget)?;
+            let allows = |allowed: i64| usize::try_from(allowed).unwrap_or_default() >= needed;
+            if allows(budget.allowed) {
+                return None;
+            }
+            let why = format!(
+                "{} moves as one unit of {}, but PDB {} allows {}.",
+                capitalized(&self.words()),
+                count(needed, "pod"),
+                budget.path(),
+                count(usize::try_from(budget.allowed).unwrap_or_default(), "disruption")
+            );
+            let edit = format!("`kubectl -n {} edit pdb {}`", budget.namespace, budget.name);
+            let remedy = if allows(budget.allowed_at_best) {
+                "Wait until more of its pods are healthy, and run the same command again.".to_owned()
+            } else {
+                format!("Let the PDB allow {}: {edit}.", count(needed, "disruption"))
+            };
+            Some(Stay::new(StayReason::GroupBudget, why, remedy))
+        })
+    }
+}
+
+/// The text with a capital at its start.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+}

@@ -1,0 +1,107 @@
+//! Who uses the devices of a drain: claims by their allocations, and pods by `status.reservedFor` of these claims or by
+//! their own `status.extendedResourceClaimStatus`.
+//!
+//! Invariant: results with `adminAccess` do not count, because they keep nobody from getting a device.
+
+use crate::outcome::{ClaimHolder, DeviceId};
+use crate::selection::Selection;
+use std::collections::{BTreeMap, BTreeSet};
+use tollgate_api::view::{Claim, Pod, View as _};
+use tollgate_engine::impact::target::DeviceNames;
+use tollgate_forecast::{ClaimUser, ObjectKind, State, StoredObject, claim_users};
+
+/// A claim that holds selected devices.
+pub(crate) struct HeldClaim<'d> {
+    pub(crate) claim: StoredObject<'d>,
+    pub(crate) devices: Vec<DeviceId>,
+    pub(crate) users: Vec<ClaimUser<'d>>,
+}
+
+/// A pod that uses selected devices.
+pub(crate) struct PodUse<'d> {
+    pub(crate) pod: StoredObject<'d>,
+    pub(crate) devices: BTreeSet<DeviceId>,
+    /// Places of its claims among the held ones.
+    pub(crate) claims: Vec<usize>,
+}
+
+/// The claims whose allocation has devices of these rules, by namespace and name. Results with `adminAccess` do not count.
+/// If there are none, the devices are free.
+pub fn holding_claims(state: &State<'_>, rules: &[DeviceNames]) -> Vec<ClaimHolder> {
+    let held = held_claims(state, &Selection::of(rules));
+    held.iter().map(HeldClaim::holder).collect()
+}
+
+/// The claims that hold selected devices, by namespace and name.
+pub(crate) fn held_claims<'d>(state: &State<'d>, selection: &Selection<'_>) -> Vec<HeldClaim<'d>> {
+    let mut held = Vec::new();
+    for claim in state.of_kind(ObjectKind::ResourceClaim).iter() {
+        let Some(allocation) = Claim::of(claim.value).status().allocation() else { continue };
+        let results = allocation.devices().results();
+        let devices: BTreeSet<DeviceId> =
+            results.iter().filter_map(|result| selection.device_of(result)).collect();
+        if !devices.is_empty() {
+            let users = claim_users(state, claim);
+            held.push(HeldClaim { claim, devices: devices.into_iter().collect(), users });
+        }
+    }
+    held.sort_by_key(|held| (held.claim.namespace(), held.claim.name()));
+    add_extended_users(state, &mut held);
+    held
+}
+
+/// Adds the pods that name a claim as that of their extended resources and have not reserved it.
+fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
+    for pod in state.of_kind(ObjectKind::Pod).iter() {
+        let name = Pod::of(pod.value).status().extended_resource_claim_status().resource_claim_name();
+        if name.is_empty() {
+            continue;
+        }
+        let key = (pod.namespace(), name);
+        let found = held.binary_search_by_key(&key, |held| (held.claim.namespace(), held.claim.name()));
+        let Some(held) = found.ok().and_then(|place| held.get_mut(place)) else { continue };
+        let is_known = |user: &ClaimUser<'_>| user.pod.is_some_and(|user| user.name() == pod.name());
+        if !held.users.iter().any(is_known) {
+            held.users.push(ClaimUser { resource: "pods", name: pod.name(), pod: Some(pod) });
+        }
+    }
+}
+
+/// The pods that use the claims, by namespace and name.
+pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
+    let mut pods: BTreeMap<(&str, &str), PodUse<'d>> = BTreeMap::new();
+    for (place, claim) in held.iter().enumerate() {
+        for pod in claim.users.iter().filter_map(|user| user.pod) {
+            let new = PodUse { pod, devices: BTreeSet::new(), claims: Vec::new() };
+            let pod = pods.entry((pod.namespace(), pod.name())).or_insert(new);
+            pod.devices.extend(claim.devices.iter().cloned());
+            if !pod.claims.contains(&place) {
+                pod.claims.push(place);
+            }
+        }
+    }
+    pods.into_values().collect()
+}
+
+impl HeldClaim<'_> {
+    /// True if the state has none of its users.
+    pub(crate) fn has_no_pod(&self) -> bool {
+        self.users.iter().all(|user| user.pod.is_none())
+    }
+
+    pub(crate) fn holder(&self) -> ClaimHolder {
+        let user = |user: &ClaimUser<'_>| match user.resource {
+            "pods" => format!("pod {}", user.name),
+            "podgroups" => format!("podgroup {}", user.name),
+            resource => format!("{resource} {}", user.name),
+        };
+        let mut users: Vec<String> = self.users.iter().map(user).collect();
+        users.dedup();
+        ClaimHolder {
+            namespace: self.claim.namespace().to_owned(),
+            claim: self.claim.name().to_owned(),
+            devices: self.devices.clone(),
+            users,
+        }
+    }
+}

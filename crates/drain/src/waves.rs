@@ -1,0 +1,152 @@
+//! Puts pods into waves: the first has one pod; the others have at most one pod of a workload and no more pods of a PDB
+//! than it allows. A unit is a wave of its own, and so is a pod whose outcome is not known.
+//!
+//! Invariant: every pod is in exactly one wave, and the order depends only on the pods.
+
+use crate::budgets::Budgets;
+use crate::outcome::Budget;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A pod that moves, or the pods of a unit that move together.
+#[derive(Clone, Debug)]
+pub(crate) struct Mover {
+    /// Places of its pods among the pods of the drain; one unless it is a unit.
+    pub(crate) pods: Vec<usize>,
+    /// The workload, such as `Deployment inference/chat`; movers are sorted by it.
+    pub(crate) workload: String,
+    /// The PDBs of its pods.
+    pub(crate) budgets: Vec<usize>,
+    pub(crate) kind: MoverKind,
+}
+
+/// How a mover moves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum MoverKind {
+    /// Its replacement fits.
+    Single,
+    /// Nothing replaces it, or not at once.
+    Unreplaced,
+    Unit,
+    /// It moves because the user said so.
+    Alone,
+}
+
+/// Movers that move together.
+#[derive(Clone, Debug)]
+pub(crate) struct MoverWave {
+    /// Places of the movers.
+    pub(crate) movers: Vec<usize>,
+    pub(crate) limited_by: Option<String>,
+}
+
+/// The waves of these movers, of which those that are left out do not move. With `is_first_wave`, the first has one pod.
+pub(crate) fn waves(
+    movers: &[Mover],
+    is_moving: &dyn Fn(usize) -> bool,
+    budgets: &Budgets<'_>,
+    max_wave: usize,
+    is_first_wave: bool,
+) -> Vec<MoverWave> {
+    let moving = || movers.iter().enumerate().filter(|(place, _)| is_moving(*place));
+    let is_single = |mover: &Mover| matches!(mover.kind, MoverKind::Single | MoverKind::Unreplaced);
+    let mut left: Vec<usize> =
+        moving().filter(|(_, mover)| is_single(mover)).map(|(place, _)| place).collect();
+    let mut waves = Vec::new();
+    if let Some(canary) = canary(movers, &left, budgets).filter(|_| is_first_wave) {
+        left.retain(|place| *place != canary);
+        let others = moving().count() > 1;
+        let limited_by = others.then(|| "the first wave has one pod".to_owned());
+        waves.push(MoverWave { movers: vec![canary], limited_by });
+    }
+    while !left.is_empty() {
+        let (wave, rest) = fill(movers, &left, budgets, max_wave);
+        left = rest;
+        waves.push(wave);
+    }
+    for kind in [MoverKind::Unit, MoverKind::Alone] {
+        for (place, mover) in moving().filter(|(_, mover)| mover.kind == kind) {
+            let why = match kind {
+                MoverKind::Unit => format!("{} moves as one unit", mover.workload),
+                _ => "its outcome is not known, so it moves alone".to_owned(),
+            };
+            waves.push(MoverWave { movers: vec![place], limited_by: Some(why) });
+        }
+    }
+    waves
+}
+
+/// The pod that goes first: one that is replaced, whose PDBs allow more than it, and that loses no work, as a pod of a Job
+/// does.
+fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
+    let rank = |place: &usize| {
+        let mover = movers.get(*place)?;
+        let allowed = mover.budgets.iter().filter_map(|budget| budgets.get(*budget));
+        let allowed = allowed.map(|budget| budget.allowed.clamp(0, 2)).min().unwrap_or(2);
+        let loses_work = ["Job ", "CronJob "].iter().any(|kind| mover.workload.starts_with(kind));
+        Some(((mover.kind, allowed == 0, loses_work, std::cmp::Reverse(allowed)), *place))
+    };
+    left.iter().filter_map(rank).min().map(|(_, place)| place)
+}
+
+/// The next wave, and those that are left.
+fn fill(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>, max_wave: usize) -> (MoverWave, Vec<usize>) {
+    let mut wave = MoverWave { movers: Vec::new(), limited_by: None };
+    let mut rest = Vec::new();
+    let mut workloads: BTreeSet<&str> = BTreeSet::new();
+    let mut used: BTreeMap<usize, usize> = BTreeMap::new();
+    for &place in left {
+        let Some(mover) = movers.get(place) else { continue };
+        let is_spent = |budget: &&usize| {
+            let allowed = budgets.get(**budget).map_or(0, Budget::allowed_in_wave);
+            used.get(budget).copied().unwrap_or(0) >= allowed
+        };
+        let spent = mover.budgets.iter().find(is_spent).and_then(|budget| budgets.get(*budget));
+        let limit = if wave.movers.is_empty() {
+            None
+        } else if workloads.contains(mover.workload.as_str()) {
+            Some(format!("one pod of {} at a time", mover.workload))
+        } else if let Some(budget) = spent {
+            Some(format!("PDB {} allows {}", budget.path(), budget.allowed_in_wave()))
+        } else if wave.movers.len() >= max_wave.max(1) {
+            Some(format!("at most {} in a wave", crate::stay::count(max_wave.max(1), "pod")))
+        } else {
+            None
+        };
+        if let Some(limit) = limit {
+            wave.limited_by.get_or_insert(limit);
+            rest.push(place);
+            continue;
+        }
+        workloads.insert(&mover.workload);
+        for budget in &mover.budgets {
+            *used.entry(*budget).or_default() += 1;
+        }
+        wave.movers.push(place);
+    }
+    (wave, rest)
+}
+
+/// The workload or PDB whose pods are in the most waves, if it is in more than one.
+pub(crate) fn dominant(movers: &[Mover], waves: &[MoverWave], budgets: &Budgets<'_>) -> Option<String> {
+    let (mut workloads, mut by_budget): (BTreeMap<&str, usize>, BTreeMap<usize, usize>) = Default::default();
+    for wave in waves {
+        let moved = || wave.movers.iter().filter_map(|place| movers.get(*place));
+        for workload in moved().map(|mover| mover.workload.as_str()).collect::<BTreeSet<_>>() {
+            *workloads.entry(workload).or_default() += 1;
+        }
+        for budget in moved().flat_map(|mover| mover.budgets.iter().copied()).collect::<BTreeSet<_>>() {
+            *by_budget.entry(budget).or_default() += 1;
+        }
+    }
+    let workloads = workloads.into_iter().map(|(workload, count)| (count, 1, workload.to_owned()));
+    let by_budget = by_budget.into_iter().filter_map(|(budget, count)| {
+        let budget = budgets.get(budget)?;
+        // A PDB that allows more than one pod is not what slows its only workload.
+        let rank = if budget.allowed_in_wave() == 1 { 2 } else { 0 };
+        Some((count, rank, format!("PDB {}", budget.path())))
+    });
+    let all = workloads.chain(by_budget).filter(|(count, _, _)| *count > 1);
+    // The first of several by name.
+    let slowest = all.max_by_key(|(count, rank, what)| (*count, *rank, std::cmp::Reverse(what.clone())));
+    slowest.map(|(_, _, what)| what)
+}

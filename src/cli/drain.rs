@@ -1,0 +1,475 @@
+//! `tollgate drain TARGET…` and `tollgate undrain TARGET…`: the flags, the plan of a dry run, and the way into a run.
+//!
+//! A plan is made of a dump or of the running cluster and printed. Whatever changes a cluster is below `start`.
+//!
+//! Invariant: with `--state` or `--dry-run` nothing is sent but reads. Without them nothing starts unless a person said
+//! yes on a terminal, or `--yes` came with the name of the cluster.
+
+#[cfg(feature = "online")]
+mod commands;
+#[cfg(feature = "online")]
+mod differences;
+#[cfg(feature = "online")]
+mod event;
+#[cfg(feature = "online")]
+mod halt;
+#[cfg(feature = "online")]
+mod live_server;
+#[cfg(feature = "online")]
+mod lock;
+mod plan_json;
+mod plan_text;
+mod planning;
+#[cfg(feature = "online")]
+mod preflight;
+#[cfg(feature = "online")]
+mod prove;
+#[cfg(feature = "online")]
+mod recording;
+#[cfg(feature = "online")]
+mod reporter;
+#[cfg(feature = "online")]
+mod rule_object;
+#[cfg(feature = "online")]
+mod rules;
+#[cfg(feature = "online")]
+mod run;
+#[cfg(feature = "online")]
+mod server;
+#[cfg(feature = "online")]
+mod settings;
+#[cfg(feature = "online")]
+mod start;
+#[cfg(test)]
+#[cfg(feature = "online")]
+mod tests;
+#[cfg(feature = "online")]
+mod time;
+#[cfg(feature = "online")]
+mod undrain;
+#[cfg(feature = "online")]
+mod wave_record;
+#[cfg(feature = "online")]
+mod waves;
+#[cfg(feature = "online")]
+mod workloads;
+
+use std::io::Write as _;
+#[cfg(feature = "online")]
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+#[cfg(feature = "online")]
+use std::time::Duration;
+
+use super::clock;
+use super::console::Console;
+use super::devices::one_profile;
+use super::forecast::{COMPLETE_HINT, CourseArgs, NEEDED_KINDS};
+#[cfg(feature = "online")]
+use super::given::GivenFlags;
+#[cfg(feature = "online")]
+use super::live;
+use super::outcome::{Failure, Tally};
+use super::shared::ReleaseArgs;
+#[cfg(feature = "online")]
+use super::snapshot::WORKLOAD_KINDS;
+use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts};
+#[cfg(feature = "online")]
+use super::taint::rule_version;
+use super::version::Output;
+#[cfg(feature = "online")]
+use crate::cluster::{BUDGETS, ListedKind};
+#[cfg(feature = "online")]
+use commands::{NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags};
+use plan_json::PlanRecord;
+use planning::{PlanOptions, plan_for};
+#[cfg(feature = "online")]
+use reporter::{PlanContext, Reporter};
+#[cfg(feature = "online")]
+use settings::{DrainSettings, RunArgs, TypedNotes, WaitFor, release_problems};
+use tollgate_api::profile::Profile;
+use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions};
+use tollgate_engine::impact::target::DeviceTarget;
+use tollgate_forecast::Settings;
+use tollgate_formats::{gotime, names};
+
+/// Move pods off devices: close the devices for new pods, and evict pods in waves as PDBs and free devices allow
+///
+/// Prints the plan, asks for confirmation, then creates DeviceTaintRules with the effect NoSchedule and evicts pods with
+/// the Eviction API. To continue a drain that stopped, run the same command again. To open the devices again, run
+/// `tollgate undrain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SHORT_AFTER_HELP, after_long_help = AFTER_HELP)]
+pub(super) struct Drain {
+    #[cfg(feature = "online")]
+    #[command(flatten)]
+    given: GivenFlags,
+
+    #[command(flatten)]
+    targets: TargetArgs,
+
+    /// Print the plan and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// File or folder with the cluster state, or `-` for stdin; can be repeated. Prints the plan and changes nothing
+    #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
+    state: Vec<PathBuf>,
+
+    #[cfg(feature = "online")]
+    #[command(flatten)]
+    run: RunArgs,
+
+    /// Output format; in JSON, each event is one line
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+
+    #[command(flatten)]
+    moves: MoveArgs,
+
+    #[command(flatten)]
+    clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    courses: CourseArgs,
+
+    /// Treat the dump as complete: if it contains no objects of a kind, assume that the cluster has none
+    #[arg(long)]
+    #[arg(hide_short_help = true)]
+    assume_complete: bool,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+}
+
+/// Delete the DeviceTaintRules of a drain, so that new pods can use the devices again
+///
+/// Finds the rules by their label and annotations, even if the devices no longer exist. Other rules are not deleted.
+#[cfg(feature = "online")]
+#[derive(Debug, clap::Args)]
+#[command(after_help = UNDRAIN_AFTER_HELP)]
+pub(super) struct Undrain {
+    #[command(flatten)]
+    given: GivenFlags,
+
+    #[command(flatten)]
+    targets: TargetArgs,
+
+    /// Print the rules that would be deleted, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not ask for confirmation; requires --context, except in a pod
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+
+    /// Namespace of the Lease that prevents two drains at the same time
+    #[arg(long, value_name = "NAMESPACE", default_value = "tollgate-system")]
+    lock_namespace: String,
+
+    /// Output format; in JSON, each event is one line
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+}
+
+/// Which devices, and the key of the taint.
+#[derive(Debug, clap::Args)]
+struct TargetArgs {
+    /// Devices, as DRIVER[/POOL[/DEVICE]], or node/NAME for the devices that only this node can use
+    #[arg(value_name = "TARGET", required = true, value_parser = TypedTarget::parse)]
+    targets: Vec<TypedTarget>,
+
+    /// Key of the taint
+    #[arg(long, value_name = "KEY", default_value = DEFAULT_KEY, value_parser = parse_key)]
+    key: String,
+}
+
+/// Which pods are moved, and how many at a time.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+struct MoveArgs {
+    /// Also move pods whose replacements fit only sometimes or have an unknown outcome, one at a time
+    #[arg(long, help_heading = "Pods")]
+    move_unknown: bool,
+
+    /// Also move pods without a controller, which nothing recreates
+    #[arg(long, help_heading = "Pods")]
+    force: bool,
+
+    /// Also move pods with emptyDir volumes, whose data is deleted
+    #[arg(long, help_heading = "Pods")]
+    delete_emptydir_data: bool,
+
+    /// Also move pods of DaemonSets, whose replacements stay Pending until the devices are open again
+    #[arg(long, help_heading = "Pods", hide_short_help = true)]
+    evict_daemonset_pods: bool,
+
+    /// Also move pods with annotations that ask not to be disrupted
+    #[arg(long, help_heading = "Pods", hide_short_help = true)]
+    ignore_do_not_disrupt: bool,
+
+    /// Maximum number of pods in a wave; a group that moves as one unit can have more
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = parse_max_wave, help_heading = "Pods")]
+    max_wave: usize,
+}
+
+/// For `-h`, which has no room for more.
+const SHORT_AFTER_HELP: &str = "\
+Exit codes: 0 devices are free, 1 claims hold devices or it stopped, 2 usage error, 3 refused";
+
+const AFTER_HELP: &str = "\
+A drain that stops leaves the rules as they are, prints the reason, and prints the commands to continue and to undo it.
+
+Exit codes:
+  0  no claim holds the devices; with --dry-run or --state: every pod can move
+  1  claims still hold devices, or the drain stopped; with --dry-run or --state: not every pod can move
+  2  usage error, or the drain was not confirmed
+  3  some input could not be read, or a check before the start found a problem; nothing was evicted
+  4  internal error
+If several codes apply, 4 takes precedence over 1, and 1 over 3.";
+
+#[cfg(feature = "online")]
+const UNDRAIN_AFTER_HELP: &str = "\
+Exit codes:
+  0  no rule of this drain is left; with --dry-run: the rules were listed
+  1  a rule could not be deleted
+  2  usage error, or the command was not confirmed
+  3  the cluster could not be read, or there is no such drain
+  4  internal error";
+
+/// A target, and how it was typed.
+#[derive(Clone, Debug)]
+struct TypedTarget {
+    typed: String,
+    target: DeviceTarget,
+}
+
+/// A plan and what it is about.
+#[derive(Debug)]
+struct PlanReport {
+    profile: &'static Profile,
+    at: gotime::Timestamp,
+    samples: u32,
+    request: DrainRequest,
+    plan: DrainPlan,
+    /// What the dump does not contain, or what could not be listed in the cluster.
+    incomplete: Vec<String>,
+}
+
+impl TypedTarget {
+    fn parse(text: &str) -> Result<TypedTarget, String> {
+        match DeviceTarget::parse(text)? {
+            DeviceTarget::Devices(names) if names.is_everything() => {
+                Err("this selects all devices of all drivers; specify a driver".to_owned())
+            }
+            target => Ok(TypedTarget { typed: text.to_owned(), target }),
+        }
+    }
+}
+
+/// Parses the value of `--key`.
+fn parse_key(text: &str) -> Result<String, String> {
+    if names::is_label_key(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected a name with an optional domain, such as {DEFAULT_KEY}"))
+}
+
+/// Parses the value of `--max-wave`.
+fn parse_max_wave(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("expected at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(format!("{error}; expected a number such as 10")),
+    }
+}
+
+impl TargetArgs {
+    fn request(&self, options: MoveOptions) -> DrainRequest {
+        DrainRequest {
+            typed: self.targets.iter().map(|target| target.typed.clone()).collect(),
+            targets: self.targets.iter().map(|target| target.target.clone()).collect(),
+            key: self.key.clone(),
+            options,
+        }
+    }
+}
+
+impl MoveArgs {
+    fn options(&self) -> MoveOptions {
+        MoveOptions {
+            move_unknown: self.move_unknown,
+            without_controller: self.force,
+            delete_empty_dir_data: self.delete_emptydir_data,
+            daemon_set_pods: self.evict_daemonset_pods,
+            ignore_do_not_disrupt: self.ignore_do_not_disrupt,
+            max_wave: self.max_wave,
+        }
+    }
+}
+
+impl Drain {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        if self.state.is_empty() {
+            return self.run_live(console);
+        }
+        let texts = StateTexts::read(&self.state)?;
+        let objects = texts.parse()?;
+        let profile = one_profile(&self.release.dump_profiles(&objects.inventory, console)?)?;
+        let mut tally = Tally::default();
+        let parts = objects.inventory.incomplete_parts();
+        let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.assume_complete);
+        let note = format!(", so every outcome is unknown{COMPLETE_HINT}");
+        let texts = OmissionTexts { note: &note, hint: COMPLETE_HINT };
+        let incomplete = DumpOmissions { parts, kinds }.report(false, texts, &mut tally, console);
+        self.print_plan(&objects, profile, &incomplete, tally, console)
+    }
+
+    fn request(&self) -> DrainRequest {
+        self.targets.request(self.moves.options())
+    }
+
+    /// Makes the plan, prints it, and counts what it does not free.
+    fn print_plan(
+        &self,
+        objects: &StateObjects<'_>,
+        profile: &'static Profile,
+        incomplete: &[String],
+        mut tally: Tally,
+        console: &mut Console,
+    ) -> Result<Tally, Failure> {
+        let at = gotime::parse(&self.clock.now()).map_err(Failure::Usage)?;
+        // What a running cluster lists is complete.
+        let assume_complete = self.assume_complete || self.state.is_empty();
+        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
+        let options = PlanOptions { profile, settings, samples: self.courses.samples };
+        let report = plan_for(&self.request(), &objects.state(), options, incomplete)?;
+        match self.output {
+            Output::Json => writeln!(console, "{}", super::to_json(&PlanRecord::of(&report))?)?,
+            Output::Text => console.write_text(&plan_text::render(&report))?,
+        }
+        let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });
+        tally.denied += report.plan.pods.iter().filter(stays).count();
+        tally.denied += report.plan.claims_without_pods.len();
+        Ok(tally)
+    }
+
+    #[cfg(not(feature = "online"))]
+    #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
+    fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
+        Err(super::shared::state_is_required())
+    }
+}
+
+#[cfg(feature = "online")]
+impl Drain {
+    /// Plans, proves or drains in the running cluster.
+    fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let acts = !self.dry_run && !self.run.check;
+        if acts {
+            check_confirmable(self.run.yes)?;
+        }
+        if !self.dry_run && self.clock.is_given() {
+            return Err(Failure::Usage("--now requires --dry-run or --state".to_owned()));
+        }
+        let asked = self.release.live_server()?;
+        if acts {
+            check_named(self.run.yes, &self.release, asked)?;
+        }
+        let profile = one_profile(&self.release.live_profiles()?)?;
+        if !self.dry_run {
+            let settings = self.settings(asked, profile)?;
+            return if self.run.check { start::check(settings) } else { start::drain(settings) };
+        }
+        let needed: Vec<ListedKind> = super::forecast::LISTED_KINDS.into_iter().chain([BUDGETS]).collect();
+        let (objects, omissions) = live::read_objects(asked, &needed, &WORKLOAD_KINDS, console);
+        let incomplete = omissions.failures;
+        if !incomplete.is_empty() {
+            console.note("some objects could not be read, so every outcome is unknown");
+        }
+        for problem in release_problems(asked) {
+            console.warning(&problem);
+        }
+        let tally = Tally { unreadable: incomplete.len(), ..Tally::default() };
+        self.print_plan(&objects, profile, &incomplete, tally, console)
+    }
+
+    fn settings<'a>(
+        &self,
+        asked: &'a live::AskedServer,
+        profile: &'static Profile,
+    ) -> Result<DrainSettings<'a>, Failure> {
+        let request = self.request();
+        let next = next_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
+        let notes = self.run.notes(typed_flags(&self.given, &NOT_REPEATED), &clock::now())?;
+        let context = PlanContext {
+            profile,
+            samples: self.courses.samples.get(),
+            request: request.clone(),
+            cluster: cluster_name(asked),
+            force_after: self.run.force_after,
+            is_confirmed: self.run.yes,
+        };
+        Ok(DrainSettings {
+            asked,
+            request,
+            release: super::forecast::release_of(profile),
+            samples: self.courses.samples,
+            seed: self.courses.seed,
+            rule_version: rule_version(&[profile])?,
+            wait: self.run.wait,
+            timeout: self.run.timeout,
+            force_after: self.run.force_after,
+            lock_namespace: self.run.lock_namespace(),
+            notes,
+            ignore_preflight_errors: self.run.ignore_preflight_errors,
+            release_problems: release_problems(asked),
+            reporter: Reporter::new(self.output, next.clone(), Some(context)),
+            next,
+            record: self.run.record.clone(),
+        })
+    }
+}
+
+#[cfg(feature = "online")]
+impl Undrain {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        if !self.dry_run {
+            check_confirmable(self.yes)?;
+        }
+        let asked = self.release.live_server()?;
+        if !self.dry_run {
+            check_named(self.yes, &self.release, asked)?;
+        }
+        let profile = one_profile(&self.release.live_profiles()?)?;
+        let typed: Vec<String> = self.targets.targets.iter().map(|target| target.typed.clone()).collect();
+        let next = next_commands(&typed, &self.given, asked.endpoint().context.as_deref());
+        let question =
+            format!("Delete the rules of the drain of {} in {}?", typed.join(" "), cluster_name(asked));
+        if !self.dry_run && !self.yes && !console.confirm(&question) {
+            return Err(Failure::Usage("not confirmed; nothing was changed".to_owned()));
+        }
+        let settings = DrainSettings {
+            asked,
+            request: self.targets.request(MoveOptions::default()),
+            release: super::forecast::release_of(profile),
+            samples: NonZeroU32::MIN,
+            seed: 0,
+            rule_version: rule_version(&[profile])?,
+            wait: WaitFor::Ready,
+            timeout: Duration::ZERO,
+            force_after: None,
+            lock_namespace: Some(self.lock_namespace.clone()),
+            notes: TypedNotes::default(),
+            ignore_preflight_errors: false,
+            release_problems: Vec::new(),
+            reporter: Reporter::new(self.output, next.clone(), None),
+            next,
+            record: None,
+        };
+        start::undrain(settings, self.dry_run)
+    }
+}

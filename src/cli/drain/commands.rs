@@ -1,0 +1,125 @@
+//! Who confirms a drain, and the commands that continue and undo it.
+//!
+//! Invariant: a printed command names the cluster, so that it does the same wherever it is pasted.
+
+use super::reporter::NextCommands;
+use crate::cli::console::{Console, shell_word};
+use crate::cli::given::{GivenFlags, flag_source};
+use crate::cli::live::AskedServer;
+use crate::cli::outcome::Failure;
+use crate::cli::plugin;
+use crate::cli::shared::ReleaseArgs;
+
+/// Refuses to start if nobody can confirm.
+pub(super) fn check_confirmable(is_confirmed: bool) -> Result<(), Failure> {
+    if is_confirmed || Console::is_stdin_terminal() {
+        return Ok(());
+    }
+    Err(Failure::Usage(
+        "stdin is not a terminal, so nobody can confirm; add --yes and --context NAME, or --dry-run"
+            .to_owned(),
+    ))
+}
+
+/// Refuses `--yes` for a cluster that was not named. The service account of a pod has only one cluster.
+pub(super) fn check_named(
+    is_confirmed: bool,
+    release: &ReleaseArgs,
+    asked: &AskedServer,
+) -> Result<(), Failure> {
+    match &asked.endpoint().context {
+        Some(context) if is_confirmed && !release.server.context.is_named() => Err(Failure::Usage(format!(
+            "--yes requires --context, so that no other cluster is changed; add --context {}",
+            shell_word(context)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// `context prod`
+pub(super) fn cluster_name(asked: &AskedServer) -> String {
+    match &asked.endpoint().context {
+        Some(context) => format!("context {context}"),
+        None => "the cluster of this pod".to_owned(),
+    }
+}
+
+/// What is not repeated on rules and in commands to be pasted: targets, which stand elsewhere, and what only plans.
+pub(super) const NOT_REPEATED: [&str; 7] = ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
+
+/// What the command that goes back has in common with the one that drains.
+const REPEATED_BACK: [&str; 3] = ["key", "context", "kubeconfig"];
+
+/// The flags as they were typed, quoted for a shell, without those in `left_out`.
+pub(super) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
+    let flags = given.flags().filter(|(name, _)| !left_out.contains(name));
+    let words = flags.map(|(name, value)| {
+        let flag = flag_source(name, false);
+        // A switch has no value of its own.
+        if value == "true" { flag } else { format!("{flag} {}", shell_word(value)) }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The commands that continue and undo the drain of these targets, wherever they are run. `context` is the one that is
+/// used; `None` in a pod.
+pub(super) fn next_commands(typed: &[String], given: &GivenFlags, context: Option<&str>) -> NextCommands {
+    let targets: Vec<String> = typed.iter().map(|target| shell_word(target)).collect();
+    // The current context may be another one by then.
+    let context = context.filter(|_| given.get("context").is_none());
+    let context = context.map(|context| format!("--context {}", shell_word(context)));
+    let command = |verb: &str, flags: String| {
+        let words = [plugin::program_name().to_owned(), verb.to_owned(), targets.join(" ")];
+        let words = words.into_iter().chain(context.clone()).chain([flags]);
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    };
+    let others: Vec<&str> =
+        given.flags().map(|(name, _)| name).filter(|name| !REPEATED_BACK.contains(name)).collect();
+    NextCommands {
+        go_on: command("drain", typed_flags(given, &NOT_REPEATED)),
+        go_back: command("undrain", typed_flags(given, &others)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::{NOT_REPEATED, next_commands, typed_flags};
+    use crate::cli::{Arguments, Command};
+
+    fn given(line: &[&str]) -> crate::cli::given::GivenFlags {
+        let words = ["tollgate", "drain"].iter().chain(line);
+        match Arguments::try_parse_from(words).expect("it parses").command {
+            Command::Drain(drain) => drain.given,
+            _ => panic!("another command"),
+        }
+    }
+
+    #[test]
+    fn commands_are_repeated_as_they_were_typed() {
+        let flags =
+            given(&["node/a", "--move-unknown", "--reason", "it's new", "--timeout", "1h30m", "--quiet"]);
+        assert_eq!(
+            typed_flags(&flags, &NOT_REPEATED),
+            r"--move-unknown --reason 'it'\''s new' --timeout 1h30m"
+        );
+        let next = next_commands(&["node/a".to_owned(), "b/*".to_owned()], &flags, Some("my prod"));
+        assert_eq!(
+            (next.go_on.as_str(), next.go_back.as_str()),
+            (
+                r"tollgate drain node/a 'b/*' --context 'my prod' --move-unknown --reason 'it'\''s new' --timeout 1h30m",
+                "tollgate undrain node/a 'b/*' --context 'my prod'"
+            )
+        );
+        let flags = given(&["node/a", "--context", "prod", "--key", "example.com/a", "--yes"]);
+        let next = next_commands(&["node/a".to_owned()], &flags, Some("prod"));
+        assert_eq!(
+            (next.go_on.as_str(), next.go_back.as_str()),
+            (
+                "tollgate drain node/a --context prod --key example.com/a --yes",
+                "tollgate undrain node/a --context prod --key example.com/a"
+            )
+        );
+    }
+}

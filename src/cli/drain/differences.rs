@@ -1,0 +1,169 @@
+//! How a plan differs from the one before it, in words.
+//!
+//! Invariant: nothing is said about pods that moved in the waves that were carried out, so a plan that goes on as it was
+//! announced has no differences.
+
+use std::collections::BTreeMap;
+
+use super::plan_text::{counted, pod_name, reason_of_pod};
+use tollgate_drain::{DrainPlan, Fate, PlannedPod, Wave};
+
+/// What changed between two plans of a drain. First waves of `old` whose pods are all gone were carried out before `new`
+/// was made.
+pub(super) fn differences(old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
+    let mut found = Vec::new();
+    rule_differences(old, new, &mut found);
+    let before: BTreeMap<&str, &PlannedPod> = old.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
+    let after: BTreeMap<&str, &PlannedPod> = new.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
+    let is_done = |wave: &&Wave| {
+        let mut pods = wave.pods.iter().filter_map(|place| old.pods.get(*place));
+        pods.all(|pod| !after.contains_key(pod.uid.as_str()))
+    };
+    let done = old.waves.iter().take_while(is_done).count();
+    for pod in &old.pods {
+        let was_done = matches!(pod.fate, Fate::Moves { wave, .. } if wave < done);
+        if !was_done && !after.contains_key(pod.uid.as_str()) {
+            found.push(format!("pod {} no longer uses these devices", pod_name(pod)));
+        }
+    }
+    for pod in &new.pods {
+        let name = pod_name(pod);
+        match before.get(pod.uid.as_str()) {
+            None => found.push(format!("pod {name} uses these devices now, and {}", fate(&pod.fate))),
+            Some(known) if !is_same_fate(&known.fate, &pod.fate) => {
+                found.push(format!("pod {name} {}; before, it {}", fate(&pod.fate), fate(&known.fate)));
+            }
+            Some(_) => {}
+        }
+    }
+    let planned = old.waves.len().saturating_sub(done);
+    if planned != new.waves.len() {
+        found.push(format!("{} left, not {planned}", counted(new.waves.len(), "wave")));
+    } else if let Some(pod) = first_other_wave(new, &before, done) {
+        found.push(format!("the order changed, from pod {} on", pod_name(pod)));
+    }
+    found
+}
+
+fn rule_differences(old: &DrainPlan, new: &DrainPlan, found: &mut Vec<String>) {
+    for rule in &new.rules {
+        if !old.rules.iter().any(|known| known.name == rule.name) {
+            found.push(format!("rule {} is added", rule.name));
+        }
+    }
+    for rule in &old.rules {
+        if !new.rules.iter().any(|known| known.name == rule.name) {
+            found.push(format!("rule {} is no longer needed", rule.name));
+        }
+    }
+    if old.devices.len() != new.devices.len() {
+        let (now, before) = (counted(new.devices.len(), "device"), old.devices.len());
+        found.push(format!("{now} selected, not {before}"));
+    }
+}
+
+/// The first pod that moves in another wave than announced.
+fn first_other_wave<'p>(
+    new: &'p DrainPlan,
+    before: &BTreeMap<&str, &PlannedPod>,
+    done: usize,
+) -> Option<&'p PlannedPod> {
+    new.pods.iter().find(|pod| {
+        let known = before.get(pod.uid.as_str()).map(|known| &known.fate);
+        match (known, &pod.fate) {
+            (Some(Fate::Moves { wave: planned, .. }), Fate::Moves { wave, .. }) => wave + done != *planned,
+            _ => false,
+        }
+    })
+}
+
+/// True if both pods move, or stay for the same reason. Where replacements go changes all the time.
+fn is_same_fate(old: &Fate, new: &Fate) -> bool {
+    match (old, new) {
+        (Fate::Moves { .. }, Fate::Moves { .. }) => true,
+        (Fate::Stays { reason: old, .. }, Fate::Stays { reason: new, .. }) => old == new,
+        _ => false,
+    }
+}
+
+fn fate(fate: &Fate) -> String {
+    match fate {
+        Fate::Moves { .. } => "moves".to_owned(),
+        Fate::Stays { reason, .. } => format!("stays ({})", reason_of_pod(*reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differences;
+    use tollgate_drain::{DrainPlan, Fate, PlannedPod, StayReason, Wave};
+
+    /// A plan with pods by name and wave; those without a wave have no room.
+    fn plan(pods: &[(&str, Option<usize>)]) -> DrainPlan {
+        let fate = |wave: Option<usize>| match wave {
+            Some(wave) => Fate::Moves { wave, nodes: vec!["node-1".to_owned()] },
+            None => Fate::Stays { reason: StayReason::NoRoom, why: String::new(), remedy: String::new() },
+        };
+        let pods: Vec<PlannedPod> = pods
+            .iter()
+            .map(|(name, wave)| PlannedPod {
+                namespace: "ml".to_owned(),
+                name: (*name).to_owned(),
+                uid: (*name).to_owned(),
+                node: String::new(),
+                workload: None,
+                devices: Vec::new(),
+                claims: Vec::new(),
+                grace_seconds: 30,
+                budgets: Vec::new(),
+                fate: fate(*wave),
+                is_forceable: false,
+            })
+            .collect();
+        let is_in =
+            |pod: &PlannedPod, number: usize| matches!(pod.fate, Fate::Moves { wave, .. } if wave == number);
+        let count = pods.iter().filter_map(|pod| match pod.fate {
+            Fate::Moves { wave, .. } => Some(wave + 1),
+            Fate::Stays { .. } => None,
+        });
+        let waves = (0..count.max().unwrap_or(0)).map(|number| Wave {
+            pods: (0..pods.len()).filter(|place| is_in(&pods[*place], number)).collect(),
+            limited_by: None,
+            restarts: Vec::new(),
+        });
+        DrainPlan {
+            rules: Vec::new(),
+            devices: Vec::new(),
+            waves: waves.collect(),
+            pods,
+            claims_without_pods: Vec::new(),
+            dominated_by: None,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_plan_that_goes_on_as_announced_has_no_differences() {
+        let old = plan(&[("a", Some(0)), ("b", Some(1)), ("c", Some(2)), ("d", None)]);
+        assert!(differences(&old, &old).is_empty());
+        assert!(differences(&old, &plan(&[("b", Some(0)), ("c", Some(1)), ("d", None)])).is_empty());
+        assert!(differences(&old, &plan(&[("c", Some(0)), ("d", None)])).is_empty());
+    }
+
+    #[test]
+    fn whatever_changes_for_a_pod_is_said() {
+        let old = plan(&[("a", Some(0)), ("b", Some(1)), ("c", Some(2)), ("d", None), ("e", None)]);
+        let new = plan(&[("b", None), ("d", Some(0)), ("e", None), ("f", Some(1))]);
+        let expected = [
+            "pod ml/c no longer uses these devices",
+            "pod ml/b stays (has no room); before, it moves",
+            "pod ml/d moves; before, it stays (has no room)",
+            "pod ml/f uses these devices now, and moves",
+        ];
+        assert_eq!(differences(&old, &new), expected);
+        let later = plan(&[("b", Some(1)), ("c", Some(0)), ("d", None), ("e", None)]);
+        assert_eq!(differences(&old, &later), ["the order changed, from pod ml/b on"]);
+        let together = plan(&[("b", Some(0)), ("c", Some(0)), ("d", None), ("e", None)]);
+        assert_eq!(differences(&old, &together), ["1 wave left, not 2"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! What happens during a drain, in the order in which it happens: one value for each line of `-o json`, and for each change
+//! that the text output shows.
+
+use serde::Serialize;
+
+/// A pod, as events name it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub(super) struct PodRef {
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub(super) enum Event {
+    /// A check before anything is changed. `problem` is null if it passed.
+    Preflight { check: String, problem: Option<String> },
+    /// Another drain holds the Lease. If nobody renews it for so many seconds, it is taken over.
+    LockWaits { holder: String, seconds: i64 },
+    /// The Lease is ours.
+    Locked { lease: String, holder: String },
+    /// A rule was created with effect None.
+    RuleCreated { rule: String, devices: usize },
+    /// The rule exists from an earlier run of this drain.
+    RuleFound { rule: String, effect: String },
+    /// The eviction controller has seen the rule: its own words.
+    RuleConfirmed { rule: String, message: String },
+    /// The rule has effect NoSchedule: no new pod gets the devices.
+    RuleClosed { rule: String },
+    /// The rule was deleted.
+    RuleDeleted { rule: String },
+    /// The plan that was made before this wave differs from the one before it.
+    PlanChanged { differences: Vec<String> },
+    /// A pod got a selected device while the devices were being closed, and is drained too.
+    PodJoined { pod: PodRef },
+    /// A wave starts.
+    WaveStarted { wave: usize, pods: Vec<PodRef> },
+    /// The API server accepted the eviction.
+    PodEvicted { wave: usize, pod: PodRef },
+    /// The eviction has to wait, mostly for a PDB.
+    PodWaits { wave: usize, pod: PodRef, why: String },
+    /// The pod was gone, or another pod had its name, before it was evicted.
+    PodGone { wave: usize, pod: PodRef },
+    /// The pod was deleted because of `--force-after`.
+    PodDeleted { pod: PodRef },
+    /// The pod has ended, and its claims have released the devices.
+    PodReleased { wave: usize, pod: PodRef },
+    /// A new pod of the workload is bound.
+    ReplacementBound { wave: usize, pod: PodRef, node: String },
+    /// A new pod of the workload is Ready.
+    ReplacementReady { wave: usize, pod: PodRef, node: String },
+    /// Every pod of the wave is gone, and its workloads are as ready as before.
+    WaveFinished { wave: usize, seconds: u64 },
+    /// One of the two looks at the claims. `holding` claims still have selected devices.
+    Proof { look: usize, holding: Vec<HoldingClaim> },
+    /// The drain stopped before its end. The rules stay as they are.
+    Stopped { why: String, evicted: usize, left: usize, go_on: String, go_back: String },
+    /// The drain ended.
+    Finished { devices: usize, evicted: usize, seconds: u64, holding: Vec<HoldingClaim> },
+}
+
+/// A claim that holds selected devices.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct HoldingClaim {
+    pub(super) namespace: String,
+    pub(super) claim: String,
+    pub(super) devices: Vec<String>,
+    pub(super) users: Vec<String>,
+}
+
+/// An event with its time, as a line of JSON has it.
+#[derive(Debug, Serialize)]
+pub(super) struct TimedEvent<'e> {
+    pub(super) at: String,
+    #[serde(flatten)]
+    pub(super) event: &'e Event,
+}

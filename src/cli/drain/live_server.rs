@@ -1,0 +1,188 @@
+//! A running cluster as a [`Server`]: watches for the objects, requests for everything else, and the clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::recording::Recorder;
+use super::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, copy_of};
+use crate::cli::clock;
+use crate::cli::outcome::Failure;
+use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
+use crate::cluster::{
+    ApiError, BUDGETS, CLAIMS, CLASSES, Cluster, ListEvent, Listed, ListedKind, NAMESPACES, NODES,
+    ObjectWatch, PODS, ProjectFn, RULES, ReadLimits, SLICES, TEMPLATES, WatchedObject, WriteRequest,
+};
+use tollgate_forecast::ObjectKind;
+use tollgate_formats::gotime::Timestamp;
+
+/// The kinds that a drain cannot do without.
+const NEEDED_KINDS: [ListedKind; 9] =
+    [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS, BUDGETS];
+
+/// How long the first lists of a large cluster may take.
+const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
+/// How soon Ctrl-C ends a pause.
+const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
+
+/// A running cluster.
+#[derive(Debug)]
+pub(super) struct LiveServer {
+    cluster: Cluster,
+    watch: ObjectWatch,
+    objects: ObjectStore,
+    revision: u64,
+    now: Timestamp,
+    interrupted: Arc<AtomicBool>,
+    recorder: Option<Recorder>,
+}
+
+impl LiveServer {
+    /// Starts the watches and waits until everything is listed. Also returns notes about kinds that the user may not list.
+    pub(super) fn connect(
+        cluster: &Cluster,
+        recorder: Option<Recorder>,
+    ) -> Result<(LiveServer, Vec<String>), Failure> {
+        let interrupted = cluster.interrupt_flag();
+        let project: ProjectFn = Arc::new(|kind, _, object| Ok(project(kind, object, projection())));
+        let watch = ObjectWatch::start(cluster, &NEEDED_KINDS, &WORKLOAD_KINDS, &project);
+        watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
+        let mut objects = ObjectStore::default();
+        for status in watch.status() {
+            let kind = status.kind;
+            let version = kind.versions.first().copied().unwrap_or_default();
+            if let Some(kind) = ObjectKind::of(&kind.api_version(version), kind.kind) {
+                objects.note_listed(kind);
+            }
+        }
+        let notes = watch.notes();
+        let (cluster, now) = (cluster.clone(), clock::timestamp());
+        let mut server = LiveServer { cluster, watch, objects, revision: 0, now, interrupted, recorder };
+        server.read_all();
+        if let Some(recorder) = &mut server.recorder {
+            recorder.connected(now);
+        }
+        Ok((server, notes))
+    }
+
+    /// Gets all objects.
+    fn read_all(&mut self) {
+        let all = self.watch.objects();
+        self.revision = all.revision;
+        self.objects.clear();
+        for object in &all.objects {
+            self.set(object.kind, &object.namespace, &object.name, Some(object));
+        }
+    }
+
+    fn set(&mut self, kind: ListedKind, namespace: &str, name: &str, object: Option<&Arc<WatchedObject>>) {
+        let version = kind.versions.first().copied().unwrap_or_default();
+        let Some(known) = ObjectKind::of(&kind.api_version(version), kind.kind) else { return };
+        let key: ObjectKey = (known, namespace.to_owned(), name.to_owned());
+        let stored = object.map(|object| StoredDoc {
+            api_version: object.api_version.to_string(),
+            object: copy_of(object.object.root()),
+        });
+        if let Some(recorder) = &mut self.recorder {
+            recorder.change(&key, stored.as_ref());
+        }
+        self.objects.set(key, stored);
+    }
+
+    /// Moves the clock on.
+    fn tick(&mut self) {
+        self.now = clock::timestamp();
+    }
+}
+
+impl Server for LiveServer {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn pause(&mut self, duration: Duration) {
+        let mut left = duration;
+        while !left.is_zero() && !self.is_interrupted() {
+            let part = left.min(INTERRUPT_PERIOD);
+            std::thread::sleep(part);
+            left = left.saturating_sub(part);
+        }
+        self.tick();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.pause(self.now);
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
+    }
+
+    fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError> {
+        let answer = self.cluster.send(request.clone()).map(|(code, body)| Answer { code, body });
+        self.tick();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.exchange(self.now, request, &answer);
+        }
+        answer
+    }
+
+    fn refresh(&mut self) -> Result<(), String> {
+        match self.watch.changes_since(self.revision) {
+            Some(changes) => {
+                for change in &changes {
+                    self.revision = change.revision;
+                    self.set(change.kind, &change.namespace, &change.name, change.object.as_ref());
+                }
+            }
+            None => self.read_all(),
+        }
+        self.tick();
+        let failures = self.watch.failures();
+        let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.refreshed(self.now, &result);
+        }
+        result
+    }
+
+    fn objects(&self) -> &ObjectStore {
+        &self.objects
+    }
+
+    fn list_claims(&mut self) -> Result<ObjectStore, String> {
+        let mut claims = ObjectStore::default();
+        claims.note_listed(ObjectKind::ResourceClaim);
+        let mut left_out = Vec::new();
+        let listed =
+            self.cluster.list(&CLAIMS, CLAIMS.versions, None, ReadLimits::WHOLE, &mut |event| match event {
+                ListEvent::Object { api_version, object } => {
+                    let kept = project(&CLAIMS, object, projection());
+                    let metadata = object.get("metadata");
+                    let name = |field: &str| metadata.get(field).str().to_owned();
+                    let stored =
+                        StoredDoc { api_version: api_version.to_owned(), object: copy_of(kept.root()) };
+                    claims.set((ObjectKind::ResourceClaim, name("namespace"), name("name")), Some(stored));
+                }
+                ListEvent::LeftOut { namespace, name, why } => {
+                    left_out.push(format!("claim {namespace}/{name} {why}"));
+                }
+                ListEvent::Page { .. } => {}
+            });
+        self.tick();
+        let result = match listed {
+            Ok(Listed::All { .. }) if left_out.is_empty() => Ok(claims),
+            Ok(Listed::All { .. }) => Err(left_out.join("; ")),
+            Ok(Listed::NotServed) => Err("the API server does not serve resourceclaims".to_owned()),
+            Err(error) => Err(format!("cannot list resourceclaims: {error}")),
+        };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.claims(self.now, &result);
+        }
+        result
+    }
+}
+
+/// What is kept of objects: what a snapshot keeps, and the annotations of rules and pods that a drain reads.
+fn projection() -> Projection<'static> {
+    Projection { with_parameters: false, annotations: &[], with_messages: true }
+}

@@ -1,0 +1,247 @@
+//! The lock of drains: the Lease `tollgate-drain`. Two drains at once would count on the same free devices.
+//!
+//! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need not
+//! agree. So whoever finds a Lease of a drain that was killed waits for that long and takes it over.
+//!
+//! Invariant: nothing is evicted after the Lease was lost, because each renewal names the version that it replaces.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::event::Event;
+use super::halt::Halt;
+use super::run::Run;
+use super::time::{micro_time, seconds_between};
+pub(super) use crate::cluster::DRAIN_LEASE as LEASE_NAME;
+use crate::cluster::WriteRequest;
+use tollgate_document::doc::{self, Value};
+use tollgate_formats::gotime::Timestamp;
+
+/// After so many seconds without a renewal, another drain may take the Lease.
+const DURATION_SECONDS: i64 = 30;
+/// A Lease that is older than this is renewed before anything is evicted, and while a drain waits.
+const RENEW_AFTER_SECONDS: i64 = 10;
+/// How often a held Lease is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+
+/// Where the Lease is, and who we are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct LockSettings {
+    /// The namespace of the Lease.
+    pub(super) namespace: String,
+    /// Who holds it, for people: user, host, and something that no other process has.
+    pub(super) holder: String,
+}
+
+/// A Lease that is ours.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct HeldLock {
+    renewed: Timestamp,
+}
+
+/// What a Lease says.
+struct LeaseView {
+    version: String,
+    holder: String,
+    renew_time: String,
+    acquire_time: String,
+    transitions: i64,
+    duration: i64,
+    labels: Option<Box<RawValue>>,
+    annotations: Option<Box<RawValue>>,
+}
+
+impl LeaseView {
+    fn read(text: &str) -> Result<LeaseView, String> {
+        let lease = doc::parse(text).map_err(|_error| "the Lease is not JSON".to_owned())?;
+        let (metadata, spec) = (lease.root().get("metadata"), lease.root().get("spec"));
+        let raw =
+            |value: Value<'_>| value.exists().then(|| RawValue::from_string(value.to_json()).ok()).flatten();
+        Ok(LeaseView {
+            version: metadata.get("resourceVersion").str().to_owned(),
+            holder: spec.get("holderIdentity").str().to_owned(),
+            renew_time: spec.get("renewTime").str().to_owned(),
+            acquire_time: spec.get("acquireTime").str().to_owned(),
+            transitions: spec.get("leaseTransitions").int().unwrap_or(0),
+            duration: spec.get("leaseDurationSeconds").int().unwrap_or(DURATION_SECONDS).clamp(1, 600),
+            labels: raw(metadata.get("labels")),
+            annotations: raw(metadata.get("annotations")),
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseObject<'l> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: LeaseMetadata<'l>,
+    spec: LeaseSpec<'l>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseMetadata<'l> {
+    name: &'static str,
+    namespace: &'l str,
+    resource_version: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'l RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<&'l RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseSpec<'l> {
+    holder_identity: &'l str,
+    lease_duration_seconds: i64,
+    acquire_time: String,
+    renew_time: String,
+    lease_transitions: i64,
+}
+
+impl Run<'_> {
+    /// Says whether somebody else seems to hold the Lease, before anything is changed. `None` if the drain can start.
+    pub(super) fn lock_problem(&mut self) -> Result<Option<String>, Halt> {
+        let Some(lock) = self.settings.lock.clone() else { return Ok(None) };
+        match self.read_lease(&lock)? {
+            Ok(_) => Ok(None),
+            Err(problem) => Ok(Some(problem)),
+        }
+    }
+
+    /// Takes the Lease. Waits for one that nobody renews, and refuses to follow one that somebody renews or releases.
+    pub(super) fn take_lock(&mut self) -> Result<(), Halt> {
+        let Some(lock) = self.settings.lock.clone() else { return Ok(()) };
+        let mut seen: Option<(String, String, Timestamp)> = None;
+        loop {
+            let lease = self.read_lease(&lock)?.map_err(Halt::Refused)?;
+            let now = self.server.now();
+            let is_held = !lease.holder.is_empty() && lease.holder != lock.holder;
+            match &seen {
+                // The plan that the user has seen is out of date.
+                Some((holder, renewed, _)) if *holder != lease.holder || *renewed != lease.renew_time => {
+                    let what = if is_held { "is running" } else { "has just ended" };
+                    return Err(Halt::Refused(format!(
+                        "another drain {what}: {holder} holds the Lease {}/{LEASE_NAME} or held it; two drains would count on \
+                         the same free devices, so run this command again when the other one has ended",
+                        lock.namespace
+                    )));
+                }
+                Some((_, _, since)) if seconds_between(*since, now) <= lease.duration => {}
+                None if is_held => {
+                    self.tell(&Event::LockWaits { holder: lease.holder.clone(), seconds: lease.duration });
+                    seen = Some((lease.holder, lease.renew_time, now));
+                }
+                _ => {
+                    if self.write_lease(&lock, &lease, &lock.holder, now)? {
+                        let name = format!("{}/{LEASE_NAME}", lock.namespace);
+                        self.tell(&Event::Locked { lease: name, holder: lock.holder.clone() });
+                        return Ok(());
+                    }
+                    // Somebody was faster; look again.
+                    continue;
+                }
+            }
+            self.wait(LOOK_EVERY)?;
+        }
+    }
+
+    /// Renews the Lease if it is due. An error if it is no longer ours.
+    pub(super) fn keep_lock(&mut self) -> Result<(), Halt> {
+        let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
+        if seconds_between(held.renewed, self.server.now()) < RENEW_AFTER_SECONDS {
+            return Ok(());
+        }
+        // A Lease that has expired, because the machine slept, may be someone else's by now.
+        let lease = self.read_lease(&lock)?.map_err(Halt::Stopped)?;
+        let now = self.server.now();
+        if lease.holder == lock.holder && self.write_lease(&lock, &lease, &lock.holder, now)? {
+            return Ok(());
+        }
+        self.lock = None;
+        let other = if lease.holder.is_empty() { "nobody" } else { lease.holder.as_str() };
+        Err(Halt::Stopped(format!(
+            "the Lease {}/{LEASE_NAME} is no longer held by this drain: it is held by {other}",
+            lock.namespace
+        )))
+    }
+
+    /// Gives the Lease back. What fails here is only said: it expires by itself.
+    pub(super) fn release_lock(&mut self) {
+        let (Some(lock), Some(_)) = (self.settings.lock.clone(), self.lock.clone()) else { return };
+        let Ok(Ok(lease)) = self.read_lease(&lock) else { return };
+        if lease.holder == lock.holder {
+            let now = self.server.now();
+            _ = self.write_lease(&lock, &lease, "", now);
+        }
+        self.lock = None;
+    }
+
+    /// The Lease; the inner error says why there is none to take.
+    fn read_lease(&mut self, lock: &LockSettings) -> Result<Result<LeaseView, String>, Halt> {
+        let namespace = lock.namespace.clone();
+        let answer = self.send_patiently(&WriteRequest::GetLease { namespace: namespace.clone() })?;
+        Ok(match answer.code {
+            404 => Err(format!(
+                "there is no Lease {namespace}/{LEASE_NAME}, which keeps two drains from running at once; apply \
+                 manifests/components/drain, name its namespace with --lock-namespace, or add --no-lock"
+            )),
+            _ if answer.is_success() => LeaseView::read(&answer.body),
+            _ => Err(format!("cannot read the Lease {namespace}/{LEASE_NAME}: {}", answer.message())),
+        })
+    }
+
+    /// Writes the Lease; false if it was changed since it was read.
+    fn write_lease(
+        &mut self,
+        lock: &LockSettings,
+        lease: &LeaseView,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<bool, Halt> {
+        let is_ours = lease.holder == holder;
+        let acquire_time = if is_ours && !lease.acquire_time.is_empty() {
+            lease.acquire_time.clone()
+        } else {
+            micro_time(now)
+        };
+        let transitions = lease.transitions.saturating_add(i64::from(!is_ours && !holder.is_empty()));
+        let object = LeaseObject {
+            api_version: "coordination.k8s.io/v1",
+            kind: "Lease",
+            metadata: LeaseMetadata {
+                name: LEASE_NAME,
+                namespace: &lock.namespace,
+                resource_version: &lease.version,
+                labels: lease.labels.as_deref(),
+                annotations: lease.annotations.as_deref(),
+            },
+            spec: LeaseSpec {
+                holder_identity: holder,
+                lease_duration_seconds: DURATION_SECONDS,
+                acquire_time,
+                renew_time: micro_time(now),
+                lease_transitions: transitions,
+            },
+        };
+        let object = serde_json::to_string(&object).map_err(Halt::internal)?;
+        let request = WriteRequest::UpdateLease { namespace: lock.namespace.clone(), object };
+        let answer = self.send_patiently(&request)?;
+        match answer.code {
+            409 => Ok(false),
+            _ if answer.is_success() => {
+                self.lock = (!holder.is_empty()).then_some(HeldLock { renewed: now });
+                Ok(true)
+            }
+            _ => Err(Halt::Stopped(format!(
+                "cannot write the Lease {}/{LEASE_NAME}: {}",
+                lock.namespace,
+                answer.message()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The plan of a drain as text: the verdict first, then the rules, the waves, the pods that stay and why, and notes.
+//!
+//! Every pod is named, however many there are: a user must be able to say what will happen to each of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::PlanReport;
+use crate::cli::table;
+use tollgate_drain::{DeviceId, DrainPlan, Fate, PlannedPod, StayReason, Wave};
+use tollgate_engine::impact::target::DeviceNames;
+use tollgate_formats::gotime;
+use tollgate_formats::sanitize::line;
+
+/// Nodes of a replacement that the table shows.
+const SHOWN_NODES: usize = 2;
+
+/// Letters in a line of names.
+const LIST_WIDTH: usize = 110;
+
+/// The plan as text.
+pub(super) fn render(report: &PlanReport) -> String {
+    let PlanReport { profile, at, samples, request, plan, .. } = report;
+    let courses = if *samples == 1 { "course" } else { "courses" };
+    let mut out =
+        format!("Drain plan ({}, at {}, {samples} {courses})\n", profile.name, gotime::rfc3339(*at));
+    _ = writeln!(out, "{}", line(&verdict(plan)));
+    out.push_str(&rules_section(plan, &request.key));
+    out.push_str(&waves_section(plan));
+    out.push_str(&stays_section(plan));
+    out.push_str(&claims_section(plan));
+    out.push_str(&forceable_section(plan));
+    if !plan.notes.is_empty() {
+        out.push_str("\nNotes:\n");
+        plan.notes.iter().for_each(|note| _ = writeln!(out, "- {}", line(note)));
+    }
+    out
+}
+
+/// The plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves; dominated by PDB a/b`
+pub(super) fn verdict(plan: &DrainPlan) -> String {
+    let mut out = format!("{}, ", counted(plan.devices.len(), "device"));
+    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
+    if plan.pods.is_empty() {
+        out.push_str("no pods");
+    } else {
+        let verb = if moving == 1 { "moves" } else { "move" };
+        _ = write!(out, "{}: {moving} {verb}", counted(plan.pods.len(), "pod"));
+    }
+    let mut reasons: BTreeMap<StayReason, usize> = BTreeMap::new();
+    for pod in &plan.pods {
+        if let Fate::Stays { reason, .. } = pod.fate {
+            *reasons.entry(reason).or_default() += 1;
+        }
+    }
+    for (reason, count) in reasons {
+        _ = write!(out, ", {count} {}", reason_words(reason, count));
+    }
+    match plan.claims_without_pods.len() {
+        0 => {}
+        claims => _ = write!(out, "; {} without pods", counted(claims, "claim")),
+    }
+    if !plan.waves.is_empty() {
+        _ = write!(out, "; {}", counted(plan.waves.len(), "wave"));
+    }
+    if let Some(what) = &plan.dominated_by {
+        _ = write!(out, "; dominated by {what}");
+    }
+    out
+}
+
+/// `1 pod`, `2 pods`
+pub(super) fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
+/// What pods that stay do or are, after their number: `have no room`.
+fn reason_words(reason: StayReason, count: usize) -> &'static str {
+    let (one, several) = match reason {
+        StayReason::NoRoom => ("has no room", "have no room"),
+        StayReason::FitsSometimes => ("fits only sometimes", "fit only sometimes"),
+        StayReason::Unknown => ("unknown", "unknown"),
+        StayReason::NamedClaim => ("uses a named claim", "use a named claim"),
+        StayReason::PodGroupClaim => ("uses a claim of a PodGroup", "use a claim of a PodGroup"),
+        StayReason::Budget => ("blocked by a PDB", "blocked by a PDB"),
+        StayReason::SeveralBudgets => ("has several PDBs", "have several PDBs"),
+        StayReason::GroupBudget => ("blocked by the PDBs of its group", "blocked by the PDBs of their group"),
+        StayReason::JobLimit => ("would fail its Job", "would fail their Job"),
+        StayReason::Tolerates => ("tolerates the taint", "tolerate the taint"),
+        StayReason::DaemonSet => ("belongs to a DaemonSet", "belong to DaemonSets"),
+        StayReason::Mirror => ("is a static pod", "are static pods"),
+        StayReason::NoController => ("has no controller", "have no controller"),
+        StayReason::EmptyDir => ("has emptyDir data", "have emptyDir data"),
+        StayReason::DoNotDisrupt => ("must not be disrupted", "must not be disrupted"),
+        StayReason::Terminating => ("already terminating", "already terminating"),
+        StayReason::Other => ("stays for another reason", "stay for other reasons"),
+    };
+    if count == 1 { one } else { several }
+}
+
+/// The reason as it follows the name of a pod: `has no room`.
+pub(super) fn reason_of_pod(reason: StayReason) -> &'static str {
+    match reason {
+        StayReason::Unknown => "has an unknown outcome",
+        StayReason::Budget => "is blocked by a PDB",
+        StayReason::GroupBudget => "is blocked by the PDBs of its group",
+        StayReason::Terminating => "is already terminating",
+        _ => reason_words(reason, 1),
+    }
+}
+
+fn rules_section(plan: &DrainPlan, key: &str) -> String {
+    if plan.rules.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = plan
+        .rules
+        .iter()
+        .map(|rule| vec![rule.name.clone(), selector(&rule.selects), rule.published.to_string()])
+        .collect();
+    format!(
+        "\nDeviceTaintRules with the taint {}:NoSchedule:\n{}",
+        line(key),
+        table::aligned(&["RULE", "SELECTS", "DEVICES"], &rows)
+    )
+}
+
+/// A selector as a user writes a target: `gpu.example.com/gpu-node-03`
+pub(super) fn selector(names: &DeviceNames) -> String {
+    let part = |name: &Option<String>| name.clone().unwrap_or_else(|| "*".to_owned());
+    let parts = [part(&names.driver), part(&names.pool), part(&names.device)];
+    let parts = match (&names.pool, &names.device) {
+        (_, Some(_)) => parts.as_slice(),
+        (Some(_), None) => parts.get(..2).unwrap_or_default(),
+        (None, None) => parts.get(..1).unwrap_or_default(),
+    };
+    parts.join("/")
+}
+
+/// One row for each pod that moves, and what keeps waves small.
+fn waves_section(plan: &DrainPlan) -> String {
+    let mut rows = Vec::new();
+    for (number, wave) in plan.waves.iter().enumerate() {
+        for pod in wave.pods.iter().filter_map(|place| plan.pods.get(*place)) {
+            rows.push(vec![
+                (number + 1).to_string(),
+                pod_name(pod),
+                workload(pod),
+                if pod.node.is_empty() { "-".to_owned() } else { pod.node.clone() },
+                devices(pod),
+                goes_to(pod),
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["WAVE", "POD", "WORKLOAD", "NODE", "DEVICES", "GOES TO"];
+    let mut out = format!("\nPods that move:\n{}", table::aligned(&header, &rows));
+    for (waves, why) in limits(&plan.waves) {
+        _ = writeln!(out, "{waves}: {}", line(why));
+    }
+    for (number, wave) in plan.waves.iter().enumerate().filter(|(_, wave)| !wave.restarts.is_empty()) {
+        let pods = wave.restarts.join(", ");
+        _ = writeln!(
+            out,
+            "wave {}: {} on other devices restart with their group: {}",
+            number + 1,
+            counted(wave.restarts.len(), "pod"),
+            line(&pods)
+        );
+    }
+    out
+}
+
+/// What limits the waves, with the waves that have the same limit in a row: `waves 2 to 4`.
+fn limits(waves: &[Wave]) -> Vec<(String, &str)> {
+    let mut found: Vec<(usize, usize, &str)> = Vec::new();
+    for (place, wave) in waves.iter().enumerate() {
+        let Some(why) = wave.limited_by.as_deref() else { continue };
+        match found.last_mut() {
+            Some((_, last, known)) if *last == place && *known == why => *last = place + 1,
+            _ => found.push((place + 1, place + 1, why)),
+        }
+    }
+    let words = |(first, last, why): (usize, usize, _)| {
+        let waves = match last - first {
+            0 => format!("wave {first}"),
+            1 => format!("waves {first} and {last}"),
+            _ => format!("waves {first} to {last}"),
+        };
+        (waves, why)
+    };
+    found.into_iter().map(words).collect()
+}
+
+/// `inference/chat-0`
+pub(super) fn pod_name(pod: &PlannedPod) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
+}
+
+/// `Deployment/chat`
+fn workload(pod: &PlannedPod) -> String {
+    let workload = pod.workload.as_ref();
+    workload.map_or_else(|| "-".to_owned(), |workload| format!("{}/{}", workload.kind, workload.name))
+}
+
+/// The devices of a pod. Most pools have the name of their node, which need not be repeated.
+fn devices(pod: &PlannedPod) -> String {
+    let name = |id: &DeviceId| {
+        if id.pool == pod.node { id.device.clone() } else { format!("{}/{}", id.pool, id.device) }
+    };
+    pod.devices.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+/// Where the replacement goes: the most frequent nodes, and how many more there are.
+fn goes_to(pod: &PlannedPod) -> String {
+    let Fate::Moves { nodes, .. } = &pod.fate else { return String::new() };
+    match (nodes.as_slice(), &pod.workload) {
+        ([], None) => "nowhere: nothing recreates it".to_owned(),
+        ([], Some(_)) => "not known".to_owned(),
+        (nodes, _) => {
+            let shown: Vec<&str> = nodes.iter().take(SHOWN_NODES).map(String::as_str).collect();
+            let more = nodes.len().saturating_sub(SHOWN_NODES);
+            let more = if more == 0 { String::new() } else { format!(" or {more} more") };
+            format!("{}{more}", shown.join(" or "))
+        }
+    }
+}
+
+/// The pods that stay, by reason, each with why and what to do.
+fn stays_section(plan: &DrainPlan) -> String {
+    let mut reasons: BTreeMap<StayReason, BTreeMap<(&str, &str), Vec<&PlannedPod>>> = BTreeMap::new();
+    for pod in &plan.pods {
+        if let Fate::Stays { reason, why, remedy } = &pod.fate {
+            reasons.entry(*reason).or_default().entry((why, remedy)).or_default().push(pod);
+        }
+    }
+    let mut out = String::new();
+    for (reason, causes) in reasons {
+        let count = causes.values().map(Vec::len).sum();
+        let stays = if count == 1 { "stays" } else { "stay" };
+        let words = if count == 1 { reason_of_pod(reason) } else { reason_words(reason, count) };
+        _ = writeln!(out, "\n{} {stays} ({words}):", counted(count, "pod"));
+        for ((why, remedy), pods) in causes {
+            out.push_str(&pod_list(&pods));
+            _ = writeln!(out, "    why: {}", line(why));
+            _ = writeln!(out, "    what to do: {}", line(remedy));
+        }
+    }
+    out
+}
+
+/// The names of pods, a paragraph for each workload: `  Deployment inference/chat: chat-1, chat-2`.
+fn pod_list(pods: &[&PlannedPod]) -> String {
+    let mut workloads: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for pod in pods {
+        let of = match &pod.workload {
+            Some(workload) => format!("{} {}/{}", workload.kind, pod.namespace, workload.name),
+            None => format!("pods in {}", pod.namespace),
+        };
+        workloads.entry(of).or_default().push(&pod.name);
+    }
+    let mut out = String::new();
+    for (workload, pods) in workloads {
+        let mut text = format!("  {}:", line(&workload));
+        for (place, pod) in pods.iter().enumerate() {
+            let pod = line(pod);
+            if text.chars().count() + pod.chars().count() > LIST_WIDTH {
+                _ = writeln!(out, "{text}");
+                "     ".clone_into(&mut text);
+            }
+            let comma = if place + 1 < pods.len() { "," } else { "" };
+            _ = write!(text, " {pod}{comma}");
+        }
+        _ = writeln!(out, "{text}");
+    }
+    out
+}
+
+fn claims_section(plan: &DrainPlan) -> String {
+    let claims = &plan.claims_without_pods;
+    if claims.is_empty() {
+        return String::new();
+    }
+    let hold = if claims.len() == 1 { "holds" } else { "hold" };
+    let mut out = format!(
+        "\n{} {hold} selected devices, and no pod uses them; a drain cannot free these devices:\n",
+        counted(claims.len(), "claim")
+    );
+    for holder in claims {
+        let devices: Vec<String> = holder.devices.iter().map(ToString::to_string).collect();
+        let users = match holder.users.as_slice() {
+            [] => "no users".to_owned(),
+            users => format!("reserved for {}", users.join(", ")),
+        };
+        let text = format!("{}/{}: {} ({users})", holder.namespace, holder.claim, devices.join(", "));
+        _ = writeln!(out, "  {}", line(&text));
+    }
+    out
+}
+
+/// What `--force-after` would delete.
+fn forceable_section(plan: &DrainPlan) -> String {
+    let pods: Vec<&PlannedPod> = plan.pods.iter().filter(|pod| pod.is_forceable).collect();
+    if pods.is_empty() {
+        return String::new();
+    }
+    format!("\n--force-after would delete {}:\n{}", counted(pods.len(), "pod"), pod_list(&pods))
+}

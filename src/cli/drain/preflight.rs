@@ -1,0 +1,115 @@
+//! What is checked before a drain changes anything: the release, the permissions, the rules, the lock.
+//!
+//! Every problem is reported, not only the first. Problems end the drain, unless the user insists.
+
+use super::event::Event;
+use super::halt::Halt;
+use super::run::{Run, refused};
+use crate::cluster::{API_CALLS, AccessAttributes, ApiCall, CallTarget, NeededBy, ObjectNames, WriteRequest};
+use tollgate_document::doc;
+use tollgate_drain::DrainPlan;
+
+impl Run<'_> {
+    /// Checks everything that can be checked without a change.
+    pub(super) fn preflight(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+        let mut problems = self.settings.release_problems.clone();
+        self.tell_check("release and feature gates", &problems);
+        let access = self.access_problems().map_err(refused)?;
+        self.tell_check("permissions", &access);
+        let rules = self.rule_problems(plan).map_err(refused)?;
+        self.tell_check("rules", &rules);
+        let lock: Vec<String> = self.lock_problem().map_err(refused)?.into_iter().collect();
+        self.tell_check("lock", &lock);
+        problems.extend(access.into_iter().chain(rules).chain(lock));
+        if problems.is_empty() || self.settings.ignore_preflight_errors {
+            return Ok(());
+        }
+        Err(Halt::Refused(problems.join("; ")))
+    }
+
+    fn tell_check(&mut self, check: &str, problems: &[String]) {
+        let problem = (!problems.is_empty()).then(|| problems.join("; "));
+        self.tell(&Event::Preflight { check: check.to_owned(), problem });
+    }
+
+    /// What the user may not do.
+    fn access_problems(&mut self) -> Result<Vec<String>, Halt> {
+        let forces = self.settings.force_after.is_some();
+        let is_needed = |call: &&ApiCall| {
+            call.needed_by == NeededBy::Drain || call.needed_by == NeededBy::DrainForce && forces
+        };
+        let mut missing = Vec::new();
+        for call in API_CALLS.iter().filter(is_needed) {
+            let CallTarget::Resource { group, resource, names } = call.target else { continue };
+            // What is only read is read before, and optional kinds can be missing.
+            for verb in call.verbs.iter().filter(|verb| !matches!(**verb, "list" | "watch")) {
+                let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+                let mut asked = AccessAttributes {
+                    verb: (*verb).to_owned(),
+                    group: group.to_owned(),
+                    resource: resource.to_owned(),
+                    subresource: subresource.to_owned(),
+                    ..AccessAttributes::default()
+                };
+                if names == ObjectNames::DrainLease {
+                    let Some(lock) = &self.settings.lock else { continue };
+                    asked.namespace.clone_from(&lock.namespace);
+                    super::lock::LEASE_NAME.clone_into(&mut asked.name);
+                }
+                let what = describe(&asked);
+                let answer = self.send_patiently(&WriteRequest::ReviewAccess(asked))?;
+                let review = doc::parse(&answer.body).ok();
+                let is_allowed =
+                    review.as_ref().and_then(|review| review.root().get("status").get("allowed").bool());
+                match is_allowed {
+                    Some(true) => {}
+                    Some(false) => missing.push(what),
+                    None => {
+                        return Err(Halt::Stopped(format!("cannot check permissions: {}", answer.message())));
+                    }
+                }
+            }
+        }
+        Ok(if missing.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!(
+                "permissions are missing: {}; bind the ClusterRole tollgate-drain of manifests/components/drain",
+                missing.join(", ")
+            )]
+        })
+    }
+
+    /// What the API server, its policies and its webhooks say about the rules.
+    fn rule_problems(&mut self, plan: &DrainPlan) -> Result<Vec<String>, Halt> {
+        let mut problems = Vec::new();
+        for planned in &plan.rules {
+            if self.rules.iter().any(|rule| rule.name == planned.name) {
+                continue;
+            }
+            let (request, _) = self.create_request(planned, true)?;
+            let answer = self.send_patiently(&request)?;
+            if answer.code == 409 {
+                problems.push(format!(
+                    "rule {} exists already and is not a rule of this drain; delete it, or choose another key with --key",
+                    planned.name
+                ));
+            } else if !answer.is_success() {
+                problems.push(format!("the API server rejects rule {}: {}", planned.name, answer.message()));
+                // The others are rejected for the same reason.
+                break;
+            }
+        }
+        Ok(problems)
+    }
+}
+
+/// `create pods/eviction`, as `kubectl auth can-i` takes it.
+fn describe(asked: &AccessAttributes) -> String {
+    let slash = if asked.subresource.is_empty() { "" } else { "/" };
+    let group = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };
+    let named = if asked.name.is_empty() { String::new() } else { format!(" {}", asked.name) };
+    let within =
+        if asked.namespace.is_empty() { String::new() } else { format!(" in namespace {}", asked.namespace) };
+    format!("{} {}{group}{slash}{}{named}{within}", asked.verb, asked.resource, asked.subresource)
+}

@@ -1,0 +1,58 @@
+//! The proof of a drain: no claim holds the devices that its rules select, in two lists of all claims, some seconds apart.
+//!
+//! The proof reads claims and not slices, because a driver that restarts has no slices for a while. It reads them anew and
+//! not from a watch.
+
+use std::time::Duration;
+
+use super::event::Event;
+use super::halt::Halt;
+use super::run::{Ending, Run, holding_claim};
+use super::time::seconds_between;
+use tollgate_drain::{ClaimHolder, holding_claims};
+use tollgate_engine::impact::target::DeviceNames;
+use tollgate_formats::gotime::Timestamp;
+
+/// Looks at the claims, one after the other.
+const LOOKS: usize = 2;
+/// The time between them: a pod that was being scheduled has its claim by then.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
+
+impl Run<'_> {
+    /// Proves that the devices are free, or lists who holds them.
+    pub(super) fn prove(&mut self, began: Timestamp) -> Result<Ending, Halt> {
+        let selectors: Vec<DeviceNames> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
+        let holders = self.look(&selectors)?;
+        self.refresh()?;
+        self.check_footing()?;
+        let devices = self.plan.as_ref().map_or(0, |plan| plan.devices.len());
+        let seconds = seconds_between(began, self.server.now()).unsigned_abs();
+        let holding: Vec<_> = holders.iter().map(holding_claim).collect();
+        let is_proven = holding.is_empty();
+        self.tell(&Event::Finished { devices, evicted: self.evicted, seconds, holding });
+        Ok(if is_proven { Ending::Proven } else { Ending::Holding })
+    }
+
+    /// The claims that hold selected devices, in the first look that finds some.
+    pub(super) fn look(&mut self, selectors: &[DeviceNames]) -> Result<Vec<ClaimHolder>, Halt> {
+        if selectors.is_empty() {
+            return Err(Halt::Stopped(
+                "no rule selects the devices, so there is nothing to prove".to_owned(),
+            ));
+        }
+        for look in 1..=LOOKS {
+            if look > 1 {
+                self.wait(BETWEEN_LOOKS)?;
+            }
+            let claims = self.server.list_claims();
+            let claims =
+                claims.map_err(|why| Halt::Stopped(format!("the devices may not be free: {why}")))?;
+            let holders = holding_claims(&claims.state(), selectors);
+            self.tell(&Event::Proof { look, holding: holders.iter().map(holding_claim).collect() });
+            if !holders.is_empty() {
+                return Ok(holders);
+            }
+        }
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,323 @@
+//! What a drain shows while it runs: one line for each change, as text or JSON, and on a terminal a summary below them
+//! that is drawn anew.
+//!
+//! Lines go to stdout, the summary goes to stderr, and only if both are terminals. Nothing is decided here.
+//!
+//! Invariant: output that cannot be written does not stop a drain, and no line is lost because of the summary.
+
+mod sentence;
+mod view;
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use super::PlanReport;
+use super::event::{Event, TimedEvent};
+use super::plan_json::PlanRecord;
+use super::plan_text::{self, counted};
+use crate::cli::console::{Console, IgnoreBrokenPipe};
+use crate::cli::to_json;
+use crate::cli::version::Output;
+use tollgate_api::profile::Profile;
+use tollgate_drain::{DrainPlan, DrainRequest, Fate};
+use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::sanitize;
+use view::View;
+
+/// The commands that a user can run next, to be pasted.
+#[derive(Clone, Debug)]
+pub(super) struct NextCommands {
+    /// The same drain again.
+    pub(super) go_on: String,
+    /// Deletes the rules.
+    pub(super) go_back: String,
+}
+
+/// What a plan is about, and what was asked for with it.
+#[derive(Clone, Debug)]
+pub(super) struct PlanContext {
+    pub(super) profile: &'static Profile,
+    pub(super) samples: u32,
+    pub(super) request: DrainRequest,
+    /// `context prod`
+    pub(super) cluster: String,
+    pub(super) force_after: Option<Duration>,
+    /// With `--yes`, nobody is asked.
+    pub(super) is_confirmed: bool,
+}
+
+/// Shows the events of a drain.
+pub(super) struct Reporter {
+    output: Output,
+    next: NextCommands,
+    /// `None` for an undrain, which has no plan.
+    context: Option<PlanContext>,
+    out: Box<dyn Write + Send>,
+    /// `None` if no person watches.
+    view: Option<View>,
+}
+
+impl Reporter {
+    /// Shows events on the streams of the process.
+    pub(super) fn new(output: Output, next: NextCommands, context: Option<PlanContext>) -> Reporter {
+        let is_watched = Console::is_stdout_terminal() && Console::is_stderr_terminal();
+        let view = (output == Output::Text && is_watched && !Console::is_quiet()).then(View::new);
+        let out = Box::new(IgnoreBrokenPipe::new(io::stdout()));
+        Reporter { output, next, context, out, view }
+    }
+
+    /// Prints the plan before anything is changed, and asks whether to start. False if the answer is no.
+    pub(super) fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool {
+        let Some(context) = self.context.clone() else { return false };
+        if let Some(view) = &mut self.view {
+            view.set_plan(plan);
+        }
+        let question = question(&context, plan);
+        let PlanContext { profile, samples, request, is_confirmed, .. } = context;
+        let report = PlanReport { profile, at, samples, request, plan: plan.clone(), incomplete: Vec::new() };
+        match self.output {
+            Output::Text => self.write(&sanitize::text(&plan_text::render(&report))),
+            Output::Json => self.write_json(&PlanRecord::of(&report)),
+        }
+        is_confirmed || Console::open().confirm(&question)
+    }
+
+    /// Prints what happened.
+    pub(super) fn tell(&mut self, at: Timestamp, event: &Event) {
+        let at = gotime::rfc3339(at);
+        match self.output {
+            Output::Json => self.write_json(&TimedEvent { at, event }),
+            Output::Text => {
+                // Of `2026-11-16T09:00:00Z`, the time; the plan has the date.
+                let time = at.split_once('T').map_or(at.as_str(), |(_, time)| time);
+                let lines = sentence::lines(event, &self.next);
+                let mut text = String::new();
+                for words in &lines {
+                    _ = writeln!(text, "{time} {}", sanitize::line(words));
+                }
+                self.write(&text);
+            }
+        }
+        if let Some(view) = &mut self.view {
+            view.apply(event);
+        }
+        self.tick();
+    }
+
+    /// Draws the summary anew. The run calls it every second or so, because the time in it changes.
+    pub(super) fn tick(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.draw();
+        }
+    }
+
+    /// Prints a warning to stderr.
+    pub(super) fn warning(&mut self, message: &str) {
+        self.hide();
+        Console::open().warning(message);
+    }
+
+    /// Prints a note to stderr.
+    pub(super) fn note(&mut self, message: &str) {
+        self.hide();
+        Console::open().note(message);
+    }
+
+    /// Removes the summary before others write to the terminal, and at the end of a run.
+    pub(super) fn hide(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.hide();
+        }
+    }
+
+    fn write_json(&mut self, record: &impl serde::Serialize) {
+        match to_json(record) {
+            Ok(json) => self.write(&format!("{json}\n")),
+            Err(failure) => self.warning(&failure.message()),
+        }
+    }
+
+    /// Writes lines. That they cannot be written is said once, on stderr; the drain goes on.
+    fn write(&mut self, text: &str) {
+        self.hide();
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        if let Err(error) = written {
+            self.out = Box::new(io::sink());
+            let why = crate::files::io_reason(&error);
+            self.warning(&format!("cannot write to stdout: {why}; the drain goes on without output"));
+        }
+    }
+}
+
+/// `Drain 40 devices in context prod? 31 pods will be evicted in 5 waves`
+fn question(context: &PlanContext, plan: &DrainPlan) -> String {
+    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
+    let mut out = format!("Drain {} in {}? ", counted(plan.devices.len(), "device"), context.cluster);
+    if moving == 0 {
+        out.push_str("No pod will be evicted");
+    } else {
+        let waves = counted(plan.waves.len(), "wave");
+        _ = write!(out, "{} will be evicted in {waves}", counted(moving, "pod"));
+    }
+    let forceable = plan.pods.iter().filter(|pod| pod.is_forceable).count();
+    if let Some(after) = context.force_after.filter(|_| forceable > 0) {
+        let after = sentence::duration(after.as_secs());
+        _ = write!(out, ", and {} will be deleted if still there after {after}", counted(forceable, "pod"));
+    }
+    out
+}
+
+impl std::fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reporter").field("output", &self.output).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use super::{NextCommands, Reporter};
+    use crate::cli::drain::event::{Event, HoldingClaim, PodRef};
+    use crate::cli::version::Output;
+    use tollgate_formats::gotime;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(output: Output, events: &[Event]) -> String {
+        let written = Written::default();
+        let next = NextCommands {
+            go_on: "tollgate drain node/n-1 --context prod".to_owned(),
+            go_back: "tollgate undrain node/n-1 --context prod".to_owned(),
+        };
+        let at = gotime::parse("2026-11-16T09:00:00Z").expect("a time");
+        let out = Box::new(written.clone());
+        let mut reporter = Reporter { output, next, context: None, out, view: None };
+        for event in events {
+            reporter.tell(at, event);
+        }
+        let bytes = written.0.lock().expect("not poisoned").clone();
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
+    fn pod(name: &str) -> PodRef {
+        PodRef { namespace: "ml".to_owned(), name: name.to_owned() }
+    }
+
+    fn holding() -> Vec<HoldingClaim> {
+        vec![HoldingClaim {
+            namespace: "ml".to_owned(),
+            claim: "train".to_owned(),
+            devices: vec!["d/p/gpu-0".to_owned()],
+            users: vec!["pod train-0".to_owned()],
+        }]
+    }
+
+    /// One event of each kind.
+    fn all_events() -> Vec<Event> {
+        let text = || "text".to_owned();
+        vec![
+            Event::Preflight { check: text(), problem: None },
+            Event::Preflight { check: text(), problem: Some(text()) },
+            Event::LockWaits { holder: text(), seconds: 30 },
+            Event::Locked { lease: text(), holder: text() },
+            Event::RuleCreated { rule: text(), devices: 2 },
+            Event::RuleFound { rule: text(), effect: text() },
+            Event::RuleConfirmed { rule: text(), message: text() },
+            Event::RuleClosed { rule: text() },
+            Event::RuleDeleted { rule: text() },
+            Event::PlanChanged { differences: vec![text()] },
+            Event::PodJoined { pod: pod("a") },
+            Event::WaveStarted { wave: 1, pods: vec![pod("a")] },
+            Event::PodEvicted { wave: 1, pod: pod("a") },
+            Event::PodWaits { wave: 1, pod: pod("a"), why: text() },
+            Event::PodGone { wave: 1, pod: pod("a") },
+            Event::PodDeleted { pod: pod("a") },
+            Event::PodReleased { wave: 1, pod: pod("a") },
+            Event::ReplacementBound { wave: 1, pod: pod("b"), node: text() },
+            Event::ReplacementReady { wave: 1, pod: pod("b"), node: text() },
+            Event::WaveFinished { wave: 1, seconds: 60 },
+            Event::Proof { look: 1, holding: holding() },
+            Event::Stopped { why: text(), evicted: 0, left: 1, go_on: text(), go_back: text() },
+            Event::Finished { devices: 8, evicted: 7, seconds: 60, holding: Vec::new() },
+        ]
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
+    fn the_schema_describes_every_event() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../schema/drain.json")).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let text = shown(Output::Json, &all_events());
+        assert_eq!(text.lines().count(), all_events().len());
+        for line in text.lines() {
+            let mut event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            assert!(validator.is_valid(&event), "{line}");
+            event["surprise"] = true.into();
+            assert!(!validator.is_valid(&event), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_a_line() {
+        let events = [
+            Event::WaveStarted { wave: 2, pods: vec![pod("a"), pod("b")] },
+            Event::PodWaits { wave: 2, pod: pod("a"), why: "PDB ml/a\u{1b}[2J allows none".to_owned() },
+            Event::PlanChanged { differences: vec!["one".to_owned(), "two".to_owned()] },
+        ];
+        assert_eq!(
+            shown(Output::Text, &events),
+            "09:00:00Z wave 2 starts: ml/a, ml/b\n\
+             09:00:00Z wave 2: pod ml/a is not evicted yet: PDB ml/a\u{fffd}[2J allows none\n\
+             09:00:00Z plan changed: one\n\
+             09:00:00Z plan changed: two\n"
+        );
+        assert_eq!(
+            shown(Output::Json, &events[..1]),
+            "{\"at\":\"2026-11-16T09:00:00Z\",\"event\":\"wave-started\",\"wave\":2,\"pods\":[{\"namespace\":\"ml\",\"name\":\"a\"},{\"namespace\":\"ml\",\"name\":\"b\"}]}\n"
+        );
+    }
+
+    #[test]
+    fn the_end_says_what_is_left_and_how_to_go_on_and_back() {
+        let stopped = Event::Stopped {
+            why: "rule x was changed by bob".to_owned(),
+            evicted: 3,
+            left: 1,
+            go_on: "tollgate drain a".to_owned(),
+            go_back: "tollgate undrain a".to_owned(),
+        };
+        assert_eq!(
+            shown(Output::Text, &[stopped]),
+            "09:00:00Z stopped: rule x was changed by bob\n\
+             09:00:00Z done: 3 pods evicted; left: 1 pod; the rules stay as they are\n\
+             09:00:00Z to go on: tollgate drain a\n\
+             09:00:00Z to go back: tollgate undrain a\n"
+        );
+        let finished = |holding| Event::Finished { devices: 8, evicted: 7, seconds: 754, holding };
+        assert_eq!(
+            shown(Output::Text, &[finished(Vec::new())]),
+            "09:00:00Z no claim holds these 8 devices; 7 pods evicted in 12m34s\n\
+             09:00:00Z the rules still keep new pods off the devices; to open them again: tollgate undrain node/n-1 --context prod\n"
+        );
+        let text = shown(Output::Text, &[finished(holding())]);
+        assert!(text.contains("1 claim still holds devices; 7 pods evicted in 12m34s\n"), "{text}");
+        assert!(text.contains("claim ml/train holds d/p/gpu-0 (pod train-0)\n"), "{text}");
+        assert!(text.contains("to go on: tollgate drain node/n-1 --context prod\n"), "{text}");
+    }
+}

@@ -1,0 +1,132 @@
+//! The events of a drain in words.
+
+use super::NextCommands;
+use crate::cli::drain::event::{Event, HoldingClaim, PodRef};
+use crate::cli::drain::plan_text::counted;
+
+/// The event as lines.
+pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
+    let one = match event {
+        Event::Preflight { check, problem: None } => format!("preflight: {check}: ok"),
+        Event::Preflight { check, problem: Some(problem) } => format!("preflight: {check}: {problem}"),
+        Event::LockWaits { holder, seconds } => {
+            format!("waiting for the lock: held by {holder}; taken over if it is not renewed for {seconds} s")
+        }
+        Event::Locked { lease, holder } => format!("locked: Lease {lease} is held by {holder}"),
+        Event::RuleCreated { rule, devices } => {
+            format!("rule {rule}: created with effect None for {}", counted(*devices, "device"))
+        }
+        Event::RuleFound { rule, effect } => {
+            format!("rule {rule}: exists from an earlier run, with effect {effect}")
+        }
+        Event::RuleConfirmed { rule, message } => {
+            format!("rule {rule}: the eviction controller reports: {message}")
+        }
+        Event::RuleClosed { rule } => {
+            format!("rule {rule}: set to NoSchedule; new pods no longer get these devices")
+        }
+        Event::RuleDeleted { rule } => format!("rule {rule}: deleted"),
+        Event::PlanChanged { differences } => {
+            return differences.iter().map(|what| format!("plan changed: {what}")).collect();
+        }
+        Event::PodJoined { pod } => format!(
+            "pod {} got a selected device while the devices were being closed; it is drained, too",
+            name(pod)
+        ),
+        Event::WaveStarted { wave, pods } => format!("wave {wave} starts: {}", names(pods)),
+        Event::PodEvicted { wave, pod } => format!("wave {wave}: pod {} evicted", name(pod)),
+        Event::PodWaits { wave, pod, why } => {
+            format!("wave {wave}: pod {} is not evicted yet: {why}", name(pod))
+        }
+        Event::PodGone { wave, pod } => {
+            format!("wave {wave}: pod {} was gone before it was evicted", name(pod))
+        }
+        Event::PodDeleted { pod } => format!("pod {} deleted, because of --force-after", name(pod)),
+        Event::PodReleased { wave, pod } => {
+            format!("wave {wave}: pod {} ended, and its claims released their devices", name(pod))
+        }
+        Event::ReplacementBound { wave, pod, node } => {
+            format!("wave {wave}: new pod {} is bound to {node}", name(pod))
+        }
+        Event::ReplacementReady { wave, pod, node } => {
+            format!("wave {wave}: new pod {} is Ready on {node}", name(pod))
+        }
+        Event::WaveFinished { wave, seconds } => format!("wave {wave} finished after {}", duration(*seconds)),
+        Event::Proof { look, holding } if holding.is_empty() => {
+            format!("proof {look} of 2: no claim holds these devices")
+        }
+        Event::Proof { look, holding } => {
+            format!("proof {look} of 2: {}", still_hold(holding))
+        }
+        Event::Stopped { why, evicted, left, go_on, go_back } => {
+            return vec![
+                format!("stopped: {why}"),
+                format!(
+                    "done: {} evicted; left: {}; the rules stay as they are",
+                    counted(*evicted, "pod"),
+                    counted(*left, "pod")
+                ),
+                format!("to go on: {go_on}"),
+                format!("to go back: {go_back}"),
+            ];
+        }
+        Event::Finished { devices, evicted, seconds, holding } => {
+            return finished(*devices, *evicted, *seconds, holding, next);
+        }
+    };
+    vec![one]
+}
+
+fn finished(
+    devices: usize,
+    evicted: usize,
+    seconds: u64,
+    holding: &[HoldingClaim],
+    next: &NextCommands,
+) -> Vec<String> {
+    let done = format!("{} evicted in {}", counted(evicted, "pod"), duration(seconds));
+    if holding.is_empty() {
+        let devices =
+            if devices == 1 { "this device".to_owned() } else { format!("these {devices} devices") };
+        return vec![
+            format!("no claim holds {devices}; {done}"),
+            format!("the rules still keep new pods off the devices; to open them again: {}", next.go_back),
+        ];
+    }
+    let mut lines = vec![format!("{}; {done}", still_hold(holding))];
+    lines.extend(holding.iter().map(|holder| {
+        let users = match holder.users.as_slice() {
+            [] => "no users".to_owned(),
+            users => users.join(", "),
+        };
+        let HoldingClaim { namespace, claim, devices, .. } = holder;
+        format!("claim {namespace}/{claim} holds {} ({users})", devices.join(", "))
+    }));
+    lines.push(format!("to go on: {}", next.go_on));
+    lines.push(format!("to go back: {}", next.go_back));
+    lines
+}
+
+/// `2 claims still hold devices`
+fn still_hold(holding: &[HoldingClaim]) -> String {
+    let hold = if holding.len() == 1 { "holds" } else { "hold" };
+    format!("{} still {hold} devices", counted(holding.len(), "claim"))
+}
+
+/// `inference/chat-0`
+pub(super) fn name(pod: &PodRef) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
+}
+
+fn names(pods: &[PodRef]) -> String {
+    pods.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// `1h2m3s`, as kubectl prints durations.
+pub(super) fn duration(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}

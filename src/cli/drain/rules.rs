@@ -1,0 +1,429 @@
+//! The DeviceTaintRules of a drain: found, created, confirmed by the eviction controller, closed, watched, deleted.
+//!
+//! A rule is created with the effect None, which does nothing. The condition that the eviction controller then writes is the
+//! proof that the cluster acts on rules at all. Only then does the rule get the effect NoSchedule. It never gets NoExecute.
+//!
+//! Invariant: a rule that is not marked as one of this drain is never changed or deleted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::event::Event;
+use super::halt::Halt;
+use super::rule_object::{RuleMetadata, RuleObject, texts};
+use super::run::{POLL, Run};
+use super::time::seconds_between;
+use crate::cluster::WriteRequest;
+use tollgate_document::doc::{self, Value};
+use tollgate_drain::{
+    DrainPlan, EXPIRES_ANNOTATION, FLAGS_ANNOTATION, ID_LABEL, OWNER_ANNOTATION, PlannedRule,
+    REASON_ANNOTATION, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
+};
+use tollgate_engine::impact::target::DeviceNames;
+use tollgate_forecast::ObjectKind;
+use tollgate_formats::gotime;
+
+/// The wave that is being moved, on the first rule by name.
+pub(super) const WAVE: &str = "tollgate.dev/wave";
+
+/// How long the eviction controller may take to write its condition.
+const CONFIRM_SECONDS: i64 = 30;
+/// How often a rule is read again because somebody, mostly the eviction controller, has written it meanwhile.
+const MAX_CONFLICTS: usize = 5;
+
+/// A rule of this drain, as it must stay.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct DrainRule {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) selects: DeviceNames,
+    pub(super) effect: Effect,
+}
+
+/// The effects that a drain uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Effect {
+    /// Counts only.
+    None,
+    /// Keeps new pods off the devices.
+    NoSchedule,
+}
+
+impl Effect {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Effect::None => "None",
+            Effect::NoSchedule => "NoSchedule",
+        }
+    }
+}
+
+/// What a stored rule selects.
+pub(super) fn selection(rule: Value<'_>) -> DeviceNames {
+    let selector = rule.get("spec").get("deviceSelector");
+    let name = |field: &str| {
+        Some(selector.get(field)).filter(|name| name.exists()).map(|name| name.str().to_owned())
+    };
+    DeviceNames { driver: name("driver"), pool: name("pool"), device: name("device") }
+}
+
+impl Run<'_> {
+    /// Reads the rules of this drain from the cluster.
+    pub(super) fn find_rules(&mut self) -> Result<(), Halt> {
+        let id = drain_id(&self.settings.request);
+        let mut found = Vec::new();
+        for rule in self.server.objects().of_kind(ObjectKind::DeviceTaintRule) {
+            let metadata = rule.get("metadata");
+            if metadata.get("labels").get(ID_LABEL).str() != id {
+                continue;
+            }
+            let (name, taint) = (metadata.get("name").str(), rule.get("spec").get("taint"));
+            let effect = match taint.get("effect").str() {
+                "None" => Effect::None,
+                "NoSchedule" => Effect::NoSchedule,
+                other => {
+                    return Err(Halt::Refused(format!(
+                        "rule {name} of this drain has the effect {other}, which a drain never sets; set it to NoSchedule, \
+                         or run `{}`",
+                        self.settings.go_back
+                    )));
+                }
+            };
+            if taint.get("key").str() != self.settings.request.key {
+                return Err(Halt::Refused(format!(
+                    "rule {name} of this drain has another key than {}",
+                    self.settings.request.key
+                )));
+            }
+            found.push(DrainRule {
+                name: name.to_owned(),
+                uid: metadata.get("uid").str().to_owned(),
+                selects: selection(rule),
+                effect,
+            });
+        }
+        self.rules = found;
+        Ok(())
+    }
+
+    /// Closes the devices of the plan: afterwards, each rule has the effect NoSchedule, or none of those that were created
+    /// here is left.
+    pub(super) fn close(&mut self) -> Result<(), Halt> {
+        let Some(plan) = self.plan.clone() else { return Err(Halt::internal("no plan")) };
+        let is_new = self.rules.iter().all(|rule| rule.effect == Effect::None);
+        for rule in self.rules.clone() {
+            self.tell(&Event::RuleFound { rule: rule.name, effect: rule.effect.name().to_owned() });
+        }
+        let kept = if is_new { 0 } else { self.rules.len() };
+        let Err(halt) = self.close_rules(&plan) else { return Ok(()) };
+        // An API server that fails may not answer a delete either; then the rules are found by their label.
+        for rule in self.rules.split_off(kept) {
+            self.delete_rule(&rule.name, &rule.uid).map_err(|_failed| halt.clone())?;
+        }
+        match halt {
+            Halt::Stopped(why) | Halt::Refused(why) if is_new => {
+                Err(Halt::Refused(format!("{why}; the rules were deleted again, and no pod was evicted")))
+            }
+            halt => Err(halt),
+        }
+    }
+
+    fn close_rules(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+        for planned in &plan.rules {
+            if !self.rules.iter().any(|rule| rule.name == planned.name) {
+                self.create_rule(planned)?;
+            }
+        }
+        self.confirm_rules(plan)?;
+        let open: Vec<DrainRule> =
+            self.rules.iter().filter(|rule| rule.effect == Effect::None).cloned().collect();
+        for is_dry_run in [true, false] {
+            for rule in &open {
+                self.check_lock()?;
+                let closed = DrainRule { effect: Effect::NoSchedule, ..rule.clone() };
+                self.update_rule(&rule.name, &closed, is_dry_run, |_| {})?;
+                if is_dry_run {
+                    continue;
+                }
+                if let Some(rule) = self.rules.iter_mut().find(|rule| rule.name == closed.name) {
+                    rule.effect = Effect::NoSchedule;
+                }
+                self.tell(&Event::RuleClosed { rule: rule.name.clone() });
+            }
+        }
+        // The plan reads the rules from the watch.
+        self.wait_for_rules()
+    }
+
+    /// The request that creates a rule with the effect None, and the rule.
+    pub(super) fn create_request(
+        &self,
+        planned: &PlannedRule,
+        is_dry_run: bool,
+    ) -> Result<(WriteRequest, DrainRule), Halt> {
+        let settings = self.settings;
+        let (version, key) = (settings.rule_version, &settings.request.key);
+        let rule = DrainRule {
+            name: planned.name.clone(),
+            uid: String::new(),
+            selects: planned.selects.clone(),
+            effect: Effect::None,
+        };
+        let metadata = RuleMetadata {
+            labels: BTreeMap::from([(ID_LABEL.to_owned(), drain_id(&settings.request))]),
+            annotations: self.annotations(),
+            ..RuleMetadata::default()
+        };
+        let object = RuleObject::new(version, key, &rule, metadata).json()?;
+        Ok((WriteRequest::CreateRule { version, object, is_dry_run }, rule))
+    }
+
+    fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), Halt> {
+        self.check_lock()?;
+        let (request, mut rule) = self.create_request(planned, false)?;
+        let answer = self.send_patiently(&request)?;
+        let body = if answer.code == 409 {
+            // Ours, if an earlier answer was lost.
+            self.get_own_rule(&rule.name)?
+        } else if answer.is_success() {
+            answer.body
+        } else {
+            return Err(Halt::Stopped(format!(
+                "the API server rejects rule {}: {}",
+                rule.name,
+                answer.message()
+            )));
+        };
+        let stored = doc::parse(&body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+        stored.root().get("metadata").get("uid").str().clone_into(&mut rule.uid);
+        let devices = planned.published;
+        self.tell(&Event::RuleCreated { rule: rule.name.clone(), devices });
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    /// What is written on a new rule for people, and for the drain that goes on later.
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let notes = &self.settings.notes;
+        let mut all = BTreeMap::from([
+            (TARGET_ANNOTATION.to_owned(), self.settings.request.typed.join(" ")),
+            (STARTED_ANNOTATION.to_owned(), gotime::rfc3339(self.server.now())),
+        ]);
+        let flags = Some(&notes.flags).filter(|flags| !flags.is_empty());
+        let optional = [
+            (FLAGS_ANNOTATION, flags),
+            (REASON_ANNOTATION, notes.reason.as_ref()),
+            (OWNER_ANNOTATION, notes.owner.as_ref()),
+        ];
+        let optional = optional.into_iter().chain([(EXPIRES_ANNOTATION, notes.expires.as_ref())]);
+        all.extend(optional.filter_map(|(name, text)| Some((name.to_owned(), text?.clone()))));
+        all
+    }
+
+    /// Waits until the eviction controller has seen every rule with the effect None.
+    fn confirm_rules(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
+        let since = self.server.now();
+        let mut left: Vec<String> = self.open_rules();
+        while !left.is_empty() {
+            self.refresh()?;
+            let mut unseen = Vec::new();
+            for name in left {
+                let Some(message) = self.condition_message(&name) else {
+                    unseen.push(name);
+                    continue;
+                };
+                if let Some(planned) = plan.rules.iter().find(|rule| rule.name == name) {
+                    check_counts(planned, &message)?;
+                }
+                self.tell(&Event::RuleConfirmed { rule: name, message });
+            }
+            left = unseen;
+            if left.is_empty() {
+                break;
+            }
+            if seconds_between(since, self.server.now()) >= CONFIRM_SECONDS {
+                return Err(Halt::Stopped(format!(
+                    "the eviction controller has written no condition for rule {} within {CONFIRM_SECONDS} s, so it is not \
+                     certain that this cluster acts on DeviceTaintRules; check that the feature gate DRADeviceTaintRules is \
+                     on in kube-controller-manager and kube-scheduler",
+                    left.join(", ")
+                )));
+            }
+            self.check_lock()?;
+            self.wait(POLL)?;
+        }
+        Ok(())
+    }
+
+    /// Rules that still have the effect None.
+    fn open_rules(&self) -> Vec<String> {
+        let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
+        open.map(|rule| rule.name.clone()).collect()
+    }
+
+    /// What the eviction controller says about this generation of a rule.
+    fn condition_message(&self, name: &str) -> Option<String> {
+        let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", name)?;
+        let generation = rule.get("metadata").get("generation").int();
+        let mut conditions = rule.get("status").get("conditions").items();
+        let condition = conditions.find(|condition| condition.get("type").str() == "EvictionInProgress")?;
+        let is_current = condition.get("observedGeneration").int() >= generation;
+        is_current.then(|| condition.get("message").str().to_owned())
+    }
+
+    /// Waits until the watch shows the rules as they were written.
+    fn wait_for_rules(&mut self) -> Result<(), Halt> {
+        let since = self.server.now();
+        loop {
+            self.refresh()?;
+            let Err(problem) = self.rules_as_expected() else { return Ok(()) };
+            if seconds_between(since, self.server.now()) >= CONFIRM_SECONDS {
+                return Err(Halt::Stopped(problem));
+            }
+            self.wait(Duration::from_millis(200))?;
+        }
+    }
+
+    /// An error if a rule of this drain was changed or deleted by somebody else.
+    pub(super) fn check_rules(&mut self) -> Result<(), Halt> {
+        self.rules_as_expected().map_err(Halt::Stopped)
+    }
+
+    fn rules_as_expected(&self) -> Result<(), String> {
+        let key = &self.settings.request.key;
+        for expected in &self.rules {
+            let name = &expected.name;
+            let Some(rule) = self.server.objects().get(ObjectKind::DeviceTaintRule, "", name) else {
+                // It was created a moment ago, and the watch has not shown it yet.
+                if expected.effect == Effect::None {
+                    continue;
+                }
+                return Err(format!("rule {name} was deleted by somebody else"));
+            };
+            let taint = rule.get("spec").get("taint");
+            let is_same = rule.get("metadata").get("uid").str() == expected.uid
+                && selection(rule) == expected.selects
+                && taint.get("key").str() == key
+                && taint.get("effect").str() == expected.effect.name();
+            if !is_same {
+                let effect = taint.get("effect").str();
+                return Err(format!(
+                    "rule {name} was changed by somebody else: it has the taint {}:{effect}, or selects other devices",
+                    taint.get("key").str()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces a rule by the same one with that effect and with changed metadata. The rule must be as it was left.
+    pub(super) fn update_rule(
+        &mut self,
+        name: &str,
+        wanted: &DrainRule,
+        is_dry_run: bool,
+        change: impl Fn(&mut RuleMetadata),
+    ) -> Result<(), Halt> {
+        let (version, key) = (self.settings.rule_version, self.settings.request.key.clone());
+        for _ in 0..MAX_CONFLICTS {
+            let body = self.get_own_rule(name)?;
+            let stored = doc::parse(&body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+            let (metadata, before) =
+                (stored.root().get("metadata"), self.rules.iter().find(|rule| rule.name == name));
+            let taint = stored.root().get("spec").get("taint");
+            let effect = taint.get("effect").str();
+            if before.is_some_and(|before| {
+                before.uid != metadata.get("uid").str() || before.effect.name() != effect
+            }) {
+                return Err(Halt::Stopped(format!("rule {name} was changed by somebody else")));
+            }
+            let mut kept = RuleMetadata {
+                name: name.to_owned(),
+                uid: metadata.get("uid").str().to_owned(),
+                resource_version: metadata.get("resourceVersion").str().to_owned(),
+                labels: texts(metadata.get("labels")),
+                annotations: texts(metadata.get("annotations")),
+                finalizers: metadata.get("finalizers").items().map(|name| name.str().to_owned()).collect(),
+            };
+            change(&mut kept);
+            let mut object = RuleObject::new(version, &key, wanted, kept);
+            if effect == wanted.effect.name() {
+                object.spec.taint.time_added = Some(taint.get("timeAdded").str().to_owned());
+            }
+            let object = object.json()?;
+            let request = WriteRequest::UpdateRule { version, name: name.to_owned(), object, is_dry_run };
+            let answer = self.send_patiently(&request)?;
+            match answer.code {
+                409 => {}
+                _ if answer.is_success() => return Ok(()),
+                _ => {
+                    return Err(Halt::Stopped(format!(
+                        "the API server rejects the effect {} for rule {name}: {}",
+                        wanted.effect.name(),
+                        answer.message()
+                    )));
+                }
+            }
+        }
+        Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
+    }
+
+    /// The rule of that name, if it is one of this drain.
+    fn get_own_rule(&mut self, name: &str) -> Result<String, Halt> {
+        let request = WriteRequest::GetRule { version: self.settings.rule_version, name: name.to_owned() };
+        let answer = self.send_patiently(&request)?;
+        if !answer.is_success() {
+            return Err(Halt::Stopped(format!("cannot read rule {name}: {}", answer.message())));
+        }
+        let stored = doc::parse(&answer.body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+        let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
+        if id != drain_id(&self.settings.request) {
+            return Err(Halt::Stopped(format!(
+                "rule {name} exists already and is not a rule of this drain; delete it, or choose another key with --key"
+            )));
+        }
+        Ok(answer.body)
+    }
+
+    /// Deletes a rule, if it is still the same one.
+    pub(super) fn delete_rule(&mut self, name: &str, uid: &str) -> Result<(), Halt> {
+        let version = self.settings.rule_version;
+        for _ in 0..MAX_CONFLICTS {
+            let answer = self.send_patiently(&WriteRequest::GetRule { version, name: name.to_owned() })?;
+            if answer.code == 404 {
+                return Ok(());
+            }
+            let stored = doc::parse(&answer.body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
+            let metadata = stored.root().get("metadata");
+            if metadata.get("uid").str() != uid {
+                return Ok(());
+            }
+            let resource_version = metadata.get("resourceVersion").str().to_owned();
+            let (name, uid) = (name.to_owned(), uid.to_owned());
+            let request = WriteRequest::DeleteRule { version, name: name.clone(), uid, resource_version };
+            let answer = self.send_patiently(&request)?;
+            match answer.code {
+                404 => return Ok(()),
+                409 => {}
+                _ if answer.is_success() => {
+                    self.tell(&Event::RuleDeleted { rule: name });
+                    return Ok(());
+                }
+                _ => return Err(Halt::Stopped(format!("cannot delete rule {name}: {}", answer.message()))),
+            }
+        }
+        Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
+    }
+}
+
+/// Compares what the eviction controller counted with the plan. Pods come and go; devices that are published do not.
+fn check_counts(planned: &PlannedRule, message: &str) -> Result<(), Halt> {
+    let counted: Option<usize> = message.split(' ').next().and_then(|number| number.parse().ok());
+    match counted {
+        Some(counted) if counted != planned.published => Err(Halt::Stopped(format!(
+            "the eviction controller says that rule {} selects {counted} published devices, but the plan has {}: {message}",
+            planned.name, planned.published
+        ))),
+        _ => Ok(()),
+    }
+}

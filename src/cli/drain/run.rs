@@ -1,0 +1,304 @@
+//! A drain from its start to its end: preflight, plan, close, move wave by wave, prove.
+//!
+//! It talks to a [`Server`] and tells what happens as [`Event`]s. All state is in the cluster: the rules, with their labels
+//! and annotations, the Lease, and the pods. A drain that was killed goes on when the same command runs again.
+//!
+//! Invariant: nothing is written but DeviceTaintRules of this drain, evictions and confirmed deletes with the uid of a pod
+//! as precondition, and the Lease. Each of them is in `WriteRequest`; there is no other way to write.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::event::{Event, HoldingClaim, PodRef};
+use super::halt::Halt;
+use super::lock::{HeldLock, LockSettings};
+use super::rules::DrainRule;
+use super::server::{Answer, Server};
+use super::settings::{TypedNotes, WaitFor};
+use super::time::seconds_between;
+use super::workloads::WorkloadPods;
+use crate::cli::forecast::play;
+use crate::cluster::{ApiError, WriteRequest};
+use tollgate_api::profile::Version;
+use tollgate_drain::{ClaimHolder, DrainPlan, DrainRequest, PlanInput, PlannedPod};
+use tollgate_forecast::{Release, Settings};
+use tollgate_formats::gotime::Timestamp;
+
+/// Requests are repeated so often if the API server fails or cannot be reached, with pauses of 1, 2, 4, … seconds.
+const MAX_TRIES: u32 = 7;
+/// How often the state is looked at while a drain waits.
+pub(super) const POLL: Duration = Duration::from_secs(1);
+/// How long old objects are put up with: an API server that restarts is back by then.
+const MAX_STALE_SECONDS: i64 = 120;
+
+/// What a run needs to know.
+#[derive(Clone, Debug)]
+pub(super) struct RunSettings {
+    pub(super) request: DrainRequest,
+    pub(super) release: Release,
+    /// The version in which the API server serves DeviceTaintRules.
+    pub(super) rule_version: Version,
+    /// Courses of a forecast.
+    pub(super) samples: NonZeroU32,
+    pub(super) seed: u64,
+    pub(super) wait: WaitFor,
+    /// For one wave, in addition to the longest grace period of its pods.
+    pub(super) timeout: Duration,
+    pub(super) force_after: Option<Duration>,
+    /// `None` with `--no-lock`.
+    pub(super) lock: Option<LockSettings>,
+    pub(super) notes: TypedNotes,
+    /// Go on although a check before the start found a problem.
+    pub(super) ignore_preflight_errors: bool,
+    /// What speaks against a drain of this cluster, such as feature gates that are off.
+    pub(super) release_problems: Vec<String>,
+    /// The commands to go on and to go back, as typed.
+    pub(super) go_on: String,
+    pub(super) go_back: String,
+}
+
+/// How a drain ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    /// No claim holds the devices.
+    Proven,
+    /// It did all that it could, and claims still hold devices.
+    Holding,
+    /// It stopped.
+    Stopped,
+    /// The user did not want it.
+    NotConfirmed,
+    /// It did not begin, or undid what it had begun.
+    Refused(String),
+}
+
+/// Who is asked and told.
+pub(super) trait Observer {
+    /// Something happened.
+    fn tell(&mut self, at: Timestamp, event: &Event);
+    /// The plan before anything is changed. False if the user does not want it.
+    fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool;
+    /// What differs between two plans, in words.
+    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String>;
+    /// Time has passed.
+    fn tick(&mut self);
+}
+
+/// A drain that runs.
+pub(super) struct Run<'r> {
+    pub(super) server: &'r mut dyn Server,
+    pub(super) settings: &'r RunSettings,
+    pub(super) observer: &'r mut dyn Observer,
+    pub(super) lock: Option<HeldLock>,
+    /// The rules of this drain, as they must stay.
+    pub(super) rules: Vec<DrainRule>,
+    /// Uids of pods that were on the devices before they were closed, or joined while they were being closed.
+    pub(super) known: BTreeSet<String>,
+    /// The plan that the user has seen last.
+    pub(super) plan: Option<DrainPlan>,
+    pub(super) evicted: usize,
+    /// The workloads of evicted pods, such as `Deployment inference/chat`.
+    pub(super) touched: BTreeSet<String>,
+    /// Uids of pods that had no place before anything was evicted.
+    pub(super) pending_before: BTreeSet<String>,
+    /// A wave was moved, so that the next one need not be a single pod.
+    pub(super) has_moved: bool,
+    /// When the objects were first found to be old.
+    stale_since: Option<Timestamp>,
+}
+
+/// Runs a drain to its end.
+pub(super) fn drain(server: &mut dyn Server, settings: &RunSettings, observer: &mut dyn Observer) -> Ending {
+    let mut run = Run::new(server, settings, observer);
+    let result = run.run();
+    run.release_lock();
+    match result {
+        Ok(ending) => ending,
+        Err(Halt::Refused(why)) => Ending::Refused(why),
+        Err(Halt::Stopped(why)) => {
+            let left = run.pods_left();
+            let (go_on, go_back) = (settings.go_on.clone(), settings.go_back.clone());
+            run.tell(&Event::Stopped { why, evicted: run.evicted, left, go_on, go_back });
+            Ending::Stopped
+        }
+    }
+}
+
+impl<'r> Run<'r> {
+    pub(super) fn new(
+        server: &'r mut dyn Server,
+        settings: &'r RunSettings,
+        observer: &'r mut dyn Observer,
+    ) -> Run<'r> {
+        Run {
+            server,
+            settings,
+            observer,
+            lock: None,
+            rules: Vec::new(),
+            known: BTreeSet::new(),
+            plan: None,
+            evicted: 0,
+            touched: BTreeSet::new(),
+            pending_before: BTreeSet::new(),
+            has_moved: false,
+            stale_since: None,
+        }
+    }
+
+    fn run(&mut self) -> Result<Ending, Halt> {
+        let began = self.server.now();
+        self.refresh().map_err(refused)?;
+        self.find_rules()?;
+        let plan = self.make_plan().map_err(Halt::Refused)?;
+        self.preflight(&plan)?;
+        if !self.observer.confirm(self.server.now(), &plan) {
+            return Ok(Ending::NotConfirmed);
+        }
+        let forceable: BTreeSet<String> =
+            plan.pods.iter().filter(|pod| pod.is_forceable).map(uid_of).collect();
+        self.plan = Some(plan);
+        let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, began);
+        self.pending_before = workloads.unschedulable();
+        self.take_lock()?;
+        // Another drain may have ended a moment ago.
+        self.refresh().map_err(refused)?;
+        self.find_rules()?;
+        self.close()?;
+        self.finish_earlier_wave()?;
+        self.move_all(&forceable)?;
+        self.prove(began)
+    }
+
+    /// Tells what happens.
+    pub(super) fn tell(&mut self, event: &Event) {
+        self.observer.tell(self.server.now(), event);
+    }
+
+    /// The plan over the cluster as it is.
+    pub(super) fn make_plan(&self) -> Result<DrainPlan, String> {
+        let state = self.server.objects().state();
+        let samples = self.settings.samples;
+        let selectors: Vec<_> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
+        tollgate_drain::plan(&PlanInput {
+            state: &state,
+            request: &self.settings.request,
+            release: self.settings.release,
+            settings: Settings {
+                seed: self.settings.seed,
+                assume_complete: true,
+                ..Settings::at(self.server.now())
+            },
+            play: &|plan| play(plan, samples),
+            missing: &[],
+            closed: &selectors,
+            is_first_wave: !self.has_moved,
+        })
+    }
+
+    /// Lets time pass, keeps the Lease, and brings the objects up to date. An error if the user wants to stop, or if
+    /// something is no longer as it must be.
+    pub(super) fn wait(&mut self, duration: Duration) -> Result<(), Halt> {
+        self.server.pause(duration);
+        self.observer.tick();
+        self.check_interrupt()?;
+        self.refresh()
+    }
+
+    /// What must hold before each eviction, and while a wave goes on.
+    pub(super) fn check_footing(&mut self) -> Result<(), Halt> {
+        self.check_lock()?;
+        self.check_rules()
+    }
+
+    /// What must hold while the rules are being written, which the watch shows a moment later.
+    pub(super) fn check_lock(&mut self) -> Result<(), Halt> {
+        self.check_interrupt()?;
+        self.keep_lock()
+    }
+
+    fn check_interrupt(&self) -> Result<(), Halt> {
+        if self.server.is_interrupted() { Err(Halt::Stopped("interrupted".to_owned())) } else { Ok(()) }
+    }
+
+    /// Brings the objects up to date. Old objects are put up with for a while.
+    pub(super) fn refresh(&mut self) -> Result<(), Halt> {
+        loop {
+            let Err(why) = self.server.refresh() else {
+                self.stale_since = None;
+                return Ok(());
+            };
+            let now = self.server.now();
+            let since = *self.stale_since.get_or_insert(now);
+            if seconds_between(since, now) > MAX_STALE_SECONDS {
+                return Err(Halt::Stopped(format!("the state of the cluster cannot be read: {why}")));
+            }
+            self.server.pause(POLL);
+            self.check_interrupt()?;
+        }
+    }
+
+    /// Sends a request, and again if the API server fails or cannot be reached. Every request of a drain can be repeated:
+    /// it names the version or the uid of what it changes.
+    pub(super) fn send_patiently(&mut self, request: &WriteRequest) -> Result<Answer, Halt> {
+        let mut pause = Duration::from_secs(1);
+        for tries in 1.. {
+            let problem = match self.server.send(request) {
+                Ok(answer) if !answer.is_server_failure() => return Ok(answer),
+                Ok(answer) => answer.message(),
+                Err(error @ (ApiError::Unexpected(_) | ApiError::TooLarge { .. })) => {
+                    return Err(Halt::Stopped(error.to_string()));
+                }
+                Err(error) => error.to_string(),
+            };
+            if tries == MAX_TRIES {
+                let (method, path) = request.method_and_path();
+                return Err(Halt::Stopped(format!(
+                    "the API server fails repeatedly: {method} {path}: {problem}"
+                )));
+            }
+            self.server.pause(pause);
+            self.check_interrupt()?;
+            pause = pause.saturating_mul(2);
+        }
+        Err(Halt::internal("no tries"))
+    }
+
+    /// Pods of the last plan that still hold devices.
+    fn pods_left(&self) -> usize {
+        let Some(plan) = &self.plan else { return 0 };
+        let objects = self.server.objects();
+        let is_left = |pod: &&PlannedPod| {
+            let found = objects.get(tollgate_forecast::ObjectKind::Pod, &pod.namespace, &pod.name);
+            found.is_some_and(|found| found.get("metadata").get("uid").str() == pod.uid)
+        };
+        plan.pods.iter().filter(is_left).count()
+    }
+}
+
+/// A problem before anything was changed.
+pub(super) fn refused(halt: Halt) -> Halt {
+    match halt {
+        Halt::Stopped(why) | Halt::Refused(why) => Halt::Refused(why),
+    }
+}
+
+/// How events name a pod.
+pub(super) fn pod_ref(pod: &PlannedPod) -> PodRef {
+    PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() }
+}
+
+fn uid_of(pod: &PlannedPod) -> String {
+    pod.uid.clone()
+}
+
+/// How events name a claim.
+pub(super) fn holding_claim(holder: &ClaimHolder) -> HoldingClaim {
+    HoldingClaim {
+        namespace: holder.namespace.clone(),
+        claim: holder.claim.clone(),
+        devices: holder.devices.iter().map(ToString::to_string).collect(),
+        users: holder.users.clone(),
+    }
+}

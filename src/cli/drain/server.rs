@@ -1,0 +1,138 @@
+//! The API server as a drain sees it: requests with answers, the objects that are watched, and the time.
+//!
+//! A drain talks to a [`Server`] and to nothing else. [`LiveServer`] is a running cluster; the tests have one that replays
+//! what a running cluster answered. The time only moves with an exchange, so that a replay makes the same decisions.
+//!
+//! Invariant: the objects are those of all watches at one time, or [`Server::refresh`] says why they are not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cluster::{ApiError, WriteRequest};
+use tollgate_document::doc::{self, Builder, Doc, Syntax, Value};
+use tollgate_forecast::{ObjectKind, State};
+use tollgate_formats::gotime::Timestamp;
+
+/// The status code and the body of an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
+    /// The API server failed, or has too much to do. A PDB also answers 429, but with a cause.
+    pub(super) fn is_server_failure(&self) -> bool {
+        self.code >= 500 && !self.is_about_budgets() || self.code == 429 && !self.is_about_budgets()
+    }
+
+    /// A PDB does not allow the eviction now, or several PDBs select the pod.
+    pub(super) fn is_about_budgets(&self) -> bool {
+        let message = self.message();
+        message.contains("disruption budget") || message.contains("PodDisruptionBudget")
+    }
+
+    /// The message of a `Status`, with the code; the beginning of the body if it is something else.
+    pub(super) fn message(&self) -> String {
+        let status = doc::parse(&self.body).ok();
+        let message = status.as_ref().map(|status| status.root().get("message").str()).unwrap_or_default();
+        let text = if message.is_empty() { self.body.as_str() } else { message };
+        format!("{}: {}", self.code, text.chars().take(500).collect::<String>())
+    }
+}
+
+/// What a drain needs of a cluster.
+pub(super) trait Server {
+    /// The time of the last exchange.
+    fn now(&self) -> Timestamp;
+    /// Lets time pass.
+    fn pause(&mut self, duration: Duration);
+    /// The user wants to stop.
+    fn is_interrupted(&self) -> bool;
+    /// Sends a request. An answer with an error status is an answer.
+    fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError>;
+    /// Brings the objects up to date. The error says why they may be old.
+    fn refresh(&mut self) -> Result<(), String>;
+    /// The objects that are watched, as of the last refresh.
+    fn objects(&self) -> &ObjectStore;
+    /// All claims of the cluster, listed now and not from a watch.
+    fn list_claims(&mut self) -> Result<ObjectStore, String>;
+}
+
+/// The name of an object: its kind, its namespace, which is empty for cluster-scoped kinds, and its name.
+pub(super) type ObjectKey = (ObjectKind, String, String);
+
+/// Objects of a cluster by name.
+#[derive(Clone, Default, Debug)]
+pub(super) struct ObjectStore {
+    objects: BTreeMap<ObjectKey, StoredDoc>,
+    listed: Vec<ObjectKind>,
+}
+
+/// An object with the apiVersion that it was read in.
+#[derive(Clone, Debug)]
+pub(super) struct StoredDoc {
+    pub(super) api_version: String,
+    pub(super) object: Arc<Doc<'static>>,
+}
+
+impl ObjectStore {
+    /// Stores an object, or removes it if there is none.
+    pub(super) fn set(&mut self, key: ObjectKey, object: Option<StoredDoc>) {
+        match object {
+            Some(object) => _ = self.objects.insert(key, object),
+            None => _ = self.objects.remove(&key),
+        }
+    }
+
+    /// Removes all objects.
+    pub(super) fn clear(&mut self) {
+        self.objects.clear();
+    }
+
+    /// Claims with their apiVersions.
+    pub(super) fn claims(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
+        let claims = self.objects.iter().filter(|((kind, ..), _)| *kind == ObjectKind::ResourceClaim);
+        claims.map(|(_, stored)| (stored.api_version.as_str(), stored.object.root()))
+    }
+
+    /// Notes that all objects of a kind are here.
+    pub(super) fn note_listed(&mut self, kind: ObjectKind) {
+        self.listed.push(kind);
+    }
+
+    /// The objects by kind.
+    pub(super) fn state(&self) -> State<'_> {
+        let mut state = State::default();
+        for ((kind, _, _), stored) in &self.objects {
+            state.add_as(&stored.api_version, kind.name(), stored.object.root());
+        }
+        self.listed.iter().for_each(|kind| state.note_listed(*kind));
+        state
+    }
+
+    /// One object.
+    pub(super) fn get(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<Value<'_>> {
+        let key = (kind, namespace.to_owned(), name.to_owned());
+        self.objects.get(&key).map(|stored| stored.object.root())
+    }
+
+    /// The objects of a kind, by namespace and name.
+    pub(super) fn of_kind(&self, kind: ObjectKind) -> impl Iterator<Item = Value<'_>> {
+        let first = (kind, String::new(), String::new());
+        let of_kind = self.objects.range(first..).take_while(move |((found, ..), _)| *found == kind);
+        of_kind.map(|(_, stored)| stored.object.root())
+    }
+}
+
+/// A copy of an object that outlives the text it was read from.
+pub(super) fn copy_of(object: Value<'_>) -> Arc<Doc<'static>> {
+    let mut copy = Builder::to_keep("", Syntax::Json, object.size());
+    copy.copy(object);
+    Arc::new(copy.finish())
+}

@@ -1,0 +1,213 @@
+//! The flags that only matter if a drain acts, and everything that a run needs to know.
+//!
+//! Nothing is decided about the cluster here; what speaks against its release is said, and the run refuses.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+use super::reporter::{NextCommands, Reporter};
+use crate::cli::live::AskedServer;
+use crate::cli::outcome::Failure;
+use crate::cli::units::parse_duration;
+use tollgate_api::profile::Version;
+use tollgate_drain::DrainRequest;
+use tollgate_forecast::Release;
+
+/// Flags of a drain that changes the cluster.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(super) struct RunArgs {
+    /// Do not ask for confirmation; requires --context, except in a pod
+    #[arg(long, conflicts_with_all = ["state", "dry_run"])]
+    pub(super) yes: bool,
+
+    /// Only check whether claims hold the devices, and change nothing
+    #[arg(long, conflicts_with_all = ["state", "dry_run", "yes"])]
+    pub(super) check: bool,
+
+    /// When a replacement counts, so that the next wave can start
+    #[arg(long, value_name = "WHEN", default_value = "ready", help_heading = "Run", hide_short_help = true)]
+    pub(super) wait: WaitFor,
+
+    /// Maximum time for a wave, in addition to the longest termination grace period of its pods
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration, help_heading = "Run")]
+    pub(super) timeout: Duration,
+
+    /// Delete the pods that the plan lists for this flag if they still use devices so long after the start of the drain
+    ///
+    /// Deletions ignore PodDisruptionBudgets. The pods keep their own termination grace period.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Run")]
+    pub(super) force_after: Option<Duration>,
+
+    /// Why the devices are drained, as an annotation of the rules
+    #[arg(long, value_name = "TEXT", help_heading = "Run", hide_short_help = true)]
+    pub(super) reason: Option<String>,
+
+    /// Who is responsible for the drain, as an annotation of the rules
+    #[arg(long, value_name = "NAME", help_heading = "Run", hide_short_help = true)]
+    pub(super) owner: Option<String>,
+
+    /// When the rules are no longer needed, as an annotation: a duration or an RFC 3339 time. Nothing is deleted then
+    #[arg(long, value_name = "TIME", value_parser = Expiry::parse, help_heading = "Run", hide_short_help = true)]
+    pub(super) expires: Option<Expiry>,
+
+    /// Drain without the Lease that prevents two drains at the same time
+    #[arg(long, help_heading = "Run", hide_short_help = true)]
+    pub(super) no_lock: bool,
+
+    /// Namespace of the Lease
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        default_value = "tollgate-system",
+        help_heading = "Run",
+        hide_short_help = true
+    )]
+    pub(super) lock_namespace: String,
+
+    /// Drain although a check before the start found a problem
+    #[arg(long, help_heading = "Run", hide_short_help = true)]
+    pub(super) ignore_preflight_errors: bool,
+
+    /// File to write everything to that the drain sends and sees, for a later analysis
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    #[arg(hide_short_help = true)]
+    pub(super) record: Option<PathBuf>,
+}
+
+/// When a replacement counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(super) enum WaitFor {
+    /// It has been Ready for the minReadySeconds of its workload
+    Ready,
+    /// It is bound to a node
+    Bound,
+}
+
+/// The value of `--expires`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Expiry {
+    After(Duration),
+    At(DateTime<Utc>),
+}
+
+impl Expiry {
+    fn parse(text: &str) -> Result<Expiry, String> {
+        if let Ok(duration) = parse_duration(text) {
+            return Ok(Expiry::After(duration));
+        }
+        let Ok(time) = DateTime::parse_from_rfc3339(text) else {
+            let message = "expected a duration such as 8h, or an RFC 3339 time such as 2026-11-16T18:00:00Z";
+            return Err(message.to_owned());
+        };
+        Ok(Expiry::At(time.to_utc()))
+    }
+
+    /// The time as RFC 3339, for a drain that starts at `now`, which is RFC 3339 as well.
+    fn resolve(self, now: &str) -> Result<String, Failure> {
+        let now =
+            DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();
+        let time = match self {
+            Expiry::At(time) if time <= now => {
+                return Err(Failure::Usage("--expires: this time is in the past".to_owned()));
+            }
+            Expiry::At(time) => Some(time),
+            Expiry::After(duration) => {
+                TimeDelta::from_std(duration).ok().and_then(|delta| now.checked_add_signed(delta))
+            }
+        };
+        let time = time.ok_or_else(|| Failure::Usage("--expires: this duration is too long".to_owned()))?;
+        Ok(time.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+}
+
+/// Everything that a drain or its proof needs to know.
+#[derive(Debug)]
+pub(super) struct DrainSettings<'a> {
+    pub(super) asked: &'a AskedServer,
+    pub(super) request: DrainRequest,
+    /// What a forecast plays.
+    pub(super) release: Release,
+    pub(super) samples: NonZeroU32,
+    pub(super) seed: u64,
+    /// The version in which the rules are written.
+    pub(super) rule_version: Version,
+    pub(super) wait: WaitFor,
+    /// For one wave, in addition to the longest grace period of its pods.
+    pub(super) timeout: Duration,
+    pub(super) force_after: Option<Duration>,
+    /// The namespace of the Lease; `None` with `--no-lock`.
+    pub(super) lock_namespace: Option<String>,
+    pub(super) notes: TypedNotes,
+    pub(super) ignore_preflight_errors: bool,
+    /// What speaks against a drain in this release.
+    pub(super) release_problems: Vec<String>,
+    pub(super) next: NextCommands,
+    /// Where to write what is sent and seen.
+    pub(super) record: Option<PathBuf>,
+    pub(super) reporter: Reporter,
+}
+
+/// What is written on the rules for people.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct TypedNotes {
+    /// The flags as they were typed.
+    pub(super) flags: String,
+    pub(super) reason: Option<String>,
+    pub(super) owner: Option<String>,
+    /// A time, RFC 3339.
+    pub(super) expires: Option<String>,
+}
+
+impl RunArgs {
+    /// The namespace of the Lease; `None` with `--no-lock`.
+    pub(super) fn lock_namespace(&self) -> Option<String> {
+        (!self.no_lock).then(|| self.lock_namespace.clone())
+    }
+
+    /// What is written on the rules. `now` is RFC 3339.
+    pub(super) fn notes(&self, flags: String, now: &str) -> Result<TypedNotes, Failure> {
+        let expires = self.expires.map(|expiry| expiry.resolve(now)).transpose()?;
+        Ok(TypedNotes { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
+    }
+}
+
+/// What speaks against a drain in the release of this cluster, as far as it can be known: rules that do nothing, and
+/// schedulers that fail because of a rule.
+pub(super) fn release_problems(asked: &AskedServer) -> Vec<String> {
+    let (profile, release) = (asked.profile, &asked.info.release);
+    let inert = profile.why_rules_do_nothing().map(|why| {
+        format!("{why}, so rules have no effect, and evicted pods can come back to the same devices")
+    });
+    let mut problems: Vec<String> = inert.or_else(|| profile.rules_depend_on()).into_iter().collect();
+    if release.minor.trim_end_matches('+') == "36" && ["0", "1", "2"].contains(&release.patch.as_str()) {
+        problems.push(format!(
+            "the scheduler of Kubernetes {} can crash because of a DeviceTaintRule; upgrade to 1.36.3 or later",
+            release.version()
+        ));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Expiry;
+
+    #[test]
+    fn an_expiry_is_a_duration_or_a_time() {
+        let now = "2026-11-16T09:00:00Z";
+        let resolved = |text: &str| Expiry::parse(text).ok().and_then(|expiry| expiry.resolve(now).ok());
+        for (text, expected) in [
+            ("8h", Some("2026-11-16T17:00:00Z")),
+            ("1h30m", Some("2026-11-16T10:30:00Z")),
+            ("2026-11-17T00:00:00+02:00", Some("2026-11-16T22:00:00Z")),
+            ("2026-11-16T08:59:59Z", None),
+            ("tomorrow", None),
+        ] {
+            assert_eq!(resolved(text).as_deref(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! What a drain does when something goes wrong, with a cluster in memory: the example cluster, node gpu-node-03.
+
+mod replay;
+mod simulator;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::event::Event;
+use super::lock::LockSettings;
+use super::run::{Ending, Observer, RunSettings, drain};
+use super::server::{Answer, ObjectStore, StoredDoc, copy_of};
+use super::settings::{TypedNotes, WaitFor};
+use super::undrain::{check, undrain};
+use crate::cli::state::StateTexts;
+use crate::cluster::{ApiError, WriteRequest};
+use simulator::Simulator;
+use std::num::NonZeroU32;
+use tollgate_api::profile::{Profile, Version};
+use tollgate_drain::{DrainPlan, DrainRequest, MoveOptions};
+use tollgate_engine::impact::target::DeviceTarget;
+use tollgate_forecast::{ObjectKind, Release};
+use tollgate_formats::gotime::Timestamp;
+
+/// Keeps the events, and agrees to every plan.
+#[derive(Default)]
+struct Watcher {
+    events: Vec<Event>,
+    timed: Vec<(Timestamp, Event)>,
+    plan: Option<DrainPlan>,
+}
+
+impl Observer for Watcher {
+    fn tell(&mut self, at: Timestamp, event: &Event) {
+        self.events.push(event.clone());
+        self.timed.push((at, event.clone()));
+    }
+
+    fn confirm(&mut self, _: Timestamp, plan: &DrainPlan) -> bool {
+        self.plan = Some(plan.clone());
+        true
+    }
+
+    fn differences(&self, old: &DrainPlan, new: &DrainPlan) -> Vec<String> {
+        super::differences::differences(old, new)
+    }
+
+    fn tick(&mut self) {}
+}
+
+impl Watcher {
+    /// Why the drain stopped.
+    fn stopped(&self) -> &str {
+        let stopped = self.events.iter().find_map(|event| match event {
+            Event::Stopped { why, .. } => Some(why.as_str()),
+            _ => None,
+        });
+        stopped.unwrap_or_default()
+    }
+
+    /// The pods of each wave, in the order of their evictions.
+    fn waves(&self) -> Vec<Vec<String>> {
+        let mut waves: Vec<Vec<String>> = Vec::new();
+        for event in &self.events {
+            if let Event::PodEvicted { wave, pod } = event {
+                waves.resize(waves.len().max(*wave), Vec::new());
+                waves[wave - 1].push(pod.name.clone());
+            }
+        }
+        waves
+    }
+}
+
+/// The example cluster with its nodes.
+fn example() -> Simulator {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let files = ["examples/cluster.yaml", "examples/forecast/nodes.yaml"].map(|file| root.join(file));
+    let texts = StateTexts::read(&files).expect("the example");
+    let objects = texts.parse().expect("the example");
+    let state = objects.state();
+    let mut store = ObjectStore::default();
+    for kind in ObjectKind::ALL {
+        store.note_listed(kind);
+        for object in state.of_kind(kind).iter() {
+            let key = (kind, object.namespace().to_owned(), object.name().to_owned());
+            let stored = StoredDoc { api_version: api_version(kind), object: copy_of(object.value) };
+            store.set(key, Some(stored));
+        }
+    }
+    Simulator::new(store)
+}
+
+fn api_version(kind: ObjectKind) -> String {
+    let version = ["v1", "apps/v1", "batch/v1", "policy/v1", "resource.k8s.io/v1"]
+        .into_iter()
+        .chain([
+            "jobset.x-k8s.io/v1alpha2",
+            "leaderworkerset.x-k8s.io/v1",
+            "scheduling.k8s.io/v1",
+            "scheduling.x-k8s.io/v1",
+        ])
+        .find(|version| ObjectKind::of(version, kind.name()) == Some(kind));
+    version.expect("a known group").to_owned()
+}
+
+fn settings() -> RunSettings {
+    let profile = Profile::named("1.37").expect("a release");
+    let typed = "node/gpu-node-03".to_owned();
+    RunSettings {
+        request: DrainRequest {
+            targets: vec![DeviceTarget::parse(&typed).expect("a target")],
+            typed: vec![typed],
+            key: "tollgate.dev/drain".to_owned(),
+            options: MoveOptions::default(),
+        },
+        release: Release { profile, semantics: profile.allocation, behaviour: profile.selectors },
+        rule_version: Version::V1,
+        samples: NonZeroU32::MIN.saturating_add(7),
+        seed: 0,
+        wait: WaitFor::Ready,
+        timeout: Duration::from_mins(10),
+        force_after: None,
+        lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: "ann@laptop".to_owned() }),
+        notes: TypedNotes::default(),
+        ignore_preflight_errors: false,
+        release_problems: Vec::new(),
+        go_on: "tollgate drain node/gpu-node-03".to_owned(),
+        go_back: "tollgate undrain node/gpu-node-03".to_owned(),
+    }
+}
+
+fn run(sim: &mut Simulator) -> (Ending, Watcher) {
+    let mut watcher = Watcher::default();
+    let ending = drain(sim, &settings(), &mut watcher);
+    (ending, watcher)
+}
+
+/// The names of the pods of each wave of a plan.
+fn planned_waves(plan: &DrainPlan) -> Vec<Vec<String>> {
+    let names =
+        |wave: &tollgate_drain::Wave| wave.pods.iter().map(|place| plan.pods[*place].name.clone()).collect();
+    plan.waves.iter().map(names).collect()
+}
+
+fn holder(sim: &Simulator) -> String {
+    let lease = tollgate_document::doc::parse(sim.lease.as_ref().expect("a Lease")).expect("JSON");
+    lease.root().get("spec").get("holderIdentity").str().to_owned()
+}
+
+#[test]
+fn a_node_is_drained_as_planned_and_proven() {
+    let mut sim = example();
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+    let plan = watcher.plan.as_ref().expect("a plan");
+    assert_eq!(watcher.waves(), planned_waves(plan), "plan against run");
+    assert_eq!(watcher.waves().first().map(Vec::len), Some(1), "the canary");
+    assert_eq!(watcher.waves().concat().len(), 8);
+    let effects: Vec<String> = sim.rules().into_iter().map(|(_, effect)| effect).collect();
+    assert_eq!(effects, ["NoSchedule"]);
+    assert_eq!(holder(&sim), "", "the Lease is given back");
+    assert_eq!(sim.sent("LIST resourceclaims"), 2, "two looks");
+    let changed = watcher.events.iter().filter(|event| matches!(event, Event::PlanChanged { .. }));
+    assert_eq!(changed.count(), 0, "{:#?}", watcher.events);
+}
+
+#[test]
+fn without_a_condition_nothing_is_evicted_and_no_rule_is_left() {
+    let mut sim = example();
+    sim.has_controller = false;
+    let (ending, _) = run(&mut sim);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("has written no condition") && why.ends_with("no pod was evicted"), "{why}");
+    assert_eq!((sim.rules(), sim.sent("/eviction")), (Vec::new(), 0));
+}
+
+#[test]
+fn a_policy_that_denies_the_effect_ends_the_drain_before_it_began() {
+    let mut sim = example();
+    sim.answer_with(|_, request| match request {
+        WriteRequest::UpdateRule { object, .. } if object.contains("NoSchedule") => {
+            Some(Ok(Answer { code: 403, body: r#"{"message":"denied by policy guard"}"#.to_owned() }))
+        }
+        _ => None,
+    });
+    let (ending, _) = run(&mut sim);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("denied by policy guard"), "{why}");
+    assert_eq!((sim.rules(), sim.sent("/eviction")), (Vec::new(), 0));
+}
+
+/// Does something to the cluster right after the third eviction was accepted.
+fn after_third_eviction(sim: &mut Simulator, action: impl Fn(&mut Simulator) + 'static) {
+    sim.answer_with(move |sim, request| {
+        if matches!(request, WriteRequest::EvictPod { .. }) && sim.sent("/eviction") == 3 {
+            action(sim);
+        }
+        None
+    });
+}
+
+/// What others do to the cluster.
+type Action = Box<dyn Fn(&mut Simulator)>;
+
+#[test]
+fn a_rule_that_others_delete_or_change_stops_the_drain() {
+    let delete = |sim: &mut Simulator| {
+        for (name, _) in sim.rules() {
+            sim.remove(ObjectKind::DeviceTaintRule, "", &name);
+        }
+    };
+    let edit = |sim: &mut Simulator| {
+        for (name, _) in sim.rules() {
+            let rule = sim.json(ObjectKind::DeviceTaintRule, "", &name).expect("a rule");
+            sim.set(ObjectKind::DeviceTaintRule, &rule.replace("NoSchedule", "NoExecute"));
+        }
+    };
+    let actions: [(Action, &str); 2] = [
+        (Box::new(delete), "was deleted by somebody else"),
+        (Box::new(edit), "was changed by somebody else"),
+    ];
+    for (action, words) in actions {
+        let mut sim = example();
+        after_third_eviction(&mut sim, action);
+        let (ending, watcher) = run(&mut sim);
+        assert_eq!(ending, Ending::Stopped);
+        assert!(watcher.stopped().contains(words), "{}", watcher.stopped());
+        assert_eq!(sim.sent("/eviction"), 3, "nothing is evicted afterwards");
+    }
+}
+
+#[test]
+fn a_lost_lease_stops_the_drain() {
+    let mut sim = example();
+    after_third_eviction(&mut sim, |sim| {
+        let lease = r#"{"metadata":{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"999"},"spec":{"holderIdentity":"bob@desk"}}"#;
+        sim.lease = Some(lease.to_owned());
+        sim.grace = 20;
+    });
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Stopped);
+    assert!(watcher.stopped().contains("held by bob@desk"), "{}", watcher.stopped());
+    assert_eq!(holder(&sim), "bob@desk", "it is not given back for him");
+}
+
+#[test]
+fn a_drain_that_runs_keeps_others_out_and_one_that_was_killed_does_not() {
+    let held = |renewed: u32| {
+        format!(
+            r#"{{"metadata":{{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"{renewed}"}},"spec":{{"holderIdentity":"bob@desk","leaseDurationSeconds":30,"renewTime":"{renewed}"}}}}"#
+        )
+    };
+    let mut sim = example();
+    sim.lease = Some(held(1));
+    sim.after(7, move |sim| sim.lease = Some(held(2)));
+    let (ending, _) = run(&mut sim);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.starts_with("another drain is running: bob@desk holds"), "{why}");
+    assert_eq!(sim.rules(), Vec::new(), "nothing was written");
+
+    let mut sim = example();
+    sim.lease = Some(held(1));
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+
+    let mut sim = example();
+    sim.lease = None;
+    let (ending, _) = run(&mut sim);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("--no-lock"), "{why}");
+}
+
+#[test]
+fn a_budget_is_waited_for() {
+    let mut sim = example();
+    let mut left = 3;
+    sim.answer_with(move |_, request| {
+        let is_eviction = matches!(request, WriteRequest::EvictPod { .. });
+        if !is_eviction || left == 0 {
+            return None;
+        }
+        left -= 1;
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        Some(Ok(Answer { code: 429, body: format!(r#"{{"message":"{message}"}}"#) }))
+    });
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven);
+    let waits = watcher.events.iter().filter(|event| matches!(event, Event::PodWaits { .. }));
+    assert_eq!(waits.count(), 1, "the same reason is told once");
+}
+
+#[test]
+fn a_pod_that_does_not_end_is_named_with_its_node() {
+    let mut sim = example();
+    let (_, watcher) = run(&mut example());
+    let canary = watcher.waves()[0][0].clone();
+    sim.stuck.insert(canary.clone());
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Stopped);
+    let why = watcher.stopped();
+    assert!(why.contains(&canary) && why.contains("on node gpu-node-03 is still Terminating"), "{why}");
+    assert_eq!(sim.sent("/eviction"), 1, "the canary stopped it");
+}
+
+#[test]
+fn an_interrupted_drain_goes_on_where_it_was() {
+    let mut sim = example();
+    after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
+    let (ending, first) = run(&mut sim);
+    assert_eq!((ending, first.stopped()), (Ending::Stopped, "interrupted"));
+    sim.is_interrupted = false;
+    let before = sim.sent("/eviction");
+    let (ending, second) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", second.events);
+    let evictions = first.waves().concat().into_iter().chain(second.waves().concat());
+    let mut names: Vec<String> = evictions.collect();
+    names.sort();
+    let count = names.len();
+    names.dedup();
+    assert_eq!((names.len(), count), (8, 8), "no pod is evicted twice");
+    assert!(before >= 3);
+    let finished = second.events.iter().position(|event| matches!(event, Event::WaveFinished { .. }));
+    let started = second.events.iter().position(|event| matches!(event, Event::WaveStarted { .. }));
+    assert!(finished < started, "the wave that was begun is finished first");
+}
+
+#[test]
+fn a_server_that_fails_for_a_while_is_put_up_with() {
+    for (failures, expected) in [(3, Ending::Proven), (100, Ending::Stopped)] {
+        let mut sim = example();
+        let mut left = failures;
+        sim.answer_with(move |sim, request| {
+            let fails =
+                left > 0 && sim.sent("/eviction") >= 2 && matches!(request, WriteRequest::EvictPod { .. });
+            left -= i32::from(fails);
+            fails.then(|| Err(ApiError::Unreachable("connection refused".to_owned())))
+        });
+        let (ending, watcher) = run(&mut sim);
+        assert_eq!(ending, expected, "{:#?}", watcher.events);
+    }
+}
+
+#[test]
+fn undrain_deletes_the_rules_of_its_drain_only() {
+    let mut sim = example();
+    let (ending, _) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven);
+    let own = sim.rules();
+    let other = r#"{"metadata":{"name":"other","uid":"o","labels":{"tollgate.dev/drain-id":"else"},"annotations":{"tollgate.dev/target":"node/gpu-node-09"}},"spec":{"deviceSelector":{"pool":"gpu-node-09"},"taint":{"key":"tollgate.dev/drain","effect":"NoSchedule"}}}"#;
+    sim.set(ObjectKind::DeviceTaintRule, other);
+    let mut watcher = Watcher::default();
+    assert_eq!(undrain(&mut sim, &settings(), &mut watcher, true), Ending::Proven);
+    assert_eq!(sim.rules().len(), own.len() + 1, "a dry run deletes nothing");
+    assert_eq!(undrain(&mut sim, &settings(), &mut watcher, false), Ending::Proven);
+    assert_eq!(sim.rules(), [("other".to_owned(), "NoSchedule".to_owned())]);
+    let ending = undrain(&mut sim, &settings(), &mut watcher, false);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("tollgate undrain node/gpu-node-09"), "{why}");
+}
+
+#[test]
+fn a_check_proves_nothing_away() {
+    let mut sim = example();
+    assert_eq!(check(&mut sim, &settings(), &mut Watcher::default()), Ending::Holding);
+    assert_eq!(run(&mut sim).0, Ending::Proven);
+    assert_eq!(check(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    // The driver restarts: no slice is left, and the rules still know what they select.
+    let slices: Vec<String> = (sim.objects.of_kind(ObjectKind::ResourceSlice))
+        .map(|slice| slice.get("metadata").get("name").str().to_owned())
+        .collect();
+    for name in &slices {
+        sim.remove(ObjectKind::ResourceSlice, "", name);
+    }
+    assert_eq!(check(&mut sim, &settings(), &mut Watcher::default()), Ending::Proven);
+    for (name, _) in sim.rules() {
+        sim.remove(ObjectKind::DeviceTaintRule, "", &name);
+    }
+    let ending = check(&mut sim, &settings(), &mut Watcher::default());
+    assert!(matches!(ending, Ending::Refused(_)), "{ending:?}");
+}

@@ -1,0 +1,125 @@
+//! What a wave has to restore, as an annotation of the first rule: for a drain that goes on after it was killed.
+
+use serde::Serialize;
+
+use super::halt::Halt;
+use super::rules::WAVE;
+use super::run::Run;
+use super::workloads::WorkloadPods;
+use tollgate_document::doc;
+use tollgate_drain::{PlannedPod, STARTED_ANNOTATION};
+use tollgate_forecast::ObjectKind;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// A wave.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct WaveRecord {
+    /// Its number, from 0.
+    pub(super) wave: usize,
+    pub(super) pods: Vec<MovedPod>,
+    /// The workloads of these pods, as they were before.
+    pub(super) ready: Vec<WorkloadReady>,
+    /// The longest grace period, in seconds.
+    pub(super) grace: u64,
+}
+
+/// A pod of a wave.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct MovedPod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) claims: Vec<String>,
+    /// `Deployment inference/chat`; empty if nothing has to replace the pod.
+    pub(super) workload: String,
+}
+
+/// How many pods of a workload were ready.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct WorkloadReady {
+    pub(super) workload: String,
+    pub(super) ready: i64,
+}
+
+impl MovedPod {
+    /// The pod with its workload, if something has to replace it.
+    pub(super) fn of(pod: &PlannedPod, workloads: &WorkloadPods) -> MovedPod {
+        MovedPod { workload: workloads.workload_of(&pod.uid).unwrap_or_default(), ..MovedPod::from(pod) }
+    }
+}
+
+impl From<&PlannedPod> for MovedPod {
+    fn from(pod: &PlannedPod) -> MovedPod {
+        MovedPod {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            claims: pod.claims.clone(),
+            workload: String::new(),
+        }
+    }
+}
+
+impl WaveRecord {
+    /// Reads the annotation; `None` if it is not one.
+    fn read(text: &str) -> Option<WaveRecord> {
+        let read = doc::parse(text).ok()?;
+        let (record, number) = (read.root(), |value: Option<i64>| value.unwrap_or(0));
+        let text = |value: doc::Value<'_>, field: &str| value.get(field).str().to_owned();
+        let pods = record.get("pods").items().map(|pod| MovedPod {
+            namespace: text(pod, "namespace"),
+            name: text(pod, "name"),
+            uid: text(pod, "uid"),
+            claims: pod.get("claims").items().map(|claim| claim.str().to_owned()).collect(),
+            workload: text(pod, "workload"),
+        });
+        let ready = record.get("ready").items().map(|ready| WorkloadReady {
+            workload: text(ready, "workload"),
+            ready: number(ready.get("ready").int()),
+        });
+        Some(WaveRecord {
+            wave: usize::try_from(number(record.get("wave").int())).ok()?,
+            pods: pods.collect(),
+            ready: ready.collect(),
+            grace: u64::try_from(number(record.get("grace").int())).ok()?,
+        })
+    }
+}
+
+impl Run<'_> {
+    /// The rule that has the annotation.
+    fn first_rule(&self) -> Option<&super::rules::DrainRule> {
+        self.rules.iter().min_by(|one, other| one.name.cmp(&other.name))
+    }
+
+    /// The wave that was begun last.
+    pub(super) fn stored_wave(&self) -> Option<WaveRecord> {
+        let records =
+            self.rules.iter().filter_map(|rule| WaveRecord::read(&self.annotation(&rule.name, WAVE)?));
+        records.max_by_key(|record| record.wave)
+    }
+
+    /// Writes the wave on the first rule.
+    pub(super) fn store_wave(&mut self, record: &WaveRecord) -> Result<(), Halt> {
+        let Some(rule) = self.first_rule().cloned() else { return Err(Halt::internal("no rules")) };
+        let text = serde_json::to_string(record).map_err(Halt::internal)?;
+        self.update_rule(&rule.name, &rule, false, |metadata| {
+            metadata.annotations.insert(WAVE.to_owned(), text.clone());
+        })
+    }
+
+    /// When the drain began, in whichever run.
+    pub(super) fn started(&self) -> Option<Timestamp> {
+        let times = self
+            .rules
+            .iter()
+            .filter_map(|rule| gotime::parse(&self.annotation(&rule.name, STARTED_ANNOTATION)?).ok());
+        times.min()
+    }
+
+    fn annotation(&self, rule: &str, name: &str) -> Option<String> {
+        let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", rule)?;
+        let text = rule.get("metadata").get("annotations").get(name).str();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}

@@ -1,0 +1,143 @@
+//! The pods of a cluster by workload: how many are ready, and how many there should be.
+//!
+//! A pod of a Job that has succeeded counts as ready, because its work is done. Pods of DaemonSets are not here: nothing
+//! waits for their replacements, which stay Pending while the devices of their node are closed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::settings::WaitFor;
+use super::time::seconds_between;
+use tollgate_document::doc::Value;
+use tollgate_forecast::{ObjectKind, State, StoredObject, controllers_of, workload_of};
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// A pod of a workload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct WorkloadPod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    /// Empty if it is not bound.
+    pub(super) node: String,
+    /// It counts as a replacement: it is Ready for `minReadySeconds`, or bound if that is enough.
+    pub(super) is_ready: bool,
+    /// The scheduler's message, if it found no place.
+    pub(super) unschedulable: Option<String>,
+}
+
+/// The pods of all workloads.
+#[derive(Debug)]
+pub(super) struct WorkloadPods {
+    by_workload: BTreeMap<String, Vec<WorkloadPod>>,
+    /// The number of pods that controllers want, where it is known.
+    desired: BTreeMap<String, i64>,
+    /// The workloads of pods, by uid.
+    of_pod: HashMap<String, String>,
+}
+
+impl WorkloadPods {
+    pub(super) fn of(state: &State<'_>, wait: WaitFor, now: Timestamp) -> WorkloadPods {
+        let mut found =
+            WorkloadPods { by_workload: BTreeMap::new(), desired: BTreeMap::new(), of_pod: HashMap::new() };
+        for pod in state.of_kind(ObjectKind::Pod).iter() {
+            let Some(workload) = workload_of(state, pod).filter(|workload| workload.kind != "DaemonSet")
+            else {
+                continue;
+            };
+            let name = format!("{} {}/{}", workload.kind, workload.namespace, workload.name);
+            found.of_pod.insert(pod.uid().to_owned(), name.clone());
+            let controllers: Vec<(ObjectKind, StoredObject<'_>)> = controllers_of(state, pod).collect();
+            let outermost = controllers.last().filter(|(_, object)| object.name() == workload.name);
+            if let Some(desired) = outermost.and_then(|(kind, object)| desired_pods(*kind, object.value)) {
+                found.desired.insert(name.clone(), desired);
+            }
+            // One that is being deleted is not a replacement, nor does it count as ready.
+            if pod.value.get("metadata").get("deletionTimestamp").exists() {
+                continue;
+            }
+            let min_ready =
+                controllers.first().map_or(Value::absent(), |(_, object)| object.value.get("spec"));
+            let min_ready = min_ready.get("minReadySeconds").int().unwrap_or(0);
+            let pods = found.by_workload.entry(name).or_default();
+            pods.push(WorkloadPod::read(pod, wait, min_ready, now));
+        }
+        found
+    }
+
+    /// `Deployment inference/chat`, for the uid of a pod.
+    pub(super) fn workload_of(&self, uid: &str) -> Option<String> {
+        self.of_pod.get(uid).cloned()
+    }
+
+    /// The pods of a workload that are not being deleted.
+    pub(super) fn pods(&self, workload: &str) -> &[WorkloadPod] {
+        self.by_workload.get(workload).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Uids of the pods that the scheduler found no place for.
+    pub(super) fn unschedulable(&self) -> BTreeSet<String> {
+        let pods = self.by_workload.values().flatten().filter(|pod| pod.unschedulable.is_some());
+        pods.map(|pod| pod.uid.clone()).collect()
+    }
+
+    /// How many pods of a workload are ready.
+    pub(super) fn ready(&self, workload: &str) -> i64 {
+        let ready = self.pods(workload).iter().filter(|pod| pod.is_ready).count();
+        i64::try_from(ready).unwrap_or(i64::MAX)
+    }
+
+    /// How many pods of a workload have to be ready if so many were before: fewer if it was scaled down or deleted.
+    pub(super) fn needed(&self, workload: &str, before: i64) -> i64 {
+        self.desired.get(workload).map_or(before, |desired| before.min(*desired))
+    }
+}
+
+impl WorkloadPod {
+    fn read(pod: StoredObject<'_>, wait: WaitFor, min_ready: i64, now: Timestamp) -> WorkloadPod {
+        let status = pod.value.get("status");
+        let node = pod.value.get("spec").get("nodeName").str();
+        let condition = |name: &str| {
+            let mut conditions = status.get("conditions").items();
+            conditions.find(|condition| condition.get("type").str() == name).unwrap_or(Value::absent())
+        };
+        let ready = condition("Ready");
+        let since = gotime::parse(ready.get("lastTransitionTime").str()).ok();
+        let is_available = ready.get("status").str() == "True"
+            && (min_ready == 0 || since.is_some_and(|since| seconds_between(since, now) >= min_ready));
+        let has_succeeded = status.get("phase").str() == "Succeeded";
+        let scheduled = condition("PodScheduled");
+        let is_unschedulable = node.is_empty()
+            && scheduled.get("status").str() == "False"
+            && scheduled.get("reason").str() == "Unschedulable";
+        WorkloadPod {
+            namespace: pod.namespace().to_owned(),
+            name: pod.name().to_owned(),
+            uid: pod.uid().to_owned(),
+            node: node.to_owned(),
+            is_ready: has_succeeded
+                || match wait {
+                    WaitFor::Ready => is_available,
+                    WaitFor::Bound => !node.is_empty() && status.get("phase").str() != "Failed",
+                },
+            unschedulable: is_unschedulable.then(|| scheduled.get("message").str().to_owned()),
+        }
+    }
+}
+
+/// How many pods a controller wants; `None` if its object does not say.
+fn desired_pods(kind: ObjectKind, object: Value<'_>) -> Option<i64> {
+    let (spec, status) = (object.get("spec"), object.get("status"));
+    match kind {
+        ObjectKind::Deployment | ObjectKind::ReplicaSet | ObjectKind::StatefulSet => {
+            Some(spec.get("replicas").int().unwrap_or(1))
+        }
+        // Pods that have succeeded count as ready.
+        ObjectKind::Job => {
+            let succeeded = status.get("succeeded").int().unwrap_or(0);
+            let parallel = spec.get("parallelism").int().unwrap_or(1);
+            let left = spec.get("completions").int().map_or(parallel, |completions| completions - succeeded);
+            Some(parallel.min(left).max(0).saturating_add(succeeded))
+        }
+        _ => None,
+    }
+}
