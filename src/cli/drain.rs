@@ -48,6 +48,8 @@ mod time;
 #[cfg(feature = "online")]
 mod undrain;
 #[cfg(feature = "online")]
+mod wave_end;
+#[cfg(feature = "online")]
 mod wave_record;
 #[cfg(feature = "online")]
 mod waves;
@@ -281,7 +283,8 @@ fn parse_key(text: &str) -> Result<String, String> {
 /// Parses the value of `--max-wave`.
 fn parse_max_wave(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("expected at least 1".to_owned()),
+        // The wave is written on a rule, and annotations are limited.
+        Ok(0 | 101..) => Err("expected a number from 1 to 100".to_owned()),
         Ok(count) => Ok(count),
         Err(error) => Err(format!("{error}; expected a number such as 10")),
     }

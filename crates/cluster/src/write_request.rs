@@ -115,6 +115,21 @@ impl WriteRequest {
         }
     }
 
+    /// True if the request changes rules or pods.
+    pub fn changes_cluster(&self) -> bool {
+        use WriteRequest as Request;
+        match self {
+            Request::CreateRule { is_dry_run, .. }
+            | Request::UpdateRule { is_dry_run, .. }
+            | Request::EvictPod { is_dry_run, .. } => !is_dry_run,
+            Request::DeleteRule { .. } | Request::DeletePod { .. } => true,
+            Request::GetRule { .. }
+            | Request::GetLease { .. }
+            | Request::UpdateLease { .. }
+            | Request::ReviewAccess(_) => false,
+        }
+    }
+
     /// The JSON that is sent; `None` for a GET.
     pub fn body(&self) -> Option<String> {
         use WriteRequest as Request;

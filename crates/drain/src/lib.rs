@@ -26,11 +26,11 @@ pub use name::rule_name;
 pub use outcome::{
     Budget, ClaimHolder, DeviceId, DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave,
 };
-pub use plan::{PlanInput, plan};
+pub use plan::{PlanInput, plan, rules_for};
 pub use request::{DEFAULT_KEY, DrainRequest, MoveOptions};
 pub use rule::{
-    EXPIRES_ANNOTATION, FLAGS_ANNOTATION, ID_LABEL, OWNER_ANNOTATION, REASON_ANNOTATION, RuleContent,
-    STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id, rule_json,
+    EXPIRES_ANNOTATION, FLAGS_ANNOTATION, ID_LABEL, OWNER_ANNOTATION, REASON_ANNOTATION, STARTED_ANNOTATION,
+    TARGET_ANNOTATION, drain_id,
 };
 pub use targets::MAX_RULES;
 pub use users::holding_claims;

@@ -162,8 +162,10 @@ pub struct ClaimHolder {
     pub namespace: String,
     pub claim: String,
     pub devices: Vec<DeviceId>,
-    /// Its users, such as `pod chat-1` or `podgroup train`.
+    /// Its users, such as `pod chat-1` or `podgroup train`, whether or not they still exist.
     pub users: Vec<String>,
+    /// The uids of the pods that use it and exist.
+    pub pods: Vec<String>,
 }
 
 /// A PodDisruptionBudget, as far as a drain reads it.

@@ -6,7 +6,7 @@ use crate::movable::{Checks, has_controller, is_daemon_pod, node_of};
 use crate::notes::notes_of;
 use crate::outcome::{DrainPlan, Fate, PlannedPod, PlannedRule, StayReason, Wave};
 use crate::request::DrainRequest;
-use crate::rule::{RuleContent, rule_json};
+use crate::rule::closing_rule_json;
 use crate::selection::Selection;
 use crate::stay::{Stay, path};
 use crate::targets::{ResolvedTargets, resolve};
@@ -77,6 +77,15 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let dominated_by = dominant(&movers, &waves, &budgets);
     let (pods, waves) = assembly.pods_and_waves(&movers, &waves, &stays, &nodes, &units);
     Ok(DrainPlan { rules, devices, pods, waves, claims_without_pods, dominated_by, notes })
+}
+
+/// The rules that the targets need in this state.
+pub fn rules_for(
+    state: &State<'_>,
+    request: &DrainRequest,
+    closed: &[DeviceNames],
+) -> Result<Vec<PlannedRule>, String> {
+    resolve(state, request, closed).map(|resolved| resolved.rules)
 }
 
 /// A unit stays if one of its pods does, or if it cannot move as a whole.
@@ -183,6 +192,7 @@ fn movers_of<'d>(
             workload: unit.words(),
             budgets: budgets_of(&unit.pods),
             kind: MoverKind::Unit,
+            is_ready: unit.pods.iter().filter_map(|place| pods.get(*place)).all(|pod| is_ready(pod.pod)),
         };
         movers.push((unit.name.namespace.to_owned(), mover));
     }
@@ -197,7 +207,8 @@ fn movers_of<'d>(
             None => format!("pod {}", path(object)),
         };
         let kind = if is_replaced { MoverKind::Single } else { MoverKind::Unreplaced };
-        let mover = Mover { pods: vec![place], workload, budgets: budgets_of(&[place]), kind };
+        let budgets = budgets_of(&[place]);
+        let mover = Mover { pods: vec![place], workload, budgets, kind, is_ready: is_ready(object) };
         movers.push((object.namespace().to_owned(), mover));
     }
     // Pods are sorted by name, so their places are too.
@@ -211,20 +222,8 @@ fn movers_of<'d>(
 /// The rule as it is when pods move.
 fn closing_rule(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
-    let content = RuleContent {
-        name: &rule.name,
-        selects: &rule.selects,
-        key: &input.request.key,
-        effect: "NoSchedule",
-        id: "",
-        target: "",
-        flags: "",
-        reason: "",
-        owner: "",
-        expires: "",
-        started: "",
-    };
-    rule_json(&content, versions.first().copied().unwrap_or(Version::V1))
+    let version = versions.first().copied().unwrap_or(Version::V1);
+    closing_rule_json(&rule.name, &rule.selects, &input.request.key, version)
 }
 
 /// What planned pods are made of.
@@ -297,6 +296,14 @@ impl Assembly<'_, '_> {
             is_forceable,
         })
     }
+}
+
+/// A pod that a state without conditions has counts as Ready.
+fn is_ready(pod: StoredObject<'_>) -> bool {
+    let mut conditions = pod.value.get("status").get("conditions").items();
+    conditions
+        .find(|condition| condition.get("type").str() == "Ready")
+        .is_none_or(|ready| ready.get("status").str() == "True")
 }
 
 /// How long a pod may take to end.

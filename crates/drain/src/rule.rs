@@ -1,11 +1,11 @@
-//! The DeviceTaintRules of a drain as JSON, and the id by which they are found again.
+//! What the DeviceTaintRules of a drain are known by: labels, annotations and the id; and the rules as a forecast reads them.
 
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use tollgate_api::profile::Version;
+use tollgate_document::doc::New;
 use tollgate_engine::impact::target::{DeviceNames, DeviceTarget};
-use tollgate_formats::gofmt::json_string;
 
 /// The label of a rule that has the id of its drain.
 pub const ID_LABEL: &str = "tollgate.dev/drain-id";
@@ -22,60 +22,18 @@ pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 /// Characters of an id.
 const ID_BYTES: usize = 6;
 
-/// What a rule of a drain says. Texts that are empty are left out.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleContent<'a> {
-    pub name: &'a str,
-    pub selects: &'a DeviceNames,
-    pub key: &'a str,
-    /// `None` or `NoSchedule`.
-    pub effect: &'a str,
-    pub id: &'a str,
-    pub target: &'a str,
-    pub flags: &'a str,
-    pub reason: &'a str,
-    pub owner: &'a str,
-    pub expires: &'a str,
-    pub started: &'a str,
-}
-
-/// A rule as JSON, in that version of `resource.k8s.io`.
-pub fn rule_json(content: &RuleContent<'_>, version: Version) -> String {
-    let mut out = format!(r#"{{"apiVersion":"resource.k8s.io/{}","kind":"DeviceTaintRule""#, version.name());
-    let annotations = [
-        (TARGET_ANNOTATION, content.target),
-        (FLAGS_ANNOTATION, content.flags),
-        (REASON_ANNOTATION, content.reason),
-        (OWNER_ANNOTATION, content.owner),
-        (EXPIRES_ANNOTATION, content.expires),
-        (STARTED_ANNOTATION, content.started),
-    ];
-    out.push_str(r#","metadata":{"name":"#);
-    json_string(&mut out, content.name);
-    out.push_str(r#","labels":"#);
-    write_map(&mut out, [(ID_LABEL, content.id)].into_iter());
-    out.push_str(r#","annotations":"#);
-    write_map(&mut out, annotations.into_iter());
-    out.push_str(r#"},"spec":{"deviceSelector":"#);
-    write_map(&mut out, content.selects.criteria());
-    out.push_str(r#","taint":"#);
-    write_map(&mut out, [("key", content.key), ("effect", content.effect)].into_iter());
-    out.push_str("}}");
-    out
-}
-
-/// Writes the members whose values are not empty.
-fn write_map<'k, 'v>(out: &mut String, members: impl Iterator<Item = (&'k str, &'v str)>) {
-    out.push('{');
-    let mut separator = "";
-    for (key, value) in members.filter(|(_, value)| !value.is_empty()) {
-        out.push_str(separator);
-        json_string(out, key);
-        out.push(':');
-        json_string(out, value);
-        separator = ",";
-    }
-    out.push('}');
+/// A rule with the effect NoSchedule as JSON, in that version of `resource.k8s.io`, as far as a forecast reads it.
+pub(crate) fn closing_rule_json(name: &str, selects: &DeviceNames, key: &str, version: Version) -> String {
+    let selector = selects.criteria().map(|(field, value)| (field, New::str(value))).collect();
+    let taint = vec![("key", New::str(key)), ("effect", New::str("NoSchedule"))];
+    let spec = vec![("deviceSelector", New::Object(selector)), ("taint", New::Object(taint))];
+    let rule = New::Object(vec![
+        ("apiVersion", New::str(format!("resource.k8s.io/{}", version.name()))),
+        ("kind", New::str("DeviceTaintRule")),
+        ("metadata", New::Object(vec![("name", New::str(name))])),
+        ("spec", New::Object(spec)),
+    ]);
+    rule.to_json()
 }
 
 /// The id of a drain, which is a valid value of a label: the same for the same targets, in whatever order, and the same
@@ -109,7 +67,7 @@ fn target_text(target: &DeviceTarget) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ID_LABEL, REASON_ANNOTATION, RuleContent, drain_id, rule_json};
+    use super::{closing_rule_json, drain_id};
     use crate::request::{DEFAULT_KEY, DrainRequest, MoveOptions};
     use tollgate_api::profile::{ApiKind, Profile};
     use tollgate_document::doc;
@@ -137,44 +95,20 @@ mod tests {
     }
 
     #[test]
-    fn every_release_reads_the_rule_and_texts_stay_as_they_are() {
+    fn every_release_reads_the_rule() {
         let names = DeviceNames {
             driver: Some("gpu.example.com".to_owned()),
             pool: Some("rack/7".to_owned()),
             device: None,
         };
-        let content = RuleContent {
-            name: "drain-1",
-            selects: &names,
-            key: DEFAULT_KEY,
-            effect: "NoSchedule",
-            id: "0a1b",
-            target: "node/a gpu.example.com",
-            flags: "",
-            reason: "fan \"3\"\nis <loud>",
-            owner: "",
-            expires: "",
-            started: "2030-01-01T00:00:00Z",
-        };
-        let now = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
-        for release in ["1.36", "1.37"] {
-            let profile = Profile::named(release).expect("a release");
+        for profile in ["1.34", "1.36", "1.37"].map(|name| Profile::named(name).expect("a release")) {
             for version in profile.versions(ApiKind::DeviceTaintRule) {
-                let text = rule_json(&content, *version);
-                let rule = doc::parse(&text).expect("JSON");
-                let metadata = rule.root().get("metadata");
-                assert_eq!(metadata.get("labels").get(ID_LABEL).str(), "0a1b");
-                assert_eq!(metadata.get("annotations").get(REASON_ANNOTATION).str(), content.reason);
-                // What is empty is left out.
-                assert_eq!(metadata.get("annotations").members().count(), 3, "{text}");
-                let spec = rule.root().get("spec");
-                assert_eq!(
-                    spec.get("deviceSelector").to_json(),
-                    r#"{"driver":"gpu.example.com","pool":"rack/7"}"#
-                );
-                let read =
-                    ProposedChange::from_rule_manifest(rule.root(), None, &Snapshot::new(), profile, now);
-                assert!(read.is_ok(), "{release}: {text}");
+                let json = closing_rule_json("drain-1", &names, DEFAULT_KEY, *version);
+                let rule = doc::parse(&json).expect("JSON");
+                let at = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
+                let snapshot = Snapshot::new();
+                let change = ProposedChange::from_rule_manifest(rule.root(), None, &snapshot, profile, at);
+                assert_eq!(change.expect("a rule").name(), "drain-1");
             }
         }
     }

@@ -35,17 +35,25 @@ pub(crate) fn resolve(
     let (published, held, snapshot) = (published_devices(state), held_devices(state), slices_of(state));
     let mut all: Vec<DeviceNames> = Vec::new();
     let mut notes = Vec::new();
+    let mut unresolved: Option<String> = None;
     for (place, target) in request.targets.iter().enumerate() {
         let typed = request.typed.get(place).map_or("", String::as_str);
-        let resolved = match (target.resolve(&snapshot), target) {
-            (Ok(resolved), _) => {
+        // Claims hold devices whose slices are gone while a driver restarts.
+        let unpublished = match target {
+            DeviceTarget::Devices(names) if any_of(&held, names) => vec![names.clone()],
+            DeviceTarget::Devices(_) => Vec::new(),
+            DeviceTarget::Node(node) => unpublished_on_node(state, node, &published),
+        };
+        let resolved = match target.resolve(&snapshot) {
+            Ok(resolved) => {
                 notes.extend(resolved.notes.into_iter().map(|note| format!("{typed}: {note}")));
-                resolved.devices
+                resolved.devices.into_iter().chain(unpublished).collect()
             }
-            // Claims hold devices whose slices are gone while a driver restarts.
-            (Err(_), DeviceTarget::Devices(names)) if any_of(&held, names) => vec![names.clone()],
-            (Err(_), _) if !closed.is_empty() => continue,
-            (Err(reason), _) => return Err(format!("{typed}: {reason}")),
+            Err(_) if !unpublished.is_empty() => unpublished,
+            Err(reason) => {
+                unresolved.get_or_insert(format!("{typed}: {reason}"));
+                continue;
+            }
         };
         let by_pool: Vec<DeviceNames> =
             resolved.iter().flat_map(|names| split_by_pool(names, &published, &held)).collect();
@@ -53,6 +61,13 @@ pub(crate) fn resolve(
             return Err(format!("{typed}: no device is published or allocated there"));
         }
         all.extend(by_pool);
+    }
+    // A rule that no other target explains was made for the one that selects nothing any more.
+    let explained: BTreeSet<NameKey> = all.iter().map(name_key).collect();
+    if let Some(reason) =
+        unresolved.filter(|_| closed.iter().all(|names| explained.contains(&name_key(names))))
+    {
+        return Err(reason);
     }
     all.extend(closed.iter().cloned());
     let before: BTreeSet<NameKey> = all.iter().map(name_key).collect();
@@ -187,6 +202,31 @@ fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
         }
     }
     pools
+}
+
+/// Devices that no slice publishes and that claims hold on this node, by the nodes that their allocations name.
+fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> Vec<DeviceNames> {
+    let mut found = Vec::new();
+    for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
+        let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
+        let Some(selector) = allocation.node_selector() else { continue };
+        let requirements = selector.terms().iter().flat_map(|term| term.match_fields().iter());
+        let names: Vec<&str> = requirements.flat_map(|requirement| requirement.values().iter()).collect();
+        if names.as_slice() != [node] {
+            continue;
+        }
+        for result in allocation.devices().results().iter() {
+            let names = DeviceNames {
+                driver: Some(result.driver().to_owned()),
+                pool: Some(result.pool().to_owned()),
+                device: Some(result.device().to_owned()),
+            };
+            if result.admin_access() != Some(true) && !any_of(published, &names) {
+                found.push(names);
+            }
+        }
+    }
+    found
 }
 
 /// The slices, with their counters. A slice that cannot be read is left out: whoever read the state has said so.

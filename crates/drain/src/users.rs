@@ -102,6 +102,7 @@ impl HeldClaim<'_> {
             claim: self.claim.name().to_owned(),
             devices: self.devices.clone(),
             users,
+            pods: self.users.iter().filter_map(|user| Some(user.pod?.uid().to_owned())).collect(),
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Mover {
     /// The PDBs of its pods.
     pub(crate) budgets: Vec<usize>,
     pub(crate) kind: MoverKind,
+    /// All its pods are Ready.
+    pub(crate) is_ready: bool,
 }
 
 /// How a mover moves.
@@ -75,15 +77,15 @@ pub(crate) fn waves(
     waves
 }
 
-/// The pod that goes first: one that is replaced, whose PDBs allow more than it, and that loses no work, as a pod of a Job
-/// does.
+/// The pod that goes first: one that is replaced, that is Ready, whose PDBs allow more than it, and that loses no work, as a
+/// pod of a Job does.
 fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
     let rank = |place: &usize| {
         let mover = movers.get(*place)?;
         let allowed = mover.budgets.iter().filter_map(|budget| budgets.get(*budget));
         let allowed = allowed.map(|budget| budget.allowed.clamp(0, 2)).min().unwrap_or(2);
         let loses_work = ["Job ", "CronJob "].iter().any(|kind| mover.workload.starts_with(kind));
-        Some(((mover.kind, allowed == 0, loses_work, std::cmp::Reverse(allowed)), *place))
+        Some(((mover.kind, !mover.is_ready, allowed == 0, loses_work, std::cmp::Reverse(allowed)), *place))
     };
     left.iter().filter_map(rank).min().map(|(_, place)| place)
 }

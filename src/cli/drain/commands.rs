@@ -48,15 +48,26 @@ pub(super) fn cluster_name(asked: &AskedServer) -> String {
 pub(super) const NOT_REPEATED: [&str; 7] = ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
 /// What the command that goes back has in common with the one that drains.
-const REPEATED_BACK: [&str; 3] = ["key", "context", "kubeconfig"];
+const REPEATED_BACK: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
+
+/// Flags without a value.
+const SWITCHES: [&str; 8] = [
+    "yes",
+    "move_unknown",
+    "force",
+    "delete_emptydir_data",
+    "evict_daemonset_pods",
+    "ignore_do_not_disrupt",
+    "no_lock",
+    "ignore_preflight_errors",
+];
 
 /// The flags as they were typed, quoted for a shell, without those in `left_out`.
 pub(super) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
     let flags = given.flags().filter(|(name, _)| !left_out.contains(name));
     let words = flags.map(|(name, value)| {
         let flag = flag_source(name, false);
-        // A switch has no value of its own.
-        if value == "true" { flag } else { format!("{flag} {}", shell_word(value)) }
+        if SWITCHES.contains(&name) { flag } else { format!("{flag} {}", shell_word(value)) }
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -118,7 +129,7 @@ mod tests {
             (next.go_on.as_str(), next.go_back.as_str()),
             (
                 "tollgate drain node/a --context prod --key example.com/a --yes",
-                "tollgate undrain node/a --context prod --key example.com/a"
+                "tollgate undrain node/a --context prod --key example.com/a --yes"
             )
         );
     }

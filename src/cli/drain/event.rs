@@ -54,6 +54,8 @@ pub(super) enum Event {
     WaveFinished { wave: usize, seconds: u64 },
     /// One of the two looks at the claims. `holding` claims still have selected devices.
     Proof { look: usize, holding: Vec<HoldingClaim> },
+    /// The end of `--check`. The devices are closed if rules of this drain keep new pods off them.
+    Checked { devices: usize, closed: bool, holding: Vec<HoldingClaim> },
     /// The drain stopped before its end. The rules stay as they are.
     Stopped { why: String, evicted: usize, left: usize, go_on: String, go_back: String },
     /// The drain ended.

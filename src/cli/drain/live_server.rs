@@ -8,16 +8,17 @@ use super::recording::Recorder;
 use super::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, copy_of};
 use crate::cli::clock;
 use crate::cli::outcome::Failure;
-use crate::cli::snapshot::{Projection, WORKLOAD_KINDS, project};
+use crate::cli::snapshot::{Projection, project};
 use crate::cluster::{
     ApiError, BUDGETS, CLAIMS, CLASSES, Cluster, ListEvent, Listed, ListedKind, NAMESPACES, NODES,
-    ObjectWatch, PODS, ProjectFn, RULES, ReadLimits, SLICES, TEMPLATES, WatchedObject, WriteRequest,
+    ObjectWatch, PODS, ProjectFn, RULES, ReadLimits, SLICES, TEMPLATES, WatchState, WatchedObject,
+    WriteRequest,
 };
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
 /// The kinds that a drain cannot do without.
-const NEEDED_KINDS: [ListedKind; 9] =
+pub(super) const NEEDED_KINDS: [ListedKind; 9] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS, BUDGETS];
 
 /// How long the first lists of a large cluster may take.
@@ -33,7 +34,8 @@ pub(super) struct LiveServer {
     objects: ObjectStore,
     revision: u64,
     now: Timestamp,
-    interrupted: Arc<AtomicBool>,
+    /// `None` while Ctrl-C ends the process.
+    interrupted: Option<Arc<AtomicBool>>,
     recorder: Option<Recorder>,
 }
 
@@ -41,23 +43,27 @@ impl LiveServer {
     /// Starts the watches and waits until everything is listed. Also returns notes about kinds that the user may not list.
     pub(super) fn connect(
         cluster: &Cluster,
+        needed: &[ListedKind],
+        wanted: &[ListedKind],
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
-        let interrupted = cluster.interrupt_flag();
         let project: ProjectFn = Arc::new(|kind, _, object| Ok(project(kind, object, projection())));
-        let watch = ObjectWatch::start(cluster, &NEEDED_KINDS, &WORKLOAD_KINDS, &project);
+        let watch = ObjectWatch::start(cluster, needed, wanted, &project);
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
             let kind = status.kind;
             let version = kind.versions.first().copied().unwrap_or_default();
-            if let Some(kind) = ObjectKind::of(&kind.api_version(version), kind.kind) {
+            // Of what the user may not list, nothing is known.
+            let known = ObjectKind::of(&kind.api_version(version), kind.kind);
+            if let Some(kind) = known.filter(|_| status.state != WatchState::Forbidden) {
                 objects.note_listed(kind);
             }
         }
         let notes = watch.notes();
         let (cluster, now) = (cluster.clone(), clock::timestamp());
-        let mut server = LiveServer { cluster, watch, objects, revision: 0, now, interrupted, recorder };
+        let mut server =
+            LiveServer { cluster, watch, objects, revision: 0, now, interrupted: None, recorder };
         server.read_all();
         if let Some(recorder) = &mut server.recorder {
             recorder.connected(now);
@@ -113,8 +119,12 @@ impl Server for LiveServer {
         }
     }
 
+    fn hold_interrupts(&mut self) {
+        self.interrupted = Some(self.cluster.interrupt_flag());
+    }
+
     fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Acquire)
+        self.interrupted.as_ref().is_some_and(|interrupted| interrupted.load(Ordering::Acquire))
     }
 
     fn send(&mut self, request: &WriteRequest) -> Result<Answer, ApiError> {

@@ -20,7 +20,7 @@ use tollgate_document::doc::{self, Value};
 use tollgate_formats::gotime::Timestamp;
 
 /// After so many seconds without a renewal, another drain may take the Lease.
-const DURATION_SECONDS: i64 = 30;
+const DURATION_SECONDS: i64 = 60;
 /// A Lease that is older than this is renewed before anything is evicted, and while a drain waits.
 const RENEW_AFTER_SECONDS: i64 = 10;
 /// How often a held Lease is looked at.
@@ -153,7 +153,8 @@ impl Run<'_> {
     /// Renews the Lease if it is due. An error if it is no longer ours.
     pub(super) fn keep_lock(&mut self) -> Result<(), Halt> {
         let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
-        if seconds_between(held.renewed, self.server.now()) < RENEW_AFTER_SECONDS {
+        // A clock that was set back must not keep the Lease from being renewed.
+        if (0..RENEW_AFTER_SECONDS).contains(&seconds_between(held.renewed, self.server.now())) {
             return Ok(());
         }
         // A Lease that has expired, because the machine slept, may be someone else's by now.

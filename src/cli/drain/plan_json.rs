@@ -196,7 +196,7 @@ impl<'a> WaveRecord<'a> {
 
 impl<'a> ClaimRecord<'a> {
     fn of(holder: &'a ClaimHolder) -> ClaimRecord<'a> {
-        let ClaimHolder { namespace, claim, devices, users } = holder;
+        let ClaimHolder { namespace, claim, devices, users, pods: _ } = holder;
         ClaimRecord { namespace, claim, devices: devices.iter().map(DeviceRecord::of).collect(), users }
     }
 }

@@ -40,12 +40,20 @@ pub(super) fn render(report: &PlanReport) -> String {
 /// The plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves; dominated by PDB a/b`
 pub(super) fn verdict(plan: &DrainPlan) -> String {
     let mut out = format!("{}, ", counted(plan.devices.len(), "device"));
-    let moving = plan.pods.iter().filter(|pod| matches!(pod.fate, Fate::Moves { .. })).count();
+    let leaves = |pod: &&PlannedPod| matches!(pod.fate, Fate::Moves { .. });
+    let leaving = plan.pods.iter().filter(leaves).count();
+    // Nothing makes them again.
+    let lost = plan.pods.iter().filter(leaves).filter(|pod| pod.workload.is_none()).count();
+    let moving = leaving - lost;
     if plan.pods.is_empty() {
         out.push_str("no pods");
     } else {
         let verb = if moving == 1 { "moves" } else { "move" };
         _ = write!(out, "{}: {moving} {verb}", counted(plan.pods.len(), "pod"));
+    }
+    if lost > 0 {
+        let verb = if lost == 1 { "is" } else { "are" };
+        _ = write!(out, ", {lost} {verb} evicted for good");
     }
     let mut reasons: BTreeMap<StayReason, usize> = BTreeMap::new();
     for pod in &plan.pods {

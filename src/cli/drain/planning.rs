@@ -40,7 +40,9 @@ pub(super) fn plan_for(
         at: settings.now,
         samples: samples.get(),
         request: request.clone(),
-        plan: plan.map_err(Failure::Usage)?,
+        // A target that is not found in a part of the state may be in the rest.
+        plan: plan
+            .map_err(|why| if incomplete.is_empty() { Failure::Usage(why) } else { Failure::Input(why) })?,
         incomplete: incomplete.to_vec(),
     })
 }

@@ -4,10 +4,12 @@
 
 use super::event::Event;
 use super::halt::Halt;
+use super::rules::foreign_rule;
 use super::run::{Run, refused};
 use crate::cluster::{API_CALLS, AccessAttributes, ApiCall, CallTarget, NeededBy, ObjectNames, WriteRequest};
 use tollgate_document::doc;
 use tollgate_drain::DrainPlan;
+use tollgate_forecast::ObjectKind;
 
 impl Run<'_> {
     /// Checks everything that can be checked without a change.
@@ -90,10 +92,11 @@ impl Run<'_> {
             let (request, _) = self.create_request(planned, true)?;
             let answer = self.send_patiently(&request)?;
             if answer.code == 409 {
-                problems.push(format!(
-                    "rule {} exists already and is not a rule of this drain; delete it, or choose another key with --key",
-                    planned.name
-                ));
+                let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", &planned.name);
+                problems.push(match rule {
+                    Some(rule) => foreign_rule(rule),
+                    None => format!("rule {} exists already; run the command again", planned.name),
+                });
             } else if !answer.is_success() {
                 problems.push(format!("the API server rejects rule {}: {}", planned.name, answer.message()));
                 // The others are rejected for the same reason.

@@ -21,10 +21,19 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
 impl Run<'_> {
     /// Proves that the devices are free, or lists who holds them.
     pub(super) fn prove(&mut self, began: Timestamp) -> Result<Ending, Halt> {
-        let selectors: Vec<DeviceNames> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
+        let selectors = self.selectors();
         let holders = self.look(&selectors)?;
         self.refresh()?;
         self.check_footing()?;
+        let needed =
+            tollgate_drain::rules_for(&self.server.objects().state(), &self.settings.request, &selectors);
+        let needed = needed.map_err(Halt::Stopped)?;
+        if let Some(new) = needed.iter().find(|rule| self.rules.iter().all(|known| known.name != rule.name)) {
+            return Err(Halt::Stopped(format!(
+                "devices of the target appeared during the proof: rule {} is needed for them; run the same command again",
+                new.name
+            )));
+        }
         let devices = self.plan.as_ref().map_or(0, |plan| plan.devices.len());
         let seconds = seconds_between(began, self.server.now()).unsigned_abs();
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();

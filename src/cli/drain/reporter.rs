@@ -253,6 +253,7 @@ mod tests {
             Event::WaveFinished { wave: 1, seconds: 60 },
             Event::Proof { look: 1, holding: holding() },
             Event::Stopped { why: text(), evicted: 0, left: 1, go_on: text(), go_back: text() },
+            Event::Checked { devices: 8, closed: true, holding: Vec::new() },
             Event::Finished { devices: 8, evicted: 7, seconds: 60, holding: Vec::new() },
         ]
     }
@@ -318,6 +319,6 @@ mod tests {
         let text = shown(Output::Text, &[finished(holding())]);
         assert!(text.contains("1 claim still holds devices; 7 pods evicted in 12m34s\n"), "{text}");
         assert!(text.contains("claim ml/train holds d/p/gpu-0 (pod train-0)\n"), "{text}");
-        assert!(text.contains("to go on: tollgate drain node/n-1 --context prod\n"), "{text}");
+        assert!(text.contains("then run: tollgate drain node/n-1 --context prod\n"), "{text}");
     }
 }

@@ -28,6 +28,8 @@ pub(super) const WAVE: &str = "tollgate.dev/wave";
 
 /// How long the eviction controller may take to write its condition.
 const CONFIRM_SECONDS: i64 = 30;
+/// How often a deleted rule is looked for, once a second.
+const DELETE_LOOKS: usize = 10;
 /// How often a rule is read again because somebody, mostly the eviction controller, has written it meanwhile.
 const MAX_CONFLICTS: usize = 5;
 
@@ -38,6 +40,18 @@ pub(super) struct DrainRule {
     pub(super) uid: String,
     pub(super) selects: DeviceNames,
     pub(super) effect: Effect,
+}
+
+impl DrainRule {
+    /// True if the stored rule is this one and was not changed.
+    fn is(&self, stored: Value<'_>, key: &str) -> bool {
+        let taint = stored.get("spec").get("taint");
+        stored.get("metadata").get("uid").str() == self.uid
+            && selection(stored) == self.selects
+            && taint.get("key").str() == key
+            && taint.get("value").str().is_empty()
+            && taint.get("effect").str() == self.effect.name()
+    }
 }
 
 /// The effects that a drain uses.
@@ -56,6 +70,22 @@ impl Effect {
             Effect::NoSchedule => "NoSchedule",
         }
     }
+}
+
+/// Says whose rule it is that has the name of one of ours.
+pub(super) fn foreign_rule(rule: Value<'_>) -> String {
+    let metadata = rule.get("metadata");
+    let (name, target) =
+        (metadata.get("name").str(), metadata.get("annotations").get(TARGET_ANNOTATION).str());
+    if metadata.get("labels").get(ID_LABEL).str().is_empty() {
+        return format!(
+            "rule {name} exists already and is not a rule of a drain; delete it, or choose another key with --key"
+        );
+    }
+    format!(
+        "rule {name} belongs to the drain of {target}; end that drain first with `tollgate undrain {target}`, or choose \
+         another key with --key"
+    )
 }
 
 /// What a stored rule selects.
@@ -301,11 +331,7 @@ impl Run<'_> {
                 return Err(format!("rule {name} was deleted by somebody else"));
             };
             let taint = rule.get("spec").get("taint");
-            let is_same = rule.get("metadata").get("uid").str() == expected.uid
-                && selection(rule) == expected.selects
-                && taint.get("key").str() == key
-                && taint.get("effect").str() == expected.effect.name();
-            if !is_same {
+            if !expected.is(rule, key) {
                 let effect = taint.get("effect").str();
                 return Err(format!(
                     "rule {name} was changed by somebody else: it has the taint {}:{effect}, or selects other devices",
@@ -332,9 +358,7 @@ impl Run<'_> {
                 (stored.root().get("metadata"), self.rules.iter().find(|rule| rule.name == name));
             let taint = stored.root().get("spec").get("taint");
             let effect = taint.get("effect").str();
-            if before.is_some_and(|before| {
-                before.uid != metadata.get("uid").str() || before.effect.name() != effect
-            }) {
+            if before.is_some_and(|before| !before.is(stored.root(), &key)) {
                 return Err(Halt::Stopped(format!("rule {name} was changed by somebody else")));
             }
             let mut kept = RuleMetadata {
@@ -378,9 +402,7 @@ impl Run<'_> {
         let stored = doc::parse(&answer.body).map_err(|_error| Halt::internal("the rule is not JSON"))?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
         if id != drain_id(&self.settings.request) {
-            return Err(Halt::Stopped(format!(
-                "rule {name} exists already and is not a rule of this drain; delete it, or choose another key with --key"
-            )));
+            return Err(Halt::Stopped(foreign_rule(stored.root())));
         }
         Ok(answer.body)
     }
@@ -405,14 +427,29 @@ impl Run<'_> {
             match answer.code {
                 404 => return Ok(()),
                 409 => {}
-                _ if answer.is_success() => {
-                    self.tell(&Event::RuleDeleted { rule: name });
-                    return Ok(());
-                }
+                _ if answer.is_success() => return self.wait_until_deleted(&name),
                 _ => return Err(Halt::Stopped(format!("cannot delete rule {name}: {}", answer.message()))),
             }
         }
         Err(Halt::Stopped(format!("rule {name} is changed by others all the time")))
+    }
+}
+
+impl Run<'_> {
+    /// Waits until a rule is gone: a finalizer can keep it.
+    fn wait_until_deleted(&mut self, name: &str) -> Result<(), Halt> {
+        let version = self.settings.rule_version;
+        for _ in 0..DELETE_LOOKS {
+            let answer = self.send_patiently(&WriteRequest::GetRule { version, name: name.to_owned() })?;
+            if answer.code == 404 {
+                self.tell(&Event::RuleDeleted { rule: name.to_owned() });
+                return Ok(());
+            }
+            self.server.pause(POLL);
+        }
+        Err(Halt::Stopped(format!(
+            "rule {name} was deleted, but it is still there and keeps new pods off the devices; check its finalizers"
+        )))
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) enum Ending {
     Holding,
     /// It stopped.
     Stopped,
+    /// Rules could not be deleted.
+    Failed(String),
     /// The user did not want it.
     NotConfirmed,
     /// It did not begin, or undid what it had begun.
@@ -104,6 +106,10 @@ pub(super) struct Run<'r> {
     pub(super) pending_before: BTreeSet<String>,
     /// A wave was moved, so that the next one need not be a single pod.
     pub(super) has_moved: bool,
+    /// The number of the next wave, from 0.
+    pub(super) next_wave: usize,
+    /// When this run closed the devices, or found them closed.
+    closed: Option<Timestamp>,
     /// When the objects were first found to be old.
     stale_since: Option<Timestamp>,
 }
@@ -143,6 +149,8 @@ impl<'r> Run<'r> {
             touched: BTreeSet::new(),
             pending_before: BTreeSet::new(),
             has_moved: false,
+            next_wave: 0,
+            closed: None,
             stale_since: None,
         }
     }
@@ -151,6 +159,7 @@ impl<'r> Run<'r> {
         let began = self.server.now();
         self.refresh().map_err(refused)?;
         self.find_rules()?;
+        self.has_moved = self.stored_wave().is_some();
         let plan = self.make_plan().map_err(Halt::Refused)?;
         self.preflight(&plan)?;
         if !self.observer.confirm(self.server.now(), &plan) {
@@ -158,14 +167,18 @@ impl<'r> Run<'r> {
         }
         let forceable: BTreeSet<String> =
             plan.pods.iter().filter(|pod| pod.is_forceable).map(uid_of).collect();
+        self.known.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.plan = Some(plan);
+        self.server.hold_interrupts();
         let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, began);
         self.pending_before = workloads.unschedulable();
-        self.take_lock()?;
+        let has_rules = !self.rules.is_empty();
+        self.take_lock().map_err(|halt| if has_rules { halt } else { refused(halt) })?;
         // Another drain may have ended a moment ago.
         self.refresh().map_err(refused)?;
         self.find_rules()?;
         self.close()?;
+        self.closed = Some(self.server.now());
         self.finish_earlier_wave()?;
         self.move_all(&forceable)?;
         self.prove(began)
@@ -195,6 +208,11 @@ impl<'r> Run<'r> {
             closed: &selectors,
             is_first_wave: !self.has_moved,
         })
+    }
+
+    /// When the devices were closed, by the clock of this machine.
+    pub(super) fn closed_since(&self) -> Timestamp {
+        self.closed.unwrap_or_else(|| self.server.now())
     }
 
     /// Lets time pass, keeps the Lease, and brings the objects up to date. An error if the user wants to stop, or if
@@ -244,6 +262,14 @@ impl<'r> Run<'r> {
     pub(super) fn send_patiently(&mut self, request: &WriteRequest) -> Result<Answer, Halt> {
         let mut pause = Duration::from_secs(1);
         for tries in 1.. {
+            // Somebody else may have taken the Lease or opened the devices meanwhile.
+            if tries > 1 && request.changes_cluster() {
+                self.keep_lock()?;
+            }
+            if tries > 1 && matches!(request, WriteRequest::EvictPod { .. } | WriteRequest::DeletePod { .. })
+            {
+                self.check_rules()?;
+            }
             let problem = match self.server.send(request) {
                 Ok(answer) if !answer.is_server_failure() => return Ok(answer),
                 Ok(answer) => answer.message(),

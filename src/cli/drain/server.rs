@@ -52,6 +52,8 @@ pub(super) trait Server {
     fn now(&self) -> Timestamp;
     /// Lets time pass.
     fn pause(&mut self, duration: Duration);
+    /// From now on, Ctrl-C is noticed by [`Server::is_interrupted`]. Before, it ends the process.
+    fn hold_interrupts(&mut self) {}
     /// The user wants to stop.
     fn is_interrupted(&self) -> bool;
     /// Sends a request. An answer with an error status is an answer.

@@ -6,15 +6,18 @@ use std::path::Path;
 
 use super::differences::differences;
 use super::event::Event;
-use super::live_server::LiveServer;
+use super::live_server::{LiveServer, NEEDED_KINDS};
 use super::lock::LockSettings;
 use super::recording::Recorder;
 use super::reporter::Reporter;
 use super::run::{self, Ending, Observer, RunSettings};
 use super::settings::DrainSettings;
 use super::undrain;
+use crate::cli::console::Console;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::{Failure, Tally};
+use crate::cli::snapshot::WORKLOAD_KINDS;
+use crate::cluster::{ListedKind, RULES};
 use crate::files;
 use tollgate_drain::DrainPlan;
 use tollgate_formats::gotime::Timestamp;
@@ -39,7 +42,7 @@ impl Observer for Reporter {
 
 /// Drains the devices.
 pub(super) fn drain(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
-    let (mut server, settings, mut reporter) = connect(settings)?;
+    let (mut server, settings, mut reporter) = connect(settings, &NEEDED_KINDS, &WORKLOAD_KINDS)?;
     let ending = run::drain(&mut server, &settings, &mut reporter);
     reporter.hide();
     finish(ending)
@@ -47,7 +50,7 @@ pub(super) fn drain(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
 
 /// Checks whether claims hold the devices.
 pub(super) fn check(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
-    let (mut server, settings, mut reporter) = connect(settings)?;
+    let (mut server, settings, mut reporter) = connect(settings, &NEEDED_KINDS, &WORKLOAD_KINDS)?;
     let ending = undrain::check(&mut server, &settings, &mut reporter);
     reporter.hide();
     finish(ending)
@@ -55,20 +58,25 @@ pub(super) fn check(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
 
 /// Deletes the rules of a drain; with `is_dry_run`, only lists them.
 pub(super) fn undrain(settings: DrainSettings<'_>, is_dry_run: bool) -> Result<Tally, Failure> {
-    let (mut server, settings, mut reporter) = connect(settings)?;
+    let (mut server, settings, mut reporter) = connect(settings, &[RULES], &[])?;
     let ending = undrain::undrain(&mut server, &settings, &mut reporter, is_dry_run);
     reporter.hide();
     finish(ending)
 }
 
 /// Starts the watches, and puts together what a run needs.
-fn connect(settings: DrainSettings<'_>) -> Result<(LiveServer, RunSettings, Reporter), Failure> {
+fn connect(
+    settings: DrainSettings<'_>,
+    needed: &[ListedKind],
+    wanted: &[ListedKind],
+) -> Result<(LiveServer, RunSettings, Reporter), Failure> {
     let DrainSettings { asked, request, release, samples, mut reporter, .. } = settings;
     let recorder = settings.record.as_deref().map(open_recording).transpose()?;
-    let (server, notes) = LiveServer::connect(&asked.cluster, recorder)?;
+    let (server, notes) = LiveServer::connect(&asked.cluster, needed, wanted, recorder)?;
     for note in &notes {
         reporter.note(note);
     }
+    let holder = holder(asked, settings.notes.owner.as_deref());
     let settings = RunSettings {
         request,
         release,
@@ -78,7 +86,7 @@ fn connect(settings: DrainSettings<'_>) -> Result<(LiveServer, RunSettings, Repo
         wait: settings.wait,
         timeout: settings.timeout,
         force_after: settings.force_after,
-        lock: settings.lock_namespace.map(|namespace| LockSettings { namespace, holder: holder(asked) }),
+        lock: settings.lock_namespace.map(|namespace| LockSettings { namespace, holder }),
         notes: settings.notes,
         ignore_preflight_errors: settings.ignore_preflight_errors,
         release_problems: settings.release_problems,
@@ -95,11 +103,17 @@ fn open_recording(path: &Path) -> Result<Recorder, Failure> {
     Ok(Recorder::new(Box::new(file)))
 }
 
-/// Who holds the Lease, for people; the number tells apart two processes of one person.
-fn holder(asked: &AskedServer) -> String {
-    let context = asked.endpoint().context.as_deref().unwrap_or("a pod");
+/// Who holds the Lease, for people: `ann (context prod, process 4711-1f2e3d4c)`. The last number tells apart two processes of
+/// one person on two machines.
+fn holder(asked: &AskedServer, owner: Option<&str>) -> String {
+    let user = || ["USER", "LOGNAME", "USERNAME"].iter().find_map(std::env::var_os)?.into_string().ok();
+    let who = owner.map(ToOwned::to_owned).or_else(user).unwrap_or_else(|| "tollgate".to_owned());
+    let place = match &asked.endpoint().context {
+        Some(context) => format!("context {context}"),
+        None => "in a pod".to_owned(),
+    };
     let number = RandomState::new().hash_one(std::process::id()) & 0xffff_ffff;
-    format!("tollgate drain with {context}, process {} ({number:08x})", std::process::id())
+    format!("{who} ({place}, process {}-{number:08x})", std::process::id())
 }
 
 /// The exit code of an ending.
@@ -107,6 +121,10 @@ fn finish(ending: Ending) -> Result<Tally, Failure> {
     match ending {
         Ending::Proven => Ok(Tally::default()),
         Ending::Holding | Ending::Stopped => Ok(Tally { denied: 1, ..Tally::default() }),
+        Ending::Failed(why) => {
+            Console::open().error(&why);
+            Ok(Tally { denied: 1, ..Tally::default() })
+        }
         Ending::NotConfirmed => Err(Failure::Usage("not confirmed; nothing was changed".to_owned())),
         Ending::Refused(why) => Err(Failure::Input(why)),
     }

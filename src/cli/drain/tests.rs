@@ -1,5 +1,6 @@
 //! What a drain does when something goes wrong, with a cluster in memory: the example cluster, node gpu-node-03.
 
+mod careful;
 mod replay;
 mod simulator;
 
@@ -17,6 +18,7 @@ use crate::cluster::{ApiError, WriteRequest};
 use simulator::Simulator;
 use std::num::NonZeroU32;
 use tollgate_api::profile::{Profile, Version};
+use tollgate_document::doc::Value;
 use tollgate_drain::{DrainPlan, DrainRequest, MoveOptions};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{ObjectKind, Release};
@@ -80,14 +82,23 @@ fn example() -> Simulator {
     let state = objects.state();
     let mut store = ObjectStore::default();
     for kind in ObjectKind::ALL {
-        store.note_listed(kind);
+        // The dump has no Deployments.
+        if kind != ObjectKind::Deployment {
+            store.note_listed(kind);
+        }
         for object in state.of_kind(kind).iter() {
             let key = (kind, object.namespace().to_owned(), object.name().to_owned());
             let stored = StoredDoc { api_version: api_version(kind), object: copy_of(object.value) };
             store.set(key, Some(stored));
         }
     }
-    Simulator::new(store)
+    let mut sim = Simulator::new(store);
+    // The dump has no conditions.
+    let pods: Vec<String> = sim.objects.of_kind(ObjectKind::Pod).map(Value::to_json).collect();
+    for pod in pods {
+        sim.set(ObjectKind::Pod, &simulator::with_ready(&pod, true));
+    }
+    sim
 }
 
 fn api_version(kind: ObjectKind) -> String {

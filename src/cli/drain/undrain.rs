@@ -1,12 +1,16 @@
 //! `tollgate undrain` and `tollgate drain --check`: the rules of a drain are found by label and annotation, never by slices,
 //! which may have changed since.
 
+use std::collections::BTreeSet;
+
 use super::event::Event;
 use super::halt::Halt;
+use super::rules::Effect;
 use super::run::{Ending, Observer, Run, RunSettings, holding_claim, refused};
 use super::server::Server;
+use crate::cli::console::shell_word;
 use tollgate_document::doc::Value;
-use tollgate_drain::{DrainPlan, ID_LABEL, TARGET_ANNOTATION};
+use tollgate_drain::{DEFAULT_KEY, ID_LABEL, TARGET_ANNOTATION};
 use tollgate_engine::impact::target::DeviceNames;
 use tollgate_forecast::ObjectKind;
 
@@ -22,7 +26,8 @@ pub(super) fn undrain(
     run.release_lock();
     match result {
         Ok(()) => Ending::Proven,
-        Err(Halt::Refused(why) | Halt::Stopped(why)) => Ending::Refused(why),
+        Err(Halt::Refused(why)) => Ending::Refused(why),
+        Err(Halt::Stopped(why)) => Ending::Failed(why),
     }
 }
 
@@ -48,6 +53,7 @@ impl Run<'_> {
         if is_dry_run {
             return Ok(());
         }
+        self.server.hold_interrupts();
         // Waits for a drain that was killed, and refuses while one runs. Without a Lease, there is nothing to wait for.
         if self.lock_problem()?.is_none() {
             self.take_lock()?;
@@ -74,49 +80,43 @@ impl Run<'_> {
     /// Says that there are no rules of this drain, and which drains there are.
     fn no_rules_message(&self) -> String {
         let rules = self.server.objects().of_kind(ObjectKind::DeviceTaintRule);
-        let mut targets: Vec<String> = rules
+        let drains: BTreeSet<String> = rules
             .filter(|rule| !label(*rule).is_empty())
-            .map(|rule| rule.get("metadata").get("annotations").get(TARGET_ANNOTATION).str().to_owned())
+            .map(|rule| {
+                let target = rule.get("metadata").get("annotations").get(TARGET_ANNOTATION).str();
+                let words: Vec<String> = target.split(' ').map(shell_word).collect();
+                let key = rule.get("spec").get("taint").get("key").str();
+                let key =
+                    if key == DEFAULT_KEY { String::new() } else { format!(" --key {}", shell_word(key)) };
+                format!("`tollgate undrain {}{key}`", words.join(" "))
+            })
             .collect();
-        targets.sort();
-        targets.dedup();
-        let typed = self.settings.request.typed.join(" ");
-        let known: Vec<String> =
-            targets.iter().map(|target| format!("`tollgate undrain {target}`")).collect();
-        if known.is_empty() {
-            return format!("no rule of a drain of {typed} exists, and no drain of other devices");
+        let (typed, key) = (self.settings.request.typed.join(" "), &self.settings.request.key);
+        if drains.is_empty() {
+            return format!(
+                "no rule of a drain of {typed} with the key {key} exists, and no drain of other devices"
+            );
         }
+        let drains: Vec<String> = drains.into_iter().collect();
         format!(
-            "no rule of a drain of {typed} exists; the drains that exist are ended with {}",
-            known.join(" or ")
+            "no rule of a drain of {typed} with the key {key} exists; to end the drains that exist, run {}",
+            drains.join(" or ")
         )
     }
 
     fn check(&mut self) -> Result<Ending, Halt> {
-        let began = self.server.now();
         self.refresh().map_err(refused)?;
         self.find_rules()?;
-        let mut selectors: Vec<DeviceNames> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let plan: Result<DrainPlan, String> = self.make_plan();
-        match (plan, selectors.is_empty()) {
-            (Ok(plan), _) => {
-                for rule in &plan.rules {
-                    if !selectors.contains(&rule.selects) {
-                        selectors.push(rule.selects.clone());
-                    }
-                }
-                self.plan = Some(plan);
-            }
-            // The driver may be restarting; the rules know what they select.
-            (Err(_), false) => {}
-            (Err(why), true) => return Err(Halt::Refused(why)),
-        }
+        let plan = self.make_plan().map_err(Halt::Refused)?;
+        let selectors: Vec<DeviceNames> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
         let holders = self.look(&selectors)?;
-        let devices = self.plan.as_ref().map_or(0, |plan| plan.devices.len());
-        let seconds = super::time::seconds_between(began, self.server.now()).unsigned_abs();
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
-        self.tell(&Event::Finished { devices, evicted: 0, seconds, holding });
+        let closed = plan.rules.iter().all(|rule| {
+            let known = self.rules.iter().find(|known| known.name == rule.name);
+            known.is_some_and(|known| known.effect == Effect::NoSchedule)
+        });
+        self.tell(&Event::Checked { devices: plan.devices.len(), closed, holding });
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
 }

@@ -39,6 +39,10 @@ pub(super) struct MovedPod {
 pub(super) struct WorkloadReady {
     pub(super) workload: String,
     pub(super) ready: i64,
+    /// How many pods of the wave were ready.
+    pub(super) lost: i64,
+    /// When its newest pod was created, as the API server writes it. What is newer replaces pods of the wave.
+    pub(super) newest: String,
 }
 
 impl MovedPod {
@@ -76,6 +80,8 @@ impl WaveRecord {
         let ready = record.get("ready").items().map(|ready| WorkloadReady {
             workload: text(ready, "workload"),
             ready: number(ready.get("ready").int()),
+            lost: number(ready.get("lost").int()),
+            newest: text(ready, "newest"),
         });
         Some(WaveRecord {
             wave: usize::try_from(number(record.get("wave").int())).ok()?,
@@ -106,6 +112,16 @@ impl Run<'_> {
         self.update_rule(&rule.name, &rule, false, |metadata| {
             metadata.annotations.insert(WAVE.to_owned(), text.clone());
         })
+    }
+
+    /// Removes the wave from the rules.
+    pub(super) fn forget_wave(&mut self) -> Result<(), Halt> {
+        for rule in self.rules.clone() {
+            if self.annotation(&rule.name, WAVE).is_some() {
+                self.update_rule(&rule.name, &rule, false, |metadata| _ = metadata.annotations.remove(WAVE))?;
+            }
+        }
+        Ok(())
     }
 
     /// When the drain began, in whichever run.

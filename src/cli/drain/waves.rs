@@ -5,25 +5,20 @@
 //!
 //! Invariant: no pod of a workload is evicted before all that the wave before evicted of it is replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::event::{Event, PodRef};
+use super::event::Event;
 use super::halt::Halt;
-use super::run::{POLL, Run, pod_ref};
-use super::settings::WaitFor;
+use super::run::{Run, pod_ref};
 use super::time::{later, seconds_between, words};
 use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
 use super::workloads::WorkloadPods;
 use crate::cluster::WriteRequest;
-use tollgate_drain::{DrainPlan, PlannedPod, holding_claims};
+use tollgate_drain::{DrainPlan, Fate, PlannedPod, StayReason};
 use tollgate_forecast::ObjectKind;
-use tollgate_formats::gotime::{self, Timestamp};
+use tollgate_formats::gotime::Timestamp;
 
-/// A pod that gets a device so soon after the devices were closed was being scheduled at that time.
-const IN_FLIGHT_SECONDS: i64 = 60;
-/// A replacement may be unschedulable for so long, for example until the devices of another pod are released.
-const UNSCHEDULABLE_SECONDS: i64 = 30;
 /// How long to wait before an eviction that a PDB does not allow is tried again.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 /// How often a drain looks again while it waits for `--force-after`.
@@ -33,7 +28,7 @@ impl Run<'_> {
     /// Waits for the wave that an earlier run of this drain began.
     pub(super) fn finish_earlier_wave(&mut self) -> Result<(), Halt> {
         let Some(record) = self.stored_wave() else { return Ok(()) };
-        self.has_moved = true;
+        self.next_wave = record.wave + 1;
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
         // What was not evicted is planned anew.
         let objects = self.server.objects();
@@ -49,28 +44,28 @@ impl Run<'_> {
         let touched: BTreeSet<&str> = evicted.iter().map(|pod| pod.workload.as_str()).collect();
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
-        self.finish_wave(record.wave, &WaveRecord { pods: evicted, ready, ..record.clone() })
+        let deadline = later(self.server.now(), self.wave_timeout(record.grace));
+        self.finish_wave(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
     }
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has agreed to
     /// delete after `--force-after`.
     pub(super) fn move_all(&mut self, forceable: &BTreeSet<String>) -> Result<(), Halt> {
-        let mut wave = self.stored_wave().map_or(0, |record| record.wave + 1);
         let mut deleted: BTreeSet<String> = BTreeSet::new();
-        if let Some(plan) = &self.plan {
-            self.known.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
-        }
+        let mut awaited: BTreeSet<String> = BTreeSet::new();
         loop {
             self.refresh()?;
             self.check_footing()?;
             let plan = self.next_plan()?;
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
+                None if self.wait_for_terminating(&plan, &mut awaited)? => continue,
                 None if self.force(&plan, forceable, &mut deleted)? => continue,
-                None => return Ok(()),
+                // A later run has nothing to wait for.
+                None => return self.forget_wave(),
             };
-            self.move_wave(wave, &pods)?;
-            wave += 1;
+            self.move_wave(&pods)?;
+            self.next_wave += 1;
             self.has_moved = true;
         }
     }
@@ -95,58 +90,57 @@ impl Run<'_> {
         Ok(plan)
     }
 
-    /// An error if a pod got a device long after the devices were closed.
+    /// An error if a pod got a device after the devices were closed.
     fn check_newcomers(&mut self, plan: &DrainPlan) -> Result<(), Halt> {
         for pod in &plan.pods {
             if self.known.contains(&pod.uid) {
                 continue;
             }
-            self.check_newcomer(&PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() })?;
+            self.check_newcomer(&pod_ref(pod))?;
             self.known.insert(pod.uid.clone());
         }
         Ok(())
     }
 
-    fn check_newcomer(&mut self, pod: &PodRef) -> Result<(), Halt> {
-        let since = self.closed_at().map_or(0, |closed| seconds_between(closed, self.server.now()));
-        if since <= IN_FLIGHT_SECONDS {
-            self.tell(&Event::PodJoined { pod: pod.clone() });
-            return Ok(());
+    /// Waits for pods that others have deleted. False if there are none that were not waited for.
+    fn wait_for_terminating(
+        &mut self,
+        plan: &DrainPlan,
+        awaited: &mut BTreeSet<String>,
+    ) -> Result<bool, Halt> {
+        let is_terminating =
+            |pod: &&PlannedPod| matches!(pod.fate, Fate::Stays { reason: StayReason::Terminating, .. });
+        let pods: Vec<PlannedPod> = plan.pods.iter().filter(is_terminating).cloned().collect();
+        let new = pods.iter().filter(|pod| awaited.insert(pod.uid.clone())).count();
+        if new > 0 {
+            self.wait_until_gone(&pods)?;
         }
-        Err(Halt::Stopped(format!(
-            "pod {}/{} got a selected device although the devices have been closed for {}; it tolerates the taint, or joined \
-             a claim that was allocated before",
-            pod.namespace,
-            pod.name,
-            words(Duration::from_secs(since.unsigned_abs()))
-        )))
+        Ok(new > 0)
     }
 
-    /// When the last rule got its effect.
-    fn closed_at(&self) -> Option<Timestamp> {
-        let rules = self.rules.iter();
-        let objects = self.server.objects();
-        let times = rules.filter_map(|rule| {
-            let rule = objects.get(ObjectKind::DeviceTaintRule, "", &rule.name)?;
-            gotime::parse(rule.get("spec").get("taint").get("timeAdded").str()).ok()
-        });
-        times.max()
-    }
-
-    fn move_wave(&mut self, wave: usize, pods: &[PlannedPod]) -> Result<(), Halt> {
+    fn move_wave(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
+        let wave = self.next_wave;
         let workloads =
             WorkloadPods::of(&self.server.objects().state(), self.settings.wait, self.server.now());
         let pods: Vec<(MovedPod, &PlannedPod)> =
             pods.iter().map(|pod| (MovedPod::of(pod, &workloads), pod)).collect();
-        let mut ready: BTreeMap<String, i64> = BTreeMap::new();
-        for (moved, _) in pods.iter().filter(|(moved, _)| !moved.workload.is_empty()) {
-            ready.insert(moved.workload.clone(), workloads.ready(&moved.workload));
-        }
+        let names: BTreeSet<&str> =
+            pods.iter().map(|(moved, _)| moved.workload.as_str()).filter(|name| !name.is_empty()).collect();
+        let ready = names.into_iter().map(|workload| {
+            let evicted = pods.iter().filter(|(moved, _)| moved.workload == workload);
+            let lost = evicted.filter(|(moved, _)| workloads.is_ready(workload, &moved.uid)).count();
+            WorkloadReady {
+                workload: workload.to_owned(),
+                ready: workloads.ready(workload),
+                lost: i64::try_from(lost).unwrap_or(i64::MAX),
+                newest: workloads.newest(workload),
+            }
+        });
         let grace = pods.iter().map(|(_, pod)| pod.grace_seconds).max().unwrap_or(0);
         let record = WaveRecord {
             wave,
             pods: pods.iter().map(|(moved, _)| moved.clone()).collect(),
-            ready: ready.into_iter().map(|(workload, ready)| WorkloadReady { workload, ready }).collect(),
+            ready: ready.collect(),
             grace,
         };
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
@@ -159,11 +153,7 @@ impl Run<'_> {
         for (_, pod) in &pods {
             self.evict(wave, pod, deadline)?;
         }
-        self.finish_wave(wave, &record)
-    }
-
-    fn wave_timeout(&self, grace: u64) -> Duration {
-        self.settings.timeout.saturating_add(Duration::from_secs(grace))
+        self.finish_wave(&record, deadline)
     }
 
     /// Evicts one pod. Waits while a PDB does not allow it.
@@ -231,161 +221,6 @@ impl Run<'_> {
         })
     }
 
-    /// Waits until the pods of a wave are gone, their claims have released the devices, and their workloads are as ready
-    /// as before.
-    fn finish_wave(&mut self, wave: usize, record: &WaveRecord) -> Result<(), Halt> {
-        let began = self.server.now();
-        let deadline = later(began, self.wave_timeout(record.grace));
-        let mut progress = WaveProgress::default();
-        loop {
-            self.refresh()?;
-            self.check_footing()?;
-            let now = self.server.now();
-            let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, now);
-            let waiting = self.waiting_for(wave, record, &workloads, &mut progress);
-            self.check_replacements(wave, &workloads, &mut progress)?;
-            if waiting.is_empty() {
-                let seconds = seconds_between(began, now).unsigned_abs();
-                self.tell(&Event::WaveFinished { wave: wave + 1, seconds });
-                return Ok(());
-            }
-            if now >= deadline {
-                return Err(Halt::Stopped(format!(
-                    "wave {} is not finished after {}: {}",
-                    wave + 1,
-                    words(self.wave_timeout(record.grace)),
-                    waiting.join("; ")
-                )));
-            }
-            self.wait(POLL)?;
-        }
-    }
-
-    /// What the wave still waits for, in words.
-    fn waiting_for(
-        &mut self,
-        wave: usize,
-        record: &WaveRecord,
-        workloads: &WorkloadPods,
-        progress: &mut WaveProgress,
-    ) -> Vec<String> {
-        let mut waiting = Vec::new();
-        let selectors: Vec<_> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let holders = holding_claims(&self.server.objects().state(), &selectors);
-        let mut released = Vec::new();
-        for pod in &record.pods {
-            let MovedPod { namespace, name, uid, claims, .. } = pod;
-            let found = self.server.objects().get(ObjectKind::Pod, namespace, name);
-            let found = found.filter(|found| found.get("metadata").get("uid").str() == uid);
-            if let Some(found) = found {
-                let node = found.get("spec").get("nodeName").str();
-                let since = found.get("metadata").get("deletionTimestamp").str();
-                waiting.push(if since.is_empty() {
-                    format!("pod {namespace}/{name} on node {node} is not being deleted")
-                } else {
-                    format!(
-                        "pod {namespace}/{name} on node {node} is still Terminating (due at {since}); check the kubelet of \
-                         the node"
-                    )
-                });
-                continue;
-            }
-            // A claim that other pods share is free when the last of them is gone.
-            let held = holders.iter().find(|holder| {
-                holder.namespace == *namespace && claims.contains(&holder.claim) && holder.users.is_empty()
-            });
-            if let Some(held) = held {
-                waiting.push(format!("claim {namespace}/{} is still allocated", held.claim));
-            } else if progress.released.insert(uid.clone()) {
-                released.push(PodRef { namespace: namespace.clone(), name: name.clone() });
-            }
-        }
-        for pod in released {
-            self.tell(&Event::PodReleased { wave: wave + 1, pod });
-        }
-        for WorkloadReady { workload, ready } in &record.ready {
-            let needed = workloads.needed(workload, *ready);
-            let has = workloads.ready(workload);
-            if has < needed {
-                let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
-                waiting.push(format!("{workload} has {has} of {needed} {word} pods"));
-            }
-        }
-        waiting
-    }
-
-    /// Tells about new pods of the workloads that the drain has touched. An error if one cannot be scheduled, or has a
-    /// selected device.
-    fn check_replacements(
-        &mut self,
-        wave: usize,
-        workloads: &WorkloadPods,
-        progress: &mut WaveProgress,
-    ) -> Result<(), Halt> {
-        let now = self.server.now();
-        let mut events = Vec::new();
-        let mut stuck = Vec::new();
-        let is_first = !std::mem::replace(&mut progress.has_looked, true);
-        for pod in self.touched.iter().flat_map(|workload| workloads.pods(workload)) {
-            let reference = || PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() };
-            // Pods that were there when the wave was first looked at are not replacements, unless they are not bound yet.
-            if is_first && !pod.node.is_empty() {
-                progress.bound.insert(pod.uid.clone());
-                progress.ready.insert(pod.uid.clone());
-            }
-            if !pod.node.is_empty() && progress.bound.insert(pod.uid.clone()) {
-                events.push(Event::ReplacementBound {
-                    wave: wave + 1,
-                    pod: reference(),
-                    node: pod.node.clone(),
-                });
-            }
-            if pod.is_ready && progress.ready.insert(pod.uid.clone()) {
-                events.push(Event::ReplacementReady {
-                    wave: wave + 1,
-                    pod: reference(),
-                    node: pod.node.clone(),
-                });
-            }
-            let is_new = !self.pending_before.contains(&pod.uid);
-            let Some(message) = pod.unschedulable.as_ref().filter(|_| is_new) else {
-                progress.unschedulable.remove(&pod.uid);
-                continue;
-            };
-            let since = *progress.unschedulable.entry(pod.uid.clone()).or_insert(now);
-            if seconds_between(since, now) >= UNSCHEDULABLE_SECONDS {
-                stuck.push(format!("{}/{}: {message}", pod.namespace, pod.name));
-            }
-        }
-        for event in events {
-            self.tell(&event);
-        }
-        if !stuck.is_empty() {
-            return Err(Halt::Stopped(format!(
-                "more pods are Pending than planned; the scheduler says: {}",
-                stuck.join("; ")
-            )));
-        }
-        self.check_no_replacement_on_devices(workloads)
-    }
-
-    fn check_no_replacement_on_devices(&mut self, workloads: &WorkloadPods) -> Result<(), Halt> {
-        let selectors: Vec<_> = self.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let holders = holding_claims(&self.server.objects().state(), &selectors);
-        let touched = self.touched.clone();
-        for pod in touched.iter().flat_map(|workload| workloads.pods(workload)) {
-            let user = format!("pod {}", pod.name);
-            let holds = holders
-                .iter()
-                .any(|holder| holder.namespace == pod.namespace && holder.users.contains(&user));
-            if holds && !self.known.contains(&pod.uid) {
-                self.check_newcomer(&PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() })?;
-                self.known.insert(pod.uid.clone());
-            }
-        }
-        Ok(())
-    }
-
     /// Deletes what the user agreed to delete, if it is time, and waits if it is not. False if there is nothing left to
     /// delete.
     fn force(
@@ -404,7 +239,8 @@ impl Run<'_> {
         }
         let started = self.started().unwrap_or_else(|| self.server.now());
         if self.server.now() < later(started, after) {
-            self.wait(FORCE_PAUSE)?;
+            let left = seconds_between(self.server.now(), later(started, after)).max(0).unsigned_abs();
+            self.wait(FORCE_PAUSE.min(Duration::from_secs(left + 1)))?;
             return Ok(true);
         }
         for pod in &pods {
@@ -430,42 +266,7 @@ impl Run<'_> {
                 }
             }
         }
-        let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
-        self.wait_until_gone(&pods, grace)?;
+        self.wait_until_gone(&pods)?;
         Ok(true)
     }
-
-    /// Waits until deleted pods are gone. Nothing waits for their replacements, which may have no room.
-    fn wait_until_gone(&mut self, pods: &[PlannedPod], grace: u64) -> Result<(), Halt> {
-        let moved = pods.iter().map(|pod| MovedPod { workload: String::new(), ..MovedPod::from(pod) });
-        let record = WaveRecord { wave: 0, pods: moved.collect(), ready: Vec::new(), grace };
-        let deadline = later(self.server.now(), self.wave_timeout(grace));
-        let mut progress = WaveProgress::default();
-        loop {
-            self.refresh()?;
-            self.check_footing()?;
-            let now = self.server.now();
-            let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, now);
-            let waiting = self.waiting_for(0, &record, &workloads, &mut progress);
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            if now >= deadline {
-                return Err(Halt::Stopped(waiting.join("; ")));
-            }
-            self.wait(POLL)?;
-        }
-    }
-}
-
-/// What was told about a wave.
-#[derive(Default, Debug)]
-struct WaveProgress {
-    /// Uids of pods that are gone.
-    released: BTreeSet<String>,
-    bound: BTreeSet<String>,
-    ready: BTreeSet<String>,
-    /// Since when pods have been unschedulable.
-    unschedulable: BTreeMap<String, Timestamp>,
-    has_looked: bool,
 }

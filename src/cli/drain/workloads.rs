@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::settings::WaitFor;
 use super::time::seconds_between;
+use super::wave_record::WorkloadReady;
 use tollgate_document::doc::Value;
 use tollgate_forecast::{ObjectKind, State, StoredObject, controllers_of, workload_of};
 use tollgate_formats::gotime::{self, Timestamp};
@@ -17,6 +18,8 @@ pub(super) struct WorkloadPod {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
+    /// When it was created, as the API server writes it.
+    created: String,
     /// Empty if it is not bound.
     pub(super) node: String,
     /// It counts as a replacement: it is Ready for `minReadySeconds`, or bound if that is enough.
@@ -31,14 +34,26 @@ pub(super) struct WorkloadPods {
     by_workload: BTreeMap<String, Vec<WorkloadPod>>,
     /// The number of pods that controllers want, where it is known.
     desired: BTreeMap<String, i64>,
+    /// Kinds of workloads that were listed: what is not there does not exist.
+    listed: Vec<ObjectKind>,
     /// The workloads of pods, by uid.
     of_pod: HashMap<String, String>,
 }
 
 impl WorkloadPods {
     pub(super) fn of(state: &State<'_>, wait: WaitFor, now: Timestamp) -> WorkloadPods {
-        let mut found =
-            WorkloadPods { by_workload: BTreeMap::new(), desired: BTreeMap::new(), of_pod: HashMap::new() };
+        let mut found = WorkloadPods {
+            by_workload: BTreeMap::new(),
+            desired: BTreeMap::new(),
+            listed: COUNTING_KINDS.into_iter().filter(|kind| state.is_listed(*kind)).collect(),
+            of_pod: HashMap::new(),
+        };
+        for kind in COUNTING_KINDS {
+            for object in state.of_kind(kind).iter() {
+                let name = format!("{} {}/{}", kind.name(), object.namespace(), object.name());
+                found.desired.insert(name, desired_pods(kind, object.value));
+            }
+        }
         for pod in state.of_kind(ObjectKind::Pod).iter() {
             let Some(workload) = workload_of(state, pod).filter(|workload| workload.kind != "DaemonSet")
             else {
@@ -46,17 +61,12 @@ impl WorkloadPods {
             };
             let name = format!("{} {}/{}", workload.kind, workload.namespace, workload.name);
             found.of_pod.insert(pod.uid().to_owned(), name.clone());
-            let controllers: Vec<(ObjectKind, StoredObject<'_>)> = controllers_of(state, pod).collect();
-            let outermost = controllers.last().filter(|(_, object)| object.name() == workload.name);
-            if let Some(desired) = outermost.and_then(|(kind, object)| desired_pods(*kind, object.value)) {
-                found.desired.insert(name.clone(), desired);
-            }
+            let controller = controllers_of(state, pod).next();
             // One that is being deleted is not a replacement, nor does it count as ready.
             if pod.value.get("metadata").get("deletionTimestamp").exists() {
                 continue;
             }
-            let min_ready =
-                controllers.first().map_or(Value::absent(), |(_, object)| object.value.get("spec"));
+            let min_ready = controller.map_or(Value::absent(), |(_, object)| object.value.get("spec"));
             let min_ready = min_ready.get("minReadySeconds").int().unwrap_or(0);
             let pods = found.by_workload.entry(name).or_default();
             pods.push(WorkloadPod::read(pod, wait, min_ready, now));
@@ -86,9 +96,41 @@ impl WorkloadPods {
         i64::try_from(ready).unwrap_or(i64::MAX)
     }
 
+    /// True if that pod of a workload is ready.
+    pub(super) fn is_ready(&self, workload: &str, uid: &str) -> bool {
+        self.pods(workload).iter().any(|pod| pod.uid == uid && pod.is_ready)
+    }
+
+    /// When the newest pod of a workload was created.
+    pub(super) fn newest(&self, workload: &str) -> String {
+        self.pods(workload).iter().map(|pod| pod.created.clone()).max().unwrap_or_default()
+    }
+
+    /// How many pods of a workload are ready that were created after that time.
+    pub(super) fn ready_after(&self, workload: &str, time: &str) -> i64 {
+        let new =
+            self.pods(workload).iter().filter(|pod| pod.is_ready && pod.created.as_str() > time).count();
+        i64::try_from(new).unwrap_or(i64::MAX)
+    }
+
     /// How many pods of a workload have to be ready if so many were before: fewer if it was scaled down or deleted.
     pub(super) fn needed(&self, workload: &str, before: i64) -> i64 {
-        self.desired.get(workload).map_or(before, |desired| before.min(*desired))
+        before.min(self.desired(workload).unwrap_or(before))
+    }
+
+    /// How many new pods of a workload have to be ready after a wave: as many ready ones as it lost, fewer if it does not
+    /// want that many any more.
+    pub(super) fn needed_new(&self, before: &WorkloadReady) -> i64 {
+        let workload = &before.workload;
+        let old = self.pods(workload).iter().filter(|pod| pod.created <= before.newest).count();
+        let wanted = self.desired(workload).map(|desired| desired - i64::try_from(old).unwrap_or(i64::MAX));
+        before.lost.min(wanted.unwrap_or(before.lost)).max(0)
+    }
+
+    /// How many pods a workload wants; `None` if that is not known. One that is gone wants none.
+    fn desired(&self, workload: &str) -> Option<i64> {
+        let is_counted = self.listed.iter().any(|kind| workload.starts_with(&format!("{} ", kind.name())));
+        self.desired.get(workload).copied().or(is_counted.then_some(0))
     }
 }
 
@@ -113,6 +155,7 @@ impl WorkloadPod {
             namespace: pod.namespace().to_owned(),
             name: pod.name().to_owned(),
             uid: pod.uid().to_owned(),
+            created: pod.value.get("metadata").get("creationTimestamp").str().to_owned(),
             node: node.to_owned(),
             is_ready: has_succeeded
                 || match wait {
@@ -124,20 +167,19 @@ impl WorkloadPod {
     }
 }
 
-/// How many pods a controller wants; `None` if its object does not say.
-fn desired_pods(kind: ObjectKind, object: Value<'_>) -> Option<i64> {
+/// The kinds of workloads whose objects say how many pods they want.
+const COUNTING_KINDS: [ObjectKind; 4] =
+    [ObjectKind::Deployment, ObjectKind::ReplicaSet, ObjectKind::StatefulSet, ObjectKind::Job];
+
+/// How many pods a controller wants.
+fn desired_pods(kind: ObjectKind, object: Value<'_>) -> i64 {
     let (spec, status) = (object.get("spec"), object.get("status"));
-    match kind {
-        ObjectKind::Deployment | ObjectKind::ReplicaSet | ObjectKind::StatefulSet => {
-            Some(spec.get("replicas").int().unwrap_or(1))
-        }
-        // Pods that have succeeded count as ready.
-        ObjectKind::Job => {
-            let succeeded = status.get("succeeded").int().unwrap_or(0);
-            let parallel = spec.get("parallelism").int().unwrap_or(1);
-            let left = spec.get("completions").int().map_or(parallel, |completions| completions - succeeded);
-            Some(parallel.min(left).max(0).saturating_add(succeeded))
-        }
-        _ => None,
+    if kind != ObjectKind::Job {
+        return spec.get("replicas").int().unwrap_or(1);
     }
+    // Pods that have succeeded count as ready.
+    let succeeded = status.get("succeeded").int().unwrap_or(0);
+    let parallel = spec.get("parallelism").int().unwrap_or(1);
+    let left = spec.get("completions").int().map_or(parallel, |completions| completions - succeeded);
+    parallel.min(left).max(0).saturating_add(succeeded)
 }

@@ -17,7 +17,7 @@ pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
             format!("rule {rule}: created with effect None for {}", counted(*devices, "device"))
         }
         Event::RuleFound { rule, effect } => {
-            format!("rule {rule}: exists from an earlier run, with effect {effect}")
+            format!("rule {rule}: exists with effect {effect}")
         }
         Event::RuleConfirmed { rule, message } => {
             format!("rule {rule}: the eviction controller reports: {message}")
@@ -58,6 +58,19 @@ pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {
         Event::Proof { look, holding } => {
             format!("proof {look} of 2: {}", still_hold(holding))
         }
+        Event::Checked { devices, closed, holding } => {
+            let first = if holding.is_empty() {
+                format!("no claim holds {}", these(*devices))
+            } else {
+                still_hold(holding)
+            };
+            let access = if *closed {
+                "a drain keeps new pods off these devices"
+            } else {
+                "new pods can get these devices: no drain has closed them"
+            };
+            return std::iter::once(first).chain(claims(holding)).chain([access.to_owned()]).collect();
+        }
         Event::Stopped { why, evicted, left, go_on, go_back } => {
             return vec![
                 format!("stopped: {why}"),
@@ -86,28 +99,33 @@ fn finished(
 ) -> Vec<String> {
     let done = format!("{} evicted in {}", counted(evicted, "pod"), duration(seconds));
     if holding.is_empty() {
-        let devices =
-            if devices == 1 { "this device".to_owned() } else { format!("these {devices} devices") };
         return vec![
-            format!("no claim holds {devices}; {done}"),
+            format!("no claim holds {}; {done}", these(devices)),
             format!("the rules still keep new pods off the devices; to open them again: {}", next.go_back),
         ];
     }
     let mut lines = vec![format!("{}; {done}", still_hold(holding))];
-    lines.extend(holding.iter().map(|holder| {
-        let users = match holder.users.as_slice() {
-            [] => "no users".to_owned(),
-            users => users.join(", "),
-        };
-        let HoldingClaim { namespace, claim, devices, .. } = holder;
-        format!("claim {namespace}/{claim} holds {} ({users})", devices.join(", "))
-    }));
-    lines.push(format!("to go on: {}", next.go_on));
+    lines.extend(claims(holding));
+    lines.push(format!("to go on, do what the plan says for the pods that stay, then run: {}", next.go_on));
     lines.push(format!("to go back: {}", next.go_back));
     lines
 }
 
 /// `2 claims still hold devices`
+/// `these 8 devices`
+fn these(devices: usize) -> String {
+    if devices == 1 { "this device".to_owned() } else { format!("these {devices} devices") }
+}
+
+/// A line for each claim.
+fn claims(holding: &[HoldingClaim]) -> impl Iterator<Item = String> {
+    holding.iter().map(|holder| {
+        let HoldingClaim { namespace, claim, devices, users } = holder;
+        let users = if users.is_empty() { "no users".to_owned() } else { users.join(", ") };
+        format!("claim {namespace}/{claim} holds {} ({users})", devices.join(", "))
+    })
+}
+
 fn still_hold(holding: &[HoldingClaim]) -> String {
     let hold = if holding.len() == 1 { "holds" } else { "hold" };
     format!("{} still {hold} devices", counted(holding.len(), "claim"))

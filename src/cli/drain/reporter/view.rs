@@ -76,7 +76,7 @@ impl View {
             }
             Event::ReplacementBound { .. } => self.bound += 1,
             Event::ReplacementReady { .. } => self.ready += 1,
-            Event::Stopped { .. } | Event::Finished { .. } => self.is_over = true,
+            Event::Stopped { .. } | Event::Checked { .. } | Event::Finished { .. } => self.is_over = true,
             _ => {}
         }
     }

@@ -17,6 +17,7 @@ type Action = Box<dyn FnOnce(&mut Simulator)>;
 /// An answer that a test gives instead of the simulator's.
 type Override = Box<dyn FnMut(&mut Simulator, &WriteRequest) -> Option<Result<Answer, ApiError>>>;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is something that can go wrong")]
 pub(super) struct Simulator {
     pub(super) now: Timestamp,
     pub(super) objects: ObjectStore,
@@ -30,6 +31,10 @@ pub(super) struct Simulator {
     /// Seconds from eviction until a pod is gone, and from then until its replacement is Ready.
     pub(super) grace: u64,
     pub(super) start: u64,
+    /// The scheduler gives closed devices to pods.
+    pub(super) ignores_rules: bool,
+    /// Evicted pods are replaced.
+    pub(super) has_replacements: bool,
     /// Pods that never end.
     pub(super) stuck: BTreeSet<String>,
     due: Vec<(Timestamp, Action)>,
@@ -49,6 +54,8 @@ impl Simulator {
             has_controller: true,
             grace: 2,
             start: 3,
+            ignores_rules: false,
+            has_replacements: true,
             stuck: BTreeSet::new(),
             due: Vec::new(),
             overrides: Vec::new(),
@@ -170,6 +177,10 @@ impl Simulator {
             .collect();
         for claim in claims {
             let Some(json) = self.json(ObjectKind::ResourceClaim, namespace, &claim) else { continue };
+            self.remove(ObjectKind::ResourceClaim, namespace, &claim);
+            if !self.has_replacements {
+                continue;
+            }
             let (pool, device) = self.free_device();
             let stored = doc::parse(&json).expect("JSON");
             let results = stored.root().get("status").get("allocation").get("devices").get("results");
@@ -181,13 +192,21 @@ impl Simulator {
                 .replace(uid, &format!("uid-{number}"))
                 .replace(&format!(r#""pool":{old_pool}"#), &format!(r#""pool":"{pool}""#))
                 .replace(&format!(r#""device":{old_device}"#), &format!(r#""device":"{device}""#));
-            self.remove(ObjectKind::ResourceClaim, namespace, &claim);
             self.set(ObjectKind::ResourceClaim, &moved);
             new = new.replace(&node, &format!(r#""{pool}""#));
         }
-        let waiting = new.replace(r#""type":"Ready","status":"True""#, r#""type":"Ready","status":"False""#);
-        self.set(ObjectKind::Pod, &waiting);
-        self.after(self.start, move |sim| sim.set(ObjectKind::Pod, &new));
+        if !self.has_replacements {
+            return;
+        }
+        let created = gotime::rfc3339(self.now);
+        let old_time = root.get("metadata").get("creationTimestamp").to_json();
+        new = new.replace(
+            &format!(r#""creationTimestamp":{old_time}"#),
+            &format!(r#""creationTimestamp":"{created}""#),
+        );
+        self.set(ObjectKind::Pod, &with_ready(&new, false));
+        let ready = with_ready(&new, true);
+        self.after(self.start, move |sim| sim.set(ObjectKind::Pod, &ready));
     }
 
     /// A device that no claim holds and no rule selects.
@@ -201,11 +220,14 @@ impl Simulator {
                 held.insert((result.get("pool").str().to_owned(), result.get("device").str().to_owned()));
             }
         }
-        for slice in self.objects.of_kind(ObjectKind::ResourceSlice) {
+        let mut slices: Vec<doc::Value<'_>> = self.objects.of_kind(ObjectKind::ResourceSlice).collect();
+        // Closed devices come first, if the scheduler does not know that they are.
+        slices.sort_by_key(|slice| !closed.contains(slice.get("spec").get("pool").get("name").str()));
+        for slice in slices {
             let pool = slice.get("spec").get("pool").get("name").str().to_owned();
             for device in slice.get("spec").get("devices").items() {
                 let found = (pool.clone(), device.get("name").str().to_owned());
-                if !closed.contains(&pool) && !held.contains(&found) {
+                if (self.ignores_rules || !closed.contains(&pool)) && !held.contains(&found) {
                     return found;
                 }
             }
@@ -270,6 +292,18 @@ impl Simulator {
             }
         }
     }
+}
+
+/// The pod with that condition, and no other.
+pub(super) fn with_ready(pod: &str, is_ready: bool) -> String {
+    let status = if is_ready { "True" } else { "False" };
+    let condition = format!(r#"[{{"type":"Ready","status":"{status}"}}]"#);
+    let object = doc::parse(pod).expect("JSON");
+    let conditions = object.root().get("status").get("conditions");
+    if conditions.exists() {
+        return pod.replace(&conditions.to_json(), &condition);
+    }
+    pod.replacen(r#""status":{"#, &format!(r#""status":{{"conditions":{condition},"#), 1)
 }
 
 impl Server for Simulator {

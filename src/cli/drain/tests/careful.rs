@@ -1,0 +1,130 @@
+//! What a careless drain would get wrong: each of these happened on a real cluster once.
+
+use std::time::Duration;
+
+use super::simulator::with_ready;
+use super::{Watcher, after_third_eviction, example, run, settings};
+use crate::cli::drain::event::Event;
+use crate::cli::drain::run::{Ending, drain};
+use crate::cli::drain::server::Server as _;
+use crate::cli::drain::time::later;
+use crate::cluster::{ApiError, WriteRequest};
+use tollgate_engine::impact::target::DeviceTarget;
+use tollgate_forecast::ObjectKind;
+
+/// A resume long after the devices were closed: the pods of the plan are not newcomers.
+#[test]
+fn a_drain_goes_on_long_after_it_was_interrupted() {
+    let mut sim = example();
+    after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
+    assert_eq!(run(&mut sim).0, Ending::Stopped);
+    sim.is_interrupted = false;
+    sim.pause(Duration::from_mins(30));
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+    assert!(!watcher.events.iter().any(|event| matches!(event, Event::PodJoined { .. })));
+}
+
+/// The scheduler ignores the rules: the replacement of the canary gets a device that was closed.
+#[test]
+fn a_replacement_on_a_closed_device_stops_the_drain() {
+    let mut sim = example();
+    sim.ignores_rules = true;
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Stopped, "{:#?}", watcher.events);
+    assert!(watcher.stopped().contains("the scheduler ignores DeviceTaintRules"), "{}", watcher.stopped());
+    assert_eq!(watcher.waves().concat().len(), 1, "only the canary");
+}
+
+/// A pod that was starting when a wave began does not count as a replacement.
+#[test]
+fn only_new_pods_replace_old_ones() {
+    let (_, watcher) = run(&mut example());
+    let canary = watcher.waves()[0][0].clone();
+    let mut sim = example();
+    let other = (sim.objects.of_kind(ObjectKind::Pod))
+        .find(|pod| {
+            let name = pod.get("metadata").get("name").str();
+            name.starts_with("chat-")
+                && name != canary
+                && pod.get("spec").get("nodeName").str() != "gpu-node-03"
+        })
+        .expect("another pod of the Deployment");
+    let (namespace, name) = ("inference", other.get("metadata").get("name").str().to_owned());
+    let ready = sim.json(ObjectKind::Pod, namespace, &name).expect("a pod");
+    let starting = with_ready(&ready, false);
+    sim.set(ObjectKind::Pod, &starting);
+    let becomes_ready = with_ready(&ready, true);
+    sim.start = 100;
+    sim.after(8, move |sim| sim.set(ObjectKind::Pod, &becomes_ready));
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+    let first = watcher.events.iter().find_map(|event| match event {
+        Event::WaveFinished { wave: 1, seconds } => Some(*seconds),
+        _ => None,
+    });
+    assert!(first.is_some_and(|seconds| seconds >= 100), "{first:?}");
+}
+
+/// A workload that its owner scales to 0 in the middle of a wave wants no new pods.
+#[test]
+fn a_workload_that_is_scaled_down_is_not_waited_for() {
+    let mut sim = example();
+    sim.has_replacements = false;
+    sim.objects.note_listed(ObjectKind::Deployment);
+    sim.answer_with(|sim, request| {
+        if matches!(request, WriteRequest::EvictPod { .. }) {
+            for kind in
+                [ObjectKind::Deployment, ObjectKind::ReplicaSet, ObjectKind::Job, ObjectKind::StatefulSet]
+            {
+                let names: Vec<[String; 2]> = (sim.objects.of_kind(kind))
+                    .map(|object| {
+                        ["namespace", "name"].map(|field| object.get("metadata").get(field).str().to_owned())
+                    })
+                    .collect();
+                for [namespace, name] in &names {
+                    sim.remove(kind, namespace, name);
+                }
+            }
+        }
+        None
+    });
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+}
+
+/// A server that fails long enough for somebody else to take the Lease: nothing is evicted afterwards.
+#[test]
+fn nothing_is_evicted_after_the_lease_was_lost() {
+    let mut sim = example();
+    sim.answer_with(|sim, request| {
+        if !matches!(request, WriteRequest::EvictPod { .. }) || sim.sent("/eviction") != 2 {
+            return None;
+        }
+        let lease = r#"{"metadata":{"name":"tollgate-drain","namespace":"tollgate-system","resourceVersion":"999"},"spec":{"holderIdentity":"bob@desk"}}"#;
+        sim.lease = Some(lease.to_owned());
+        sim.now = later(sim.now, Duration::from_secs(20));
+        Some(Err(ApiError::Unreachable("timed out".to_owned())))
+    });
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Stopped);
+    assert!(watcher.stopped().contains("held by bob@desk"), "{}", watcher.stopped());
+    assert_eq!(sim.sent("/eviction"), 2, "the second was tried once");
+}
+
+/// The slices and the rule of one target are gone, and a claim still holds its device: nothing is proven.
+#[test]
+fn a_target_that_is_gone_is_not_proven() {
+    let mut sim = example();
+    let mut settings = settings();
+    settings.request.typed.push("node/gpu-node-04".to_owned());
+    settings.request.targets.push(DeviceTarget::parse("node/gpu-node-04").expect("a target"));
+    let slice = (sim.objects.of_kind(ObjectKind::ResourceSlice))
+        .find(|slice| slice.get("spec").get("nodeName").str() == "gpu-node-04")
+        .map(|slice| slice.get("metadata").get("name").str().to_owned());
+    sim.remove(ObjectKind::ResourceSlice, "", &slice.expect("its slice"));
+    let ending = drain(&mut sim, &settings, &mut Watcher::default());
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("node/gpu-node-04: no ResourceSlice names node"), "{why}");
+    assert_eq!(sim.rules(), Vec::new());
+}

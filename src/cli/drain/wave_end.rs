@@ -1,0 +1,250 @@
+//! The end of a wave: its pods are gone, their claims are released, and their workloads have new pods that are ready.
+//!
+//! Meanwhile everything is watched that stops a drain: pods that find no place, and pods that get a selected device.
+//!
+//! Invariant: only pods that were made after the wave began count as replacements.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::event::{Event, PodRef};
+use super::halt::Halt;
+use super::run::{POLL, Run};
+use super::settings::WaitFor;
+use super::time::{later, seconds_between, words};
+use super::wave_record::{MovedPod, WaveRecord, WorkloadReady};
+use super::workloads::WorkloadPods;
+use tollgate_drain::{ClaimHolder, PlannedPod, holding_claims};
+use tollgate_engine::impact::target::DeviceNames;
+use tollgate_forecast::ObjectKind;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// A pod that gets a device so soon after the devices were closed can have been in the hands of the scheduler at that time.
+const IN_FLIGHT_SECONDS: i64 = 60;
+/// A replacement may be unschedulable for so long, for example until the devices of another pod are released.
+const UNSCHEDULABLE_SECONDS: i64 = 30;
+
+impl Run<'_> {
+    /// What the rules select.
+    pub(super) fn selectors(&self) -> Vec<DeviceNames> {
+        self.rules.iter().map(|rule| rule.selects.clone()).collect()
+    }
+
+    /// The claims that hold selected devices, as the watches show them.
+    fn holders(&self) -> Vec<ClaimHolder> {
+        holding_claims(&self.server.objects().state(), &self.selectors())
+    }
+
+    pub(super) fn wave_timeout(&self, grace: u64) -> Duration {
+        self.settings.timeout.saturating_add(Duration::from_secs(grace))
+    }
+
+    /// Waits until the pods of a wave are gone, their claims have released the devices, and new pods are as ready as they
+    /// were.
+    pub(super) fn finish_wave(&mut self, record: &WaveRecord, deadline: Timestamp) -> Result<(), Halt> {
+        let (wave, began) = (record.wave + 1, self.server.now());
+        let mut progress = WaveProgress::default();
+        loop {
+            self.refresh()?;
+            self.check_footing()?;
+            let now = self.server.now();
+            let workloads = WorkloadPods::of(&self.server.objects().state(), self.settings.wait, now);
+            let mut waiting = self.pods_waited_for(record, &mut progress);
+            waiting.extend(self.workloads_waited_for(record, &workloads));
+            self.check_replacements(wave, &workloads, &mut progress)?;
+            if waiting.is_empty() {
+                let seconds = seconds_between(began, now).unsigned_abs();
+                self.tell(&Event::WaveFinished { wave, seconds });
+                return Ok(());
+            }
+            if now >= deadline {
+                let timeout = words(self.wave_timeout(record.grace));
+                let waiting = waiting.join("; ");
+                return Err(Halt::Stopped(format!("wave {wave} is not finished after {timeout}: {waiting}")));
+            }
+            self.wait(POLL)?;
+        }
+    }
+
+    /// Waits until pods are gone that were deleted, or are being deleted by others. Nothing waits for their replacements,
+    /// which may have no room.
+    pub(super) fn wait_until_gone(&mut self, pods: &[PlannedPod]) -> Result<(), Halt> {
+        let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
+        let pods = pods.iter().map(MovedPod::from).collect();
+        let record = WaveRecord { wave: self.next_wave.saturating_sub(1), pods, ready: Vec::new(), grace };
+        let deadline = later(self.server.now(), self.wave_timeout(grace));
+        let mut progress = WaveProgress::default();
+        loop {
+            self.refresh()?;
+            self.check_footing()?;
+            let waiting = self.pods_waited_for(&record, &mut progress);
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            if self.server.now() >= deadline {
+                return Err(Halt::Stopped(waiting.join("; ")));
+            }
+            self.wait(POLL)?;
+        }
+    }
+
+    /// Which pods and claims the wave still waits for, in words.
+    fn pods_waited_for(&mut self, record: &WaveRecord, progress: &mut WaveProgress) -> Vec<String> {
+        let mut waiting = Vec::new();
+        let holders = self.holders();
+        let evicted: BTreeSet<&str> = record.pods.iter().map(|pod| pod.uid.as_str()).collect();
+        let mut released = Vec::new();
+        for pod in &record.pods {
+            let MovedPod { namespace, name, uid, claims, .. } = pod;
+            let found = self.server.objects().get(ObjectKind::Pod, namespace, name);
+            let found = found.filter(|found| found.get("metadata").get("uid").str() == uid);
+            if let Some(found) = found {
+                let node = found.get("spec").get("nodeName").str();
+                let since = found.get("metadata").get("deletionTimestamp").str();
+                waiting.push(if since.is_empty() {
+                    format!("pod {namespace}/{name} on node {node} is not being deleted")
+                } else {
+                    format!(
+                        "pod {namespace}/{name} on node {node} is still Terminating (due at {since}); check the kubelet of \
+                         the node"
+                    )
+                });
+                continue;
+            }
+            // A claim that other pods share is free when the last of them is gone.
+            let held = holders.iter().find(|holder| {
+                holder.namespace == *namespace
+                    && claims.contains(&holder.claim)
+                    && holder.pods.iter().all(|user| evicted.contains(user.as_str()))
+            });
+            if let Some(held) = held {
+                waiting.push(format!("claim {namespace}/{} is still allocated", held.claim));
+            } else if progress.released.insert(uid.clone()) {
+                released.push(PodRef { namespace: namespace.clone(), name: name.clone() });
+            }
+        }
+        for pod in released {
+            self.tell(&Event::PodReleased { wave: record.wave + 1, pod });
+        }
+        waiting
+    }
+
+    /// Which workloads the wave still waits for, in words.
+    fn workloads_waited_for(&self, record: &WaveRecord, workloads: &WorkloadPods) -> Vec<String> {
+        let word = if self.settings.wait == WaitFor::Ready { "Ready" } else { "bound" };
+        let mut waiting = Vec::new();
+        for ready in &record.ready {
+            let WorkloadReady { workload, .. } = ready;
+            let (needed, has) = (workloads.needed(workload, ready.ready), workloads.ready(workload));
+            let (needed_new, new) =
+                (workloads.needed_new(ready), workloads.ready_after(workload, &ready.newest));
+            if has < needed {
+                waiting.push(format!("{workload} has {has} of {needed} {word} pods"));
+            } else if new < needed_new {
+                waiting.push(format!("{workload} has {new} of {needed_new} new {word} pods"));
+            }
+        }
+        waiting
+    }
+
+    /// Tells about new pods of the workloads that the drain has touched. An error if one cannot be scheduled, or has a
+    /// selected device.
+    fn check_replacements(
+        &mut self,
+        wave: usize,
+        workloads: &WorkloadPods,
+        progress: &mut WaveProgress,
+    ) -> Result<(), Halt> {
+        let now = self.server.now();
+        let mut events = Vec::new();
+        let mut stuck = Vec::new();
+        let is_first = !std::mem::replace(&mut progress.has_looked, true);
+        for pod in self.touched.iter().flat_map(|workload| workloads.pods(workload)) {
+            let reference = || PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() };
+            // Pods that were there when the wave was first looked at are not replacements, unless they are not bound yet.
+            if is_first && !pod.node.is_empty() {
+                progress.bound.insert(pod.uid.clone());
+                progress.ready.insert(pod.uid.clone());
+            }
+            if !pod.node.is_empty() && progress.bound.insert(pod.uid.clone()) {
+                events.push(Event::ReplacementBound { wave, pod: reference(), node: pod.node.clone() });
+            }
+            if pod.is_ready && progress.ready.insert(pod.uid.clone()) {
+                events.push(Event::ReplacementReady { wave, pod: reference(), node: pod.node.clone() });
+            }
+            let is_new = !self.pending_before.contains(&pod.uid);
+            let Some(message) = pod.unschedulable.as_ref().filter(|_| is_new) else {
+                progress.unschedulable.remove(&pod.uid);
+                continue;
+            };
+            let since = *progress.unschedulable.entry(pod.uid.clone()).or_insert(now);
+            if seconds_between(since, now) >= UNSCHEDULABLE_SECONDS {
+                stuck.push(format!("{}/{}: {message}", pod.namespace, pod.name));
+            }
+        }
+        for event in events {
+            self.tell(&event);
+        }
+        if !stuck.is_empty() {
+            return Err(Halt::Stopped(format!(
+                "more pods are Pending than planned; the scheduler says: {}",
+                stuck.join("; ")
+            )));
+        }
+        self.check_no_replacement_on_devices(workloads)
+    }
+
+    fn check_no_replacement_on_devices(&mut self, workloads: &WorkloadPods) -> Result<(), Halt> {
+        let holders = self.holders();
+        let touched = self.touched.clone();
+        for pod in touched.iter().flat_map(|workload| workloads.pods(workload)) {
+            if !self.known.contains(&pod.uid) && holders.iter().any(|holder| holder.pods.contains(&pod.uid)) {
+                self.check_newcomer(&PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() })?;
+                self.known.insert(pod.uid.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if a pod that got a selected device was not in the hands of the scheduler when the devices were closed.
+    pub(super) fn check_newcomer(&mut self, pod: &PodRef) -> Result<(), Halt> {
+        let closed = self.closed_since();
+        let since = seconds_between(closed, self.server.now());
+        if since <= IN_FLIGHT_SECONDS && !self.is_younger_than_rules(pod) {
+            self.tell(&Event::PodJoined { pod: pod.clone() });
+            return Ok(());
+        }
+        Err(Halt::Stopped(format!(
+            "pod {}/{} got a selected device although the devices have been closed for {}; it tolerates the taint, or joined \
+             a claim that was allocated before, or the scheduler ignores DeviceTaintRules",
+            pod.namespace,
+            pod.name,
+            words(Duration::from_secs(since.unsigned_abs()))
+        )))
+    }
+
+    /// True if the pod was created after the last rule got its effect. Both times are those of the API server.
+    fn is_younger_than_rules(&self, pod: &PodRef) -> bool {
+        let objects = self.server.objects();
+        let times = self.rules.iter().filter_map(|rule| {
+            let rule = objects.get(ObjectKind::DeviceTaintRule, "", &rule.name)?;
+            gotime::parse(rule.get("spec").get("taint").get("timeAdded").str()).ok()
+        });
+        let pod = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
+        let created = pod.map(|pod| pod.get("metadata").get("creationTimestamp").str());
+        let created = created.and_then(|created| gotime::parse(created).ok());
+        created.zip(times.max()).is_some_and(|(created, closed)| created > closed)
+    }
+}
+
+/// What was told about a wave.
+#[derive(Default, Debug)]
+struct WaveProgress {
+    /// Uids of pods that are gone.
+    released: BTreeSet<String>,
+    bound: BTreeSet<String>,
+    ready: BTreeSet<String>,
+    /// Since when pods have been unschedulable.
+    unschedulable: BTreeMap<String, Timestamp>,
+    has_looked: bool,
+}
