@@ -6,55 +6,10 @@
 //! yes on a terminal, or `--yes` came with the name of the cluster.
 
 #[cfg(feature = "online")]
-mod commands;
-#[cfg(feature = "online")]
-mod differences;
-#[cfg(feature = "online")]
-mod event;
-#[cfg(feature = "online")]
-mod halt;
-#[cfg(feature = "online")]
-mod live_server;
-#[cfg(feature = "online")]
-mod lock;
+mod online;
 mod plan_json;
 mod plan_text;
 mod planning;
-#[cfg(feature = "online")]
-mod preflight;
-#[cfg(feature = "online")]
-mod prove;
-#[cfg(feature = "online")]
-mod recording;
-#[cfg(feature = "online")]
-mod reporter;
-#[cfg(feature = "online")]
-mod rule_object;
-#[cfg(feature = "online")]
-mod rules;
-#[cfg(feature = "online")]
-mod run;
-#[cfg(feature = "online")]
-mod server;
-#[cfg(feature = "online")]
-mod settings;
-#[cfg(feature = "online")]
-mod start;
-#[cfg(test)]
-#[cfg(feature = "online")]
-mod tests;
-#[cfg(feature = "online")]
-mod time;
-#[cfg(feature = "online")]
-mod undrain;
-#[cfg(feature = "online")]
-mod wave_end;
-#[cfg(feature = "online")]
-mod wave_record;
-#[cfg(feature = "online")]
-mod waves;
-#[cfg(feature = "online")]
-mod workloads;
 
 use std::io::Write as _;
 #[cfg(feature = "online")]
@@ -82,13 +37,15 @@ use super::version::Output;
 #[cfg(feature = "online")]
 use crate::cluster::{BUDGETS, ListedKind};
 #[cfg(feature = "online")]
-use commands::{NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags};
+use online::commands::{
+    NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags,
+};
+#[cfg(feature = "online")]
+use online::reporter::{PlanContext, Reporter};
+#[cfg(feature = "online")]
+use online::settings::{DrainSettings, RunArgs, TypedNotes, WaitFor, release_problems};
 use plan_json::PlanRecord;
 use planning::{PlanOptions, plan_for};
-#[cfg(feature = "online")]
-use reporter::{PlanContext, Reporter};
-#[cfg(feature = "online")]
-use settings::{DrainSettings, RunArgs, TypedNotes, WaitFor, release_problems};
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions};
 use tollgate_engine::impact::target::DeviceTarget;
@@ -385,7 +342,11 @@ impl Drain {
         let profile = one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
             let settings = self.settings(asked, profile)?;
-            return if self.run.check { start::check(settings) } else { start::drain(settings) };
+            return if self.run.check {
+                online::start::check(settings)
+            } else {
+                online::start::drain(settings)
+            };
         }
         let needed: Vec<ListedKind> = super::forecast::LISTED_KINDS.into_iter().chain([BUDGETS]).collect();
         let (objects, omissions) = live::read_objects(asked, &needed, &WORKLOAD_KINDS, console);
@@ -473,6 +434,6 @@ impl Undrain {
             next,
             record: None,
         };
-        start::undrain(settings, self.dry_run)
+        online::start::undrain(settings, self.dry_run)
     }
 }

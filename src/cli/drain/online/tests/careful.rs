@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::simulator::with_ready;
 use super::{Watcher, after_third_eviction, example, run, settings};
-use crate::cli::drain::event::Event;
-use crate::cli::drain::run::{Ending, drain};
-use crate::cli::drain::server::Server as _;
-use crate::cli::drain::time::later;
+use crate::cli::drain::online::event::Event;
+use crate::cli::drain::online::run::{Ending, drain};
+use crate::cli::drain::online::server::Server as _;
+use crate::cli::drain::online::time::later;
 use crate::cluster::{ApiError, WriteRequest};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::ObjectKind;

@@ -297,7 +297,7 @@ fn a_budget_is_waited_for() {
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Proven);
     let waits = watcher.events.iter().filter(|event| matches!(event, Event::PodWaits { .. }));
-    assert_eq!(waits.count(), 1, "the same reason is told once");
+    assert_eq!(waits.count(), 1, "a reason is printed once");
 }
 
 #[test]

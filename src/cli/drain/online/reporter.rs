@@ -12,11 +12,11 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::PlanReport;
 use super::event::{Event, TimedEvent};
-use super::plan_json::PlanRecord;
-use super::plan_text::{self, counted};
 use crate::cli::console::{Console, IgnoreBrokenPipe};
+use crate::cli::drain::PlanReport;
+use crate::cli::drain::plan_json::PlanRecord;
+use crate::cli::drain::plan_text::{self, counted};
 use crate::cli::to_json;
 use crate::cli::version::Output;
 use tollgate_api::profile::Profile;
@@ -27,28 +27,28 @@ use view::View;
 
 /// The commands that a user can run next, to be pasted.
 #[derive(Clone, Debug)]
-pub(super) struct NextCommands {
+pub(in crate::cli::drain) struct NextCommands {
     /// The same drain again.
-    pub(super) go_on: String,
+    pub(in crate::cli::drain) go_on: String,
     /// Deletes the rules.
-    pub(super) go_back: String,
+    pub(in crate::cli::drain) go_back: String,
 }
 
 /// What a plan is about, and what was asked for with it.
 #[derive(Clone, Debug)]
-pub(super) struct PlanContext {
-    pub(super) profile: &'static Profile,
-    pub(super) samples: u32,
-    pub(super) request: DrainRequest,
+pub(in crate::cli::drain) struct PlanContext {
+    pub(in crate::cli::drain) profile: &'static Profile,
+    pub(in crate::cli::drain) samples: u32,
+    pub(in crate::cli::drain) request: DrainRequest,
     /// `context prod`
-    pub(super) cluster: String,
-    pub(super) force_after: Option<Duration>,
+    pub(in crate::cli::drain) cluster: String,
+    pub(in crate::cli::drain) force_after: Option<Duration>,
     /// With `--yes`, nobody is asked.
-    pub(super) is_confirmed: bool,
+    pub(in crate::cli::drain) is_confirmed: bool,
 }
 
 /// Shows the events of a drain.
-pub(super) struct Reporter {
+pub(in crate::cli::drain) struct Reporter {
     output: Output,
     next: NextCommands,
     /// `None` for an undrain, which has no plan.
@@ -60,7 +60,11 @@ pub(super) struct Reporter {
 
 impl Reporter {
     /// Shows events on the streams of the process.
-    pub(super) fn new(output: Output, next: NextCommands, context: Option<PlanContext>) -> Reporter {
+    pub(in crate::cli::drain) fn new(
+        output: Output,
+        next: NextCommands,
+        context: Option<PlanContext>,
+    ) -> Reporter {
         let is_watched = Console::is_stdout_terminal() && Console::is_stderr_terminal();
         let view = (output == Output::Text && is_watched && !Console::is_quiet()).then(View::new);
         let out = Box::new(IgnoreBrokenPipe::new(io::stdout()));
@@ -68,7 +72,7 @@ impl Reporter {
     }
 
     /// Prints the plan before anything is changed, and asks whether to start. False if the answer is no.
-    pub(super) fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool {
+    pub(in crate::cli::drain) fn confirm(&mut self, at: Timestamp, plan: &DrainPlan) -> bool {
         let Some(context) = self.context.clone() else { return false };
         if let Some(view) = &mut self.view {
             view.set_plan(plan);
@@ -106,26 +110,26 @@ impl Reporter {
     }
 
     /// Draws the summary anew. The run calls it every second or so, because the time in it changes.
-    pub(super) fn tick(&mut self) {
+    pub(in crate::cli::drain) fn tick(&mut self) {
         if let Some(view) = &mut self.view {
             view.draw();
         }
     }
 
     /// Prints a warning to stderr.
-    pub(super) fn warning(&mut self, message: &str) {
+    pub(in crate::cli::drain) fn warning(&mut self, message: &str) {
         self.hide();
         Console::open().warning(message);
     }
 
     /// Prints a note to stderr.
-    pub(super) fn note(&mut self, message: &str) {
+    pub(in crate::cli::drain) fn note(&mut self, message: &str) {
         self.hide();
         Console::open().note(message);
     }
 
     /// Removes the summary before others write to the terminal, and at the end of a run.
-    pub(super) fn hide(&mut self) {
+    pub(in crate::cli::drain) fn hide(&mut self) {
         if let Some(view) = &mut self.view {
             view.hide();
         }
@@ -180,7 +184,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::{NextCommands, Reporter};
-    use crate::cli::drain::event::{Event, HoldingClaim, PodRef};
+    use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
     use crate::cli::version::Output;
     use tollgate_formats::gotime;
 
@@ -262,7 +266,7 @@ mod tests {
     #[expect(clippy::disallowed_types, reason = "the validator takes a generic JSON tree")]
     fn the_schema_describes_every_event() {
         let schema: serde_json::Value =
-            serde_json::from_str(include_str!("../schema/drain.json")).expect("JSON");
+            serde_json::from_str(include_str!("../../schema/drain.json")).expect("JSON");
         let validator = jsonschema::validator_for(&schema).expect("a schema");
         let text = shown(Output::Json, &all_events());
         assert_eq!(text.lines().count(), all_events().len());

@@ -41,7 +41,7 @@ impl Observer for Reporter {
 }
 
 /// Drains the devices.
-pub(super) fn drain(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
+pub(in crate::cli::drain) fn drain(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
     let (mut server, settings, mut reporter) = connect(settings, &NEEDED_KINDS, &WORKLOAD_KINDS)?;
     let ending = run::drain(&mut server, &settings, &mut reporter);
     reporter.hide();
@@ -49,7 +49,7 @@ pub(super) fn drain(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
 }
 
 /// Checks whether claims hold the devices.
-pub(super) fn check(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
+pub(in crate::cli::drain) fn check(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
     let (mut server, settings, mut reporter) = connect(settings, &NEEDED_KINDS, &WORKLOAD_KINDS)?;
     let ending = undrain::check(&mut server, &settings, &mut reporter);
     reporter.hide();
@@ -57,7 +57,10 @@ pub(super) fn check(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
 }
 
 /// Deletes the rules of a drain; with `is_dry_run`, only lists them.
-pub(super) fn undrain(settings: DrainSettings<'_>, is_dry_run: bool) -> Result<Tally, Failure> {
+pub(in crate::cli::drain) fn undrain(
+    settings: DrainSettings<'_>,
+    is_dry_run: bool,
+) -> Result<Tally, Failure> {
     let (mut server, settings, mut reporter) = connect(settings, &[RULES], &[])?;
     let ending = undrain::undrain(&mut server, &settings, &mut reporter, is_dry_run);
     reporter.hide();

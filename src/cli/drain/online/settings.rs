@@ -19,44 +19,44 @@ use tollgate_forecast::Release;
 /// Flags of a drain that changes the cluster.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-pub(super) struct RunArgs {
+pub(in crate::cli::drain) struct RunArgs {
     /// Do not ask for confirmation; requires --context, except in a pod
     #[arg(long, conflicts_with_all = ["state", "dry_run"])]
-    pub(super) yes: bool,
+    pub(in crate::cli::drain) yes: bool,
 
     /// Only check whether claims hold the devices, and change nothing
     #[arg(long, conflicts_with_all = ["state", "dry_run", "yes"])]
-    pub(super) check: bool,
+    pub(in crate::cli::drain) check: bool,
 
     /// When a replacement counts, so that the next wave can start
     #[arg(long, value_name = "WHEN", default_value = "ready", help_heading = "Run", hide_short_help = true)]
-    pub(super) wait: WaitFor,
+    pub(in crate::cli::drain) wait: WaitFor,
 
     /// Maximum time for a wave, in addition to the longest termination grace period of its pods
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration, help_heading = "Run")]
-    pub(super) timeout: Duration,
+    pub(in crate::cli::drain) timeout: Duration,
 
     /// Delete the pods that the plan lists for this flag if they still use devices so long after the start of the drain
     ///
     /// Deletions ignore PodDisruptionBudgets. The pods keep their own termination grace period.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Run")]
-    pub(super) force_after: Option<Duration>,
+    pub(in crate::cli::drain) force_after: Option<Duration>,
 
     /// Why the devices are drained, as an annotation of the rules
     #[arg(long, value_name = "TEXT", help_heading = "Run", hide_short_help = true)]
-    pub(super) reason: Option<String>,
+    pub(in crate::cli::drain) reason: Option<String>,
 
     /// Who is responsible for the drain, as an annotation of the rules
     #[arg(long, value_name = "NAME", help_heading = "Run", hide_short_help = true)]
-    pub(super) owner: Option<String>,
+    pub(in crate::cli::drain) owner: Option<String>,
 
     /// When the rules are no longer needed, as an annotation: a duration or an RFC 3339 time. Nothing is deleted then
     #[arg(long, value_name = "TIME", value_parser = Expiry::parse, help_heading = "Run", hide_short_help = true)]
-    pub(super) expires: Option<Expiry>,
+    pub(in crate::cli::drain) expires: Option<Expiry>,
 
     /// Drain without the Lease that prevents two drains at the same time
     #[arg(long, help_heading = "Run", hide_short_help = true)]
-    pub(super) no_lock: bool,
+    pub(in crate::cli::drain) no_lock: bool,
 
     /// Namespace of the Lease
     #[arg(
@@ -66,21 +66,21 @@ pub(super) struct RunArgs {
         help_heading = "Run",
         hide_short_help = true
     )]
-    pub(super) lock_namespace: String,
+    pub(in crate::cli::drain) lock_namespace: String,
 
     /// Drain although a check before the start found a problem
     #[arg(long, help_heading = "Run", hide_short_help = true)]
-    pub(super) ignore_preflight_errors: bool,
+    pub(in crate::cli::drain) ignore_preflight_errors: bool,
 
     /// File to write everything to that the drain sends and sees, for a later analysis
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     #[arg(hide_short_help = true)]
-    pub(super) record: Option<PathBuf>,
+    pub(in crate::cli::drain) record: Option<PathBuf>,
 }
 
 /// When a replacement counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(super) enum WaitFor {
+pub(in crate::cli::drain) enum WaitFor {
     /// It has been Ready for the minReadySeconds of its workload
     Ready,
     /// It is bound to a node
@@ -89,7 +89,7 @@ pub(super) enum WaitFor {
 
 /// The value of `--expires`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Expiry {
+pub(in crate::cli::drain) enum Expiry {
     After(Duration),
     At(DateTime<Utc>),
 }
@@ -126,50 +126,50 @@ impl Expiry {
 
 /// Everything that a drain or its proof needs to know.
 #[derive(Debug)]
-pub(super) struct DrainSettings<'a> {
-    pub(super) asked: &'a AskedServer,
-    pub(super) request: DrainRequest,
+pub(in crate::cli::drain) struct DrainSettings<'a> {
+    pub(in crate::cli::drain) asked: &'a AskedServer,
+    pub(in crate::cli::drain) request: DrainRequest,
     /// What a forecast plays.
-    pub(super) release: Release,
-    pub(super) samples: NonZeroU32,
-    pub(super) seed: u64,
+    pub(in crate::cli::drain) release: Release,
+    pub(in crate::cli::drain) samples: NonZeroU32,
+    pub(in crate::cli::drain) seed: u64,
     /// The version in which the rules are written.
-    pub(super) rule_version: Version,
-    pub(super) wait: WaitFor,
+    pub(in crate::cli::drain) rule_version: Version,
+    pub(in crate::cli::drain) wait: WaitFor,
     /// For one wave, in addition to the longest grace period of its pods.
-    pub(super) timeout: Duration,
-    pub(super) force_after: Option<Duration>,
+    pub(in crate::cli::drain) timeout: Duration,
+    pub(in crate::cli::drain) force_after: Option<Duration>,
     /// The namespace of the Lease; `None` with `--no-lock`.
-    pub(super) lock_namespace: Option<String>,
-    pub(super) notes: TypedNotes,
-    pub(super) ignore_preflight_errors: bool,
+    pub(in crate::cli::drain) lock_namespace: Option<String>,
+    pub(in crate::cli::drain) notes: TypedNotes,
+    pub(in crate::cli::drain) ignore_preflight_errors: bool,
     /// What speaks against a drain in this release.
-    pub(super) release_problems: Vec<String>,
-    pub(super) next: NextCommands,
+    pub(in crate::cli::drain) release_problems: Vec<String>,
+    pub(in crate::cli::drain) next: NextCommands,
     /// Where to write what is sent and seen.
-    pub(super) record: Option<PathBuf>,
-    pub(super) reporter: Reporter,
+    pub(in crate::cli::drain) record: Option<PathBuf>,
+    pub(in crate::cli::drain) reporter: Reporter,
 }
 
 /// What is written on the rules for people.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct TypedNotes {
+pub(in crate::cli::drain) struct TypedNotes {
     /// The flags as they were typed.
-    pub(super) flags: String,
-    pub(super) reason: Option<String>,
-    pub(super) owner: Option<String>,
+    pub(in crate::cli::drain) flags: String,
+    pub(in crate::cli::drain) reason: Option<String>,
+    pub(in crate::cli::drain) owner: Option<String>,
     /// A time, RFC 3339.
-    pub(super) expires: Option<String>,
+    pub(in crate::cli::drain) expires: Option<String>,
 }
 
 impl RunArgs {
     /// The namespace of the Lease; `None` with `--no-lock`.
-    pub(super) fn lock_namespace(&self) -> Option<String> {
+    pub(in crate::cli::drain) fn lock_namespace(&self) -> Option<String> {
         (!self.no_lock).then(|| self.lock_namespace.clone())
     }
 
     /// What is written on the rules. `now` is RFC 3339.
-    pub(super) fn notes(&self, flags: String, now: &str) -> Result<TypedNotes, Failure> {
+    pub(in crate::cli::drain) fn notes(&self, flags: String, now: &str) -> Result<TypedNotes, Failure> {
         let expires = self.expires.map(|expiry| expiry.resolve(now)).transpose()?;
         Ok(TypedNotes { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
     }
@@ -177,7 +177,7 @@ impl RunArgs {
 
 /// What speaks against a drain in the release of this cluster, as far as it can be known: rules that do nothing, and
 /// schedulers that fail because of a rule.
-pub(super) fn release_problems(asked: &AskedServer) -> Vec<String> {
+pub(in crate::cli::drain) fn release_problems(asked: &AskedServer) -> Vec<String> {
     let (profile, release) = (asked.profile, &asked.info.release);
     let inert = profile.why_rules_do_nothing().map(|why| {
         format!("{why}, so rules have no effect, and evicted pods can come back to the same devices")

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::cli::drain::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, copy_of};
-use crate::cli::drain::time::later;
+use crate::cli::drain::online::server::{Answer, ObjectKey, ObjectStore, Server, StoredDoc, copy_of};
+use crate::cli::drain::online::time::later;
 use crate::cluster::{ApiError, WriteRequest};
 use tollgate_document::doc;
 use tollgate_forecast::ObjectKind;

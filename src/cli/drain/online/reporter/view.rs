@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use super::sentence::{duration, name};
-use crate::cli::drain::event::{Event, PodRef};
+use crate::cli::drain::online::event::{Event, PodRef};
 use tollgate_drain::{DrainPlan, Fate};
 use tollgate_formats::sanitize;
 
@@ -145,7 +145,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::View;
-    use crate::cli::drain::event::{Event, PodRef};
+    use crate::cli::drain::online::event::{Event, PodRef};
 
     #[test]
     fn pods_are_shown_by_state() {

@@ -9,11 +9,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Watcher;
-use crate::cli::drain::event::TimedEvent;
-use crate::cli::drain::lock::LockSettings;
-use crate::cli::drain::run::{RunSettings, drain};
-use crate::cli::drain::server::{Answer, ObjectStore, Server, StoredDoc, copy_of};
-use crate::cli::drain::settings::{TypedNotes, WaitFor};
+use crate::cli::drain::online::event::TimedEvent;
+use crate::cli::drain::online::lock::LockSettings;
+use crate::cli::drain::online::run::{RunSettings, drain};
+use crate::cli::drain::online::server::{Answer, ObjectStore, Server, StoredDoc, copy_of};
+use crate::cli::drain::online::settings::{TypedNotes, WaitFor};
 use crate::cluster::{ApiError, WriteRequest};
 use tollgate_api::profile::{GateChoice, Profile, Version};
 use tollgate_document::doc::{self, Value};
@@ -173,8 +173,8 @@ fn settings_of(header: Value<'_>) -> RunSettings {
 
 /// Recordings of Kubernetes 1.37 and 1.36, compressed.
 const RECORDINGS: [(&str, &[u8]); 2] = [
-    ("two nodes, 1.37", include_bytes!("../../../../tests/drain/two-nodes-1.37.jsonl.gz")),
-    ("a pool, 1.36", include_bytes!("../../../../tests/drain/pool-1.36.jsonl.gz")),
+    ("two nodes, 1.37", include_bytes!("../../../../../tests/drain/two-nodes-1.37.jsonl.gz")),
+    ("a pool, 1.36", include_bytes!("../../../../../tests/drain/pool-1.36.jsonl.gz")),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! The events of a drain in words.
 
 use super::NextCommands;
-use crate::cli::drain::event::{Event, HoldingClaim, PodRef};
+use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
 use crate::cli::drain::plan_text::counted;
 
 /// The event as lines.

@@ -11,7 +11,7 @@ use crate::cli::plugin;
 use crate::cli::shared::ReleaseArgs;
 
 /// Refuses to start if nobody can confirm.
-pub(super) fn check_confirmable(is_confirmed: bool) -> Result<(), Failure> {
+pub(in crate::cli::drain) fn check_confirmable(is_confirmed: bool) -> Result<(), Failure> {
     if is_confirmed || Console::is_stdin_terminal() {
         return Ok(());
     }
@@ -22,7 +22,7 @@ pub(super) fn check_confirmable(is_confirmed: bool) -> Result<(), Failure> {
 }
 
 /// Refuses `--yes` for a cluster that was not named. The service account of a pod has only one cluster.
-pub(super) fn check_named(
+pub(in crate::cli::drain) fn check_named(
     is_confirmed: bool,
     release: &ReleaseArgs,
     asked: &AskedServer,
@@ -37,7 +37,7 @@ pub(super) fn check_named(
 }
 
 /// `context prod`
-pub(super) fn cluster_name(asked: &AskedServer) -> String {
+pub(in crate::cli::drain) fn cluster_name(asked: &AskedServer) -> String {
     match &asked.endpoint().context {
         Some(context) => format!("context {context}"),
         None => "the cluster of this pod".to_owned(),
@@ -45,7 +45,8 @@ pub(super) fn cluster_name(asked: &AskedServer) -> String {
 }
 
 /// What is not repeated on rules and in commands to be pasted: targets, which stand elsewhere, and what only plans.
-pub(super) const NOT_REPEATED: [&str; 7] = ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
+pub(in crate::cli::drain) const NOT_REPEATED: [&str; 7] =
+    ["targets", "state", "dry_run", "check", "now", "quiet", "color"];
 
 /// What the command that goes back has in common with the one that drains.
 const REPEATED_BACK: [&str; 5] = ["key", "context", "kubeconfig", "lock_namespace", "yes"];
@@ -63,7 +64,7 @@ const SWITCHES: [&str; 8] = [
 ];
 
 /// The flags as they were typed, quoted for a shell, without those in `left_out`.
-pub(super) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
+pub(in crate::cli::drain) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
     let flags = given.flags().filter(|(name, _)| !left_out.contains(name));
     let words = flags.map(|(name, value)| {
         let flag = flag_source(name, false);
@@ -74,7 +75,11 @@ pub(super) fn typed_flags(given: &GivenFlags, left_out: &[&str]) -> String {
 
 /// The commands that continue and undo the drain of these targets, wherever they are run. `context` is the one that is
 /// used; `None` in a pod.
-pub(super) fn next_commands(typed: &[String], given: &GivenFlags, context: Option<&str>) -> NextCommands {
+pub(in crate::cli::drain) fn next_commands(
+    typed: &[String],
+    given: &GivenFlags,
+    context: Option<&str>,
+) -> NextCommands {
     let targets: Vec<String> = typed.iter().map(|target| shell_word(target)).collect();
     // The current context may be another one by then.
     let context = context.filter(|_| given.get("context").is_none());
