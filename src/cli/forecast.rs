@@ -98,7 +98,7 @@ pub(super) struct CourseArgs {
 /// Courses unless `--samples` says otherwise.
 const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 
-/// The most courses that can be asked for. All of them are in memory at the end, and more say nothing new.
+/// The most courses that can be asked for. More say nothing new.
 const MAX_SAMPLES: i64 = 4096;
 
 fn samples_parser() -> impl TypedValueParser<Value = NonZeroU32> {
