@@ -29,6 +29,7 @@ mod random;
 mod restart;
 mod selectors;
 mod state;
+mod stateful_sets;
 mod tables;
 mod workload;
 

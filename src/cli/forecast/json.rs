@@ -39,6 +39,8 @@ struct Pod<'a> {
     outcome: &'static str,
     /// The number of courses in which the pod is bound at the end.
     fits: u32,
+    /// The number of courses in which nothing creates the pod.
+    not_recreated: u32,
     evicted_again: bool,
     placements: Vec<PlacementRecord<'a>>,
     placements_omitted: usize,
@@ -149,6 +151,7 @@ impl<'a> Pod<'a> {
             workload: workload.map(|workload| Workload { kind: &workload.kind, name: &workload.name }),
             outcome: pod.outcome.name(),
             fits: pod.fits,
+            not_recreated: pod.not_recreated,
             evicted_again: pod.evicted_again,
             placements: pod.placements.iter().map(PlacementRecord::of).collect(),
             placements_omitted: pod.placements_omitted,

@@ -99,6 +99,9 @@ fn outcome(pod: &PodForecast, samples: u32) -> String {
     let outcome = match pod.outcome {
         PodOutcome::Sometimes => format!("fits in {} of {samples}", pod.fits),
         PodOutcome::NotRecreated => "not recreated".to_owned(),
+        PodOutcome::Pending if pod.not_recreated > 0 => {
+            format!("pending, not recreated in {} of {samples}", pod.not_recreated)
+        }
         PodOutcome::Fits | PodOutcome::Pending | PodOutcome::Unknown => pod.outcome.name().to_owned(),
     };
     if pod.evicted_again { format!("{outcome}, evicted again") } else { outcome }
@@ -206,7 +209,7 @@ fn total_line(forecast: &Forecast) -> String {
         "total: {} fit, {} sometimes, {} pending, {} unknown, {} not recreated",
         totals.fits, totals.sometimes, totals.pending, totals.unknown, totals.not_recreated
     );
-    if totals.sometimes > 0 {
+    if totals.sometimes > 0 || forecast.most_pending < totals.pending {
         _ = write!(out, "; at most {} pending in one course", forecast.most_pending);
     }
     out
