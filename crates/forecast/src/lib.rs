@@ -12,6 +12,7 @@ mod claims;
 mod controllers;
 mod course;
 mod device_features;
+mod device_filter;
 mod devices;
 mod eras;
 mod evictions;
