@@ -46,7 +46,7 @@ pub(crate) struct DeviceFilter<'w, 'p> {
     /// Devices can provide extended resources of the pod.
     pub(crate) has_extended: bool,
     /// What is not modelled was noted for this.
-    pub(crate) noted: Option<Option<AskIndex>>,
+    pub(crate) noted: Option<AskIndex>,
     /// What is not modelled, by pod.
     pub(crate) uncertain: &'w mut HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
 }
@@ -89,9 +89,10 @@ impl<'p> DeviceFilter<'_, 'p> {
 
     /// Notes what the answer for a node depends on that is not modelled.
     fn note_uncertainty(&mut self, ask: Option<AskIndex>) {
-        if self.noted.replace(ask) == Some(ask) {
+        if ask.is_some() && self.noted == ask {
             return;
         }
+        self.noted = ask;
         let era = self.devices.era;
         let asked = ask.map(|ask| self.memory.unmodelled(era, ask));
         let devices = self.devices.plan().eras.devices.get(era.devices);
