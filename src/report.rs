@@ -9,6 +9,7 @@
 mod cascade;
 mod fingerprint;
 mod piece;
+pub(crate) mod record;
 mod skip;
 mod statistics;
 
@@ -17,7 +18,7 @@ pub(crate) use junit::escape as junit_escape;
 pub use piece::Piece;
 pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
-pub(crate) use text::{message, plural};
+pub(crate) use text::message;
 
 use tollgate_document::finding::Applicability;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};

@@ -44,7 +44,7 @@ use online::commands::{
 use online::reporter::{PlanContext, Reporter};
 #[cfg(feature = "online")]
 use online::settings::{DrainSettings, RunArgs, TypedNotes, WaitFor, release_problems};
-use plan_json::PlanRecord;
+use plan_json::plan_record;
 use planning::{PlanOptions, plan_for};
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions};
@@ -308,7 +308,7 @@ impl Drain {
         let options = PlanOptions { profile, settings, samples: self.courses.samples };
         let report = plan_for(&self.request(), &objects.state(), options, incomplete)?;
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&PlanRecord::of(&report))?)?,
+            Output::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
             Output::Text => console.write_text(&plan_text::render(&report))?,
         }
         let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });

@@ -57,6 +57,7 @@ pub use snapshot::Snapshot;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::{self, View as _};
 use tollgate_document::doc::Value;
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime::Timestamp;
 
 /// The change whose impact is computed.
@@ -259,11 +260,6 @@ impl ImpactQuery<'_> {
             _ => format!("selects {most}{devices} and evicts no pods"),
         }
     }
-}
-
-/// Returns `1 pod` or `2 pods` for the word `pod`.
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The impact of a change.

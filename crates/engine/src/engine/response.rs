@@ -13,6 +13,7 @@ use crate::rules::table::{FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::{Level, Origin};
 use tollgate_api::review::{Cause, Details, Request, Response, Status};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
+use tollgate_formats::count::counted;
 
 /// Most characters of one warning.
 const WARNING_LENGTH: usize = 120;
@@ -77,8 +78,8 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
 
 /// Returns the warning about `count` tolerations that were put back; `None` if it is 0.
 fn restored_warning(count: usize) -> Option<String> {
-    let what = if count == 1 { "toleration" } else { "tolerations" };
-    (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
+    let restored = counted(count, "toleration");
+    (count > 0).then(|| format!("the spec is immutable: restored {restored} that this update omits"))
 }
 
 /// Returns the response with code 400 to something that is not a readable review.

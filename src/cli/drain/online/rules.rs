@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::event::Event;
 use super::halt::Halt;
-use super::rule_object::{RuleMetadata, RuleObject, texts};
+use super::rule_object::{RuleMetadata, rule_object, texts};
 use super::run::{POLL, Run};
 use super::time::seconds_between;
 use crate::cluster::WriteRequest;
@@ -204,7 +204,7 @@ impl Run<'_> {
             annotations: self.annotations(),
             ..RuleMetadata::default()
         };
-        let object = RuleObject::new(version, key, &rule, metadata).json()?;
+        let object = rule_object(version, key, &rule, &metadata, None);
         Ok((WriteRequest::CreateRule { version, object, is_dry_run }, rule))
     }
 
@@ -362,7 +362,6 @@ impl Run<'_> {
                 return Err(Halt::Stopped(format!("rule {name} was changed by somebody else")));
             }
             let mut kept = RuleMetadata {
-                name: name.to_owned(),
                 uid: metadata.get("uid").str().to_owned(),
                 resource_version: metadata.get("resourceVersion").str().to_owned(),
                 labels: texts(metadata.get("labels")),
@@ -370,11 +369,9 @@ impl Run<'_> {
                 finalizers: metadata.get("finalizers").items().map(|name| name.str().to_owned()).collect(),
             };
             change(&mut kept);
-            let mut object = RuleObject::new(version, &key, wanted, kept);
-            if effect == wanted.effect.name() {
-                object.spec.taint.time_added = Some(taint.get("timeAdded").str().to_owned());
-            }
-            let object = object.json()?;
+            let is_same = effect == wanted.effect.name();
+            let time_added = is_same.then(|| taint.get("timeAdded").str());
+            let object = rule_object(version, &key, wanted, &kept, time_added);
             let request = WriteRequest::UpdateRule { version, name: name.to_owned(), object, is_dry_run };
             let answer = self.send_patiently(&request)?;
             match answer.code {
