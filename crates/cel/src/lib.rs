@@ -16,8 +16,6 @@ mod fields;
 mod functions;
 mod issue;
 mod literals;
-#[cfg(test)]
-mod lower;
 mod macros;
 mod names;
 mod number;

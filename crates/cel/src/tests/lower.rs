@@ -6,11 +6,11 @@ use cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo, operators,
 };
 
-use super::draft::Draft;
-use super::issue::Issues;
-use super::macros;
-use super::outcome::CelEnv;
-use super::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
+use crate::draft::Draft;
+use crate::issue::Issues;
+use crate::macros;
+use crate::outcome::CelEnv;
+use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
 
 /// cel-go `checkAndIncrementRecursionDepth`
 const MAX_DEPTH: u32 = 250;
