@@ -5,6 +5,8 @@
 //!
 //! Invariant: locations are URIs, relative to the working folder wherever the file lies below it (`files` names it so).
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::json::encode;
 use super::record::{Json, list, record};
 use super::text::message;
@@ -97,7 +99,8 @@ impl ReportWriter for Writer {
 fn rule_descriptor(rule: RuleId) -> Json {
     let about = first_sentence(page(rule));
     let about = if about.is_empty() { rule.id } else { &about };
-    descriptor(rule.id, about, Some(docs_url(rule.id)), page(rule), level(rule.level), rule.origin.name())
+    let uri = docs_url(rule.id);
+    descriptor(rule.id, about, Some(&uri), page(rule), level(rule.level), rule.origin.name())
 }
 
 /// The reporting descriptor for input that cannot be read.
@@ -106,7 +109,7 @@ fn unreadable_descriptor() -> Json {
     descriptor(UNREADABLE, text, None, text, "error", "input")
 }
 
-fn descriptor(id: &str, about: &str, uri: Option<String>, help: &str, level: &str, tag: &str) -> Json {
+fn descriptor(id: &str, about: &str, uri: Option<&str>, help: &str, level: &str, tag: &str) -> Json {
     record! {
         "id": id,
         "shortDescription": record! { "text": about },
@@ -193,17 +196,9 @@ fn artifact_location(file: &str) -> Json {
 
 /// Encodes a path as RFC 3986 requires.
 fn percent_encode(path: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => _ = write!(out, "%{byte:02X}"),
-        }
-    }
-    out
+    const KEPT: AsciiSet =
+        NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    utf8_percent_encode(path, &KEPT).to_string()
 }
 
 #[cfg(test)]
