@@ -250,6 +250,7 @@ impl<'a> DocumentResult<'a> {
 
 /// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Inputs.
     pub files: usize,
@@ -279,10 +280,8 @@ pub struct Summary {
     #[serde(rename = "staleBaseline")]
     pub stale: usize,
     /// Skipped documents by reason.
-    #[serde(rename = "skippedBy")]
     pub skipped_by: SkipCounts,
     /// Paths in folders that were not read.
-    #[serde(rename = "notRead")]
     pub not_read: NotRead,
     /// Files that were not checked and mention `resource.k8s.io`.
     #[serde(skip_serializing_if = "Mentions::is_empty")]

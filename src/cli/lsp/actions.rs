@@ -68,7 +68,7 @@ impl Target<'_> {
         } else {
             format!("{} (unsafe: might change the meaning of the object)", fix.title)
         };
-        Some(self.action(title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
+        Some(self.action(&title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
     }
 
     /// The action that turns the text into `fixed`, in one edit from the first to the last byte that differs.
@@ -83,7 +83,7 @@ impl Target<'_> {
             pairs.take_while(|(one, other)| one == other).map(|(letter, _)| letter.len_utf8()).sum();
         let new = fixed.get(start..fixed.len() - end).unwrap_or_default().to_owned();
         let title = "Apply all safe fixes (tollgate)".to_owned();
-        self.action(title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
+        self.action(&title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 
     /// The action that suppresses a lint with a comment above its line; `None` for other rules and for JSON, which has
@@ -102,12 +102,12 @@ impl Target<'_> {
         let line_break = if before.ends_with("\r\n") || text.contains("\r\n") { "\r\n" } else { "\n" };
         let comment = format!("{indent}# tollgate: allow({}) reason{line_break}", rule.id);
         let title = format!("Suppress {rule} with a comment");
-        Some(self.action(title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
+        Some(self.action(&title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
     }
 
     fn action(
         &self,
-        title: String,
+        title: &str,
         kind: &'static str,
         problem: Option<&Problem>,
         is_preferred: bool,

@@ -21,7 +21,7 @@ use super::message::{Client, ErrorCode, Message};
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
 use super::worker::{CheckQueue, Checked, Job};
-use crate::report::record::{Json, json, record};
+use crate::report::record::{Json, json, list, record};
 use tollgate_document::doc::Value;
 
 /// What the client may ask for.
@@ -236,7 +236,7 @@ impl<'a, W: Write> Session<'a, W> {
                     message.with_params(|params| params.get("textDocument").get("uri").str().to_owned());
                 self.lost.remove(&uri);
                 if self.documents.remove(&uri).is_some() {
-                    self.publish(&uri, None, Vec::new())?;
+                    self.publish(&uri, None, &[])?;
                 }
             }
             (
@@ -289,7 +289,7 @@ impl<'a, W: Write> Session<'a, W> {
         // The text is no longer known: it is not checked until the client sends it whole.
         self.documents.remove(uri);
         self.lost.insert(uri.to_owned());
-        self.publish(uri, None, Vec::new())?;
+        self.publish(uri, None, &[])?;
         let message = format!("tollgate: cannot apply a change to {uri}; reopen the file");
         self.show(&message)?;
         Ok(Next::GoOn)
@@ -342,13 +342,12 @@ impl<'a, W: Write> Session<'a, W> {
             return Ok(());
         }
         let problems = document.problems.insert(problems.unwrap_or_default());
-        let diagnostics =
-            problems.iter().map(|problem| problem.diagnostic(&uri, &document.text, encoding)).collect();
-        let version = document.version;
-        self.publish(&uri, version, diagnostics)
+        let diagnostics = problems.iter().map(|problem| problem.diagnostic(&uri, &document.text, encoding));
+        let (diagnostics, version) = (list(diagnostics), document.version);
+        self.publish(&uri, version, &diagnostics)
     }
 
-    fn publish(&mut self, uri: &str, version: Option<i64>, diagnostics: Vec<Json>) -> io::Result<()> {
+    fn publish(&mut self, uri: &str, version: Option<i64>, diagnostics: &[Json]) -> io::Result<()> {
         let has_version = version.is_some();
         let params = record! { "uri": uri, "version" if has_version: version, "diagnostics": diagnostics };
         self.client.notify("textDocument/publishDiagnostics", params)

@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// Where the Lease is, and who we are.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct LockSettings {
+pub(in crate::cli::drain) struct LockSettings {
     /// The namespace of the Lease.
     pub(super) namespace: String,
     /// Who holds it, for people: user, host, and something that no other process has.

@@ -190,7 +190,7 @@ impl Run<'_> {
         &self,
         planned: &PlannedRule,
         is_dry_run: bool,
-    ) -> Result<(WriteRequest, DrainRule), Halt> {
+    ) -> (WriteRequest, DrainRule) {
         let settings = self.settings;
         let (version, key) = (settings.rule_version, &settings.request.key);
         let rule = DrainRule {
@@ -205,12 +205,12 @@ impl Run<'_> {
             ..RuleMetadata::default()
         };
         let object = rule_object(version, key, &rule, &metadata, None);
-        Ok((WriteRequest::CreateRule { version, object, is_dry_run }, rule))
+        (WriteRequest::CreateRule { version, object, is_dry_run }, rule)
     }
 
     fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), Halt> {
         self.check_lock()?;
-        let (request, mut rule) = self.create_request(planned, false)?;
+        let (request, mut rule) = self.create_request(planned, false);
         let answer = self.send_patiently(&request)?;
         let body = if answer.code == 409 {
             // Ours, if an earlier answer was lost.

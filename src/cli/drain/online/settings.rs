@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
-use super::reporter::{NextCommands, Reporter};
+use super::lock::LockSettings;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
@@ -124,31 +124,30 @@ impl Expiry {
     }
 }
 
-/// Everything that a drain or its proof needs to know.
-#[derive(Debug)]
-pub(in crate::cli::drain) struct DrainSettings<'a> {
-    pub(in crate::cli::drain) asked: &'a AskedServer,
+/// What a run needs to know.
+#[derive(Clone, Debug)]
+pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) request: DrainRequest,
-    /// What a forecast plays.
     pub(in crate::cli::drain) release: Release,
+    /// The version in which the API server serves DeviceTaintRules.
+    pub(in crate::cli::drain) rule_version: Version,
+    /// Courses of a forecast.
     pub(in crate::cli::drain) samples: NonZeroU32,
     pub(in crate::cli::drain) seed: u64,
-    /// The version in which the rules are written.
-    pub(in crate::cli::drain) rule_version: Version,
     pub(in crate::cli::drain) wait: WaitFor,
     /// For one wave, in addition to the longest grace period of its pods.
     pub(in crate::cli::drain) timeout: Duration,
     pub(in crate::cli::drain) force_after: Option<Duration>,
-    /// The namespace of the Lease; `None` with `--no-lock`.
-    pub(in crate::cli::drain) lock_namespace: Option<String>,
+    /// `None` with `--no-lock`.
+    pub(in crate::cli::drain) lock: Option<LockSettings>,
     pub(in crate::cli::drain) notes: TypedNotes,
+    /// Go on although a check before the start found a problem.
     pub(in crate::cli::drain) ignore_preflight_errors: bool,
-    /// What speaks against a drain in this release.
+    /// What speaks against a drain of this cluster, such as feature gates that are off.
     pub(in crate::cli::drain) release_problems: Vec<String>,
-    pub(in crate::cli::drain) next: NextCommands,
-    /// Where to write what is sent and seen.
-    pub(in crate::cli::drain) record: Option<PathBuf>,
-    pub(in crate::cli::drain) reporter: Reporter,
+    /// The commands to go on and to go back, as typed.
+    pub(in crate::cli::drain) go_on: String,
+    pub(in crate::cli::drain) go_back: String,
 }
 
 /// What is written on the rules for people.
