@@ -11,6 +11,7 @@ mod cel;
 mod changes;
 mod compare;
 mod conditions;
+mod deadlines;
 mod entries;
 mod expression_fields;
 mod fields;
@@ -31,6 +32,7 @@ mod toleration;
 
 pub use compare::ComparedNamespace;
 pub use conditions::evaluate;
+pub use deadlines::{ExpiringEntry, LaterEnforcement};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
 pub use kind::PolicyKind;
@@ -60,6 +62,7 @@ use tollgate_api::view::Object;
 use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
+use tollgate_formats::gotime::Timestamp;
 
 /// Compiled policies, which check requests.
 #[derive(Debug, Default)]
@@ -79,6 +82,8 @@ struct Policy {
     scope: Scope,
     exempt: Exemptions,
     action: Level,
+    /// When `action: Deny` comes into force; `None` for from the start.
+    enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
     fails_closed: bool,
     /// Whom to ask about it.
@@ -156,7 +161,7 @@ impl PolicySet {
             return Violations::default();
         }
         let known = RefCell::new(KnownFaults::new(extent));
-        let mut report = ViolationReport::within(budget, rules);
+        let mut report = ViolationReport::within(budget, rules, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
@@ -166,7 +171,8 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
+            let endless = FindingBudget::endless(ratchet::TEXT);
+            let mut learned = ViolationReport::within(endless, rules, admission.now.time);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check_all(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
@@ -187,7 +193,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
+        let mut report = ViolationReport::within(FindingBudget::default(), &nothing, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         toleration::default_edits(&matched, admission, context.profile)
     }
@@ -203,7 +209,7 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::within(FindingBudget::default(), &every);
+        let mut report = ViolationReport::within(FindingBudget::default(), &every, admission.now.time);
         self.match_policies(admission, context, &mut report);
         let locations: Vec<String> =
             self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
@@ -307,6 +313,13 @@ impl Policy {
         let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
         let parts: Vec<String> = [reason.map(str::to_owned), contact, docs].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
+    }
+
+    /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a clock, it does
+    /// so now.
+    fn denies_from(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
+        self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
     }
 
     /// True if it cannot report anything about an object without tolerations.
