@@ -11,7 +11,7 @@ use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
 use crate::cli::snapshot::KINDS;
-use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES, ReadLimits};
+use crate::cluster::{BUDGETS, CLAIMS, ListedKind, NAMESPACES, RULES, ReadLimits, SLICES};
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc;
@@ -21,6 +21,9 @@ use tollgate_engine::impact::SnapshotKind;
 
 /// Keys and values of all namespaces that are kept: 50,000 namespaces with ten labels each.
 const MAX_NAMESPACE_NODES: usize = 1_500_000;
+
+/// The kinds that tell which devices rules keep idle.
+const DEVICE_KINDS: [ListedKind; 3] = [SLICES, CLAIMS, RULES];
 
 /// Lists the objects of a cluster, checks them and reports them.
 pub(super) fn audit(
@@ -38,7 +41,8 @@ pub(super) fn audit(
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     // Without a namespace, rules are listed, and with them the devices that they keep idle.
-    let mut state = (run.needs_state() || run.namespace.is_none()).then(LiveState::new);
+    let needs_state = run.needs_state();
+    let mut state = (needs_state || run.namespace.is_none()).then(LiveState::new);
     for kind in &KINDS {
         if *kind == NAMESPACES || !is_listed(kind, &run) {
             continue;
@@ -50,7 +54,7 @@ pub(super) fn audit(
             if *kind == BUDGETS { ReadLimits::impact(SnapshotKind::Budget) } else { ReadLimits::WHOLE };
         let listed = objects.read(kind, limits, console, &mut |api_version, object, console| {
             count += 1;
-            if let Some(state) = &mut state {
+            if let Some(state) = state.as_mut().filter(|_| needs_state || DEVICE_KINDS.contains(kind)) {
                 state.add(api_version, kind.kind, object);
             }
             if *kind == RULES {

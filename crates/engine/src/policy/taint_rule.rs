@@ -19,7 +19,7 @@ use annotations::AnnotationPolicy;
 use limits::{CountCache, Limits};
 use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
-use tollgate_document::field::Path;
+use tollgate_document::field::{Name, Path};
 
 /// The compiled `spec` of a TaintRulePolicy, without what all kinds share.
 #[derive(Debug)]
@@ -94,7 +94,9 @@ pub(super) fn append_counts(
 ) {
     let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
     let is_silent = |violation: &&mut Violation| {
-        violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
+        let mut steps = violation.finding.at.user_steps();
+        let is_in_spec = matches!(steps.next(), Some(Name::Field(name)) if &**name == "spec");
+        violation.finding.rule == POLICY_TAINT_RULE && is_in_spec && steps.next().is_some()
     };
     let mut counts = None;
     for violation in violations.iter_mut().filter(is_silent) {
