@@ -84,10 +84,13 @@ fn rules_together_taint_what_each_of_them_taints() {
                 }
             }
         }
-        let effects = ["NoSchedule", "NoExecute", "None"];
         let mut rules: Vec<(String, Criteria, &str)> = Vec::new();
         for number in 0..numbers.below(7) {
-            let effect = *effects.get(numbers.below(3) as usize).expect("three effects");
+            let effect = match numbers.below(3) {
+                0 => "NoSchedule",
+                1 => "NoExecute",
+                _ => "None",
+            };
             let (name, criteria) = (format!("r{number}"), criteria(&mut numbers));
             apply(&mut snapshot, &rule(&name, &criteria, effect));
             rules.push((name, criteria, effect));

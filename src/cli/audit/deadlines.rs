@@ -140,16 +140,17 @@ impl Deadlines {
             vec![rule.name.clone(), expired, owner.to_owned(), devices, idle]
         });
         [
-            section(&["EXPIRES", "ALLOW ENTRY", "TOLERATIONS"], entries.collect()),
-            section(&["FAILS FROM", "RUNNING CLAIM", "POLICY"], claims.collect()),
-            section(&["DEVICETAINTRULE", "EXPIRED", "OWNER", "DEVICES", "IDLE"], rules.collect()),
+            section(&["EXPIRES", "ALLOW ENTRY", "TOLERATIONS"], entries),
+            section(&["FAILS FROM", "RUNNING CLAIM", "POLICY"], claims),
+            section(&["DEVICETAINTRULE", "EXPIRED", "OWNER", "DEVICES", "IDLE"], rules),
         ]
         .concat()
     }
 }
 
 /// A table after an empty line; empty if it has no rows.
-fn section(header: &[&str], rows: Vec<Vec<String>>) -> String {
+fn section(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() { String::new() } else { format!("\n{}", table::aligned(header, &rows)) }
 }
 

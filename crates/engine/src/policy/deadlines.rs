@@ -3,6 +3,7 @@
 //! Only facts of the set. What is soon, and what then fails, is for the caller to decide.
 
 use super::kind::{PolicyKind, PolicySpec};
+use super::toleration::TolerationPolicy;
 use super::{Policy, PolicySet};
 use crate::rules::Level;
 use tollgate_formats::gotime::Timestamp;
@@ -58,7 +59,7 @@ fn policy_entries(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
         PolicySpec::Toleration(spec) => Some(spec),
         PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => None,
     };
-    spec.into_iter().flat_map(|spec| spec.allowed_entries()).filter_map(|grant| {
+    spec.into_iter().flat_map(TolerationPolicy::allowed_entries).filter_map(|grant| {
         Some(ExpiringEntry {
             policy: &policy.name,
             source: &policy.source,

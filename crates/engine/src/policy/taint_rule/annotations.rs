@@ -11,6 +11,7 @@ use crate::admission::{Context, DecodedAttributes};
 use crate::policy::ViolationReport;
 use crate::rule_annotations::{self, EXPIRES};
 use crate::rules::table::POLICY_TAINT_RULE;
+use tollgate_api::view::{Object, ObjectMeta};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
@@ -49,9 +50,9 @@ impl AnnotationPolicy {
         let annotations_at = metadata_at.field("annotations");
         let now = admission.now.time;
         // The server sets it, and it never changes.
-        let stored = admission.old_object.map(|old| old.metadata());
+        let stored = admission.old_object.map(Object::metadata);
         let stored = stored.or(context.is_stored.then_some(metadata));
-        let created = stored.and_then(|stored| stored.creation_timestamp()).or(now);
+        let created = stored.and_then(ObjectMeta::creation_timestamp).or(now);
         let latest = created.zip(self.max_age_seconds).map(|(created, seconds)| Timestamp {
             seconds: created.seconds.saturating_add(seconds),
             ..created
