@@ -24,6 +24,7 @@ mod missing;
 mod parameters;
 mod relevance;
 mod report;
+mod resource;
 mod schema;
 mod taint;
 mod taint_rule;
@@ -38,9 +39,11 @@ pub use load::{PolicyError, PolicyFile, ReadFile};
 pub use load::{document_errors, is_test, normalized, policy_errors};
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use relevance::Among;
+pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
 pub use schema::{Struct, Ty, field, near, required};
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::defaults::Edit;
@@ -64,18 +67,23 @@ use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
 /// Compiled policies, which check requests.
 #[derive(Debug, Default)]
 pub struct PolicySet {
-    policies: Vec<Policy>,
+    policies: Vec<Arc<Policy>>,
     index: NamespaceIndex,
     digest: Box<str>,
     warnings: Vec<PolicyError>,
+    resources: Vec<ResourceState>,
 }
 
 /// One policy.
 #[derive(Debug)]
 struct Policy {
     name: Box<str>,
-    /// `file:line`
+    /// `file:line`, or `TolerationPolicy/research` for a resource
     source: Box<str>,
+    /// The generation of a resource; `None` for a file.
+    generation: Option<i64>,
+    /// Why it cannot be evaluated; only for resources, because files load completely or not at all.
+    broken: Option<Box<str>>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
@@ -100,7 +108,7 @@ pub struct Violation {
     pub finding: Finding,
     /// How it affects the verdict.
     pub level: Level,
-    /// `file:line name` of the policy.
+    /// `file:line name` of the policy, or `TolerationPolicy/research generation 3` for a resource.
     pub policy: Box<str>,
 }
 
@@ -205,8 +213,12 @@ impl PolicySet {
         let every = RuleSet::compile(|_| true);
         let mut report = ViolationReport::within(FindingBudget::default(), &every);
         self.match_policies(admission, context, &mut report);
-        let locations: Vec<String> =
-            self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
+        let locations: Vec<String> = self
+            .policies
+            .iter()
+            .filter(|policy| policy.adds_defaults())
+            .map(|policy| policy.location())
+            .collect();
         let is_undecided = |violation: &Violation| {
             violation.finding.kind == ErrorType::Internal
                 && locations.iter().any(|location| **location == *violation.policy)
@@ -223,10 +235,10 @@ impl PolicySet {
         report: &mut ViolationReport<'_>,
     ) -> Vec<MatchedPolicy<'_>> {
         let ours: Vec<&Policy> = match admission.object_namespace() {
-            None => self.policies.iter().collect(),
+            None => self.policies.iter().map(Arc::as_ref).collect(),
             Some(namespace) => {
                 let candidates = self.index.candidates(namespace).into_iter();
-                candidates.filter_map(|number| self.policies.get(number as usize)).collect()
+                candidates.filter_map(|number| self.policies.get(number as usize)).map(Arc::as_ref).collect()
             }
         };
         let ours =
@@ -275,6 +287,12 @@ impl PolicySet {
             {
                 continue;
             }
+            if let Some(error) = &policy.broken {
+                if binds {
+                    policy.report_broken(error, report);
+                }
+                continue;
+            }
             if binds {
                 policy.check_validations(&variables, admission, context, report);
             }
@@ -290,14 +308,18 @@ fn root_or_absent<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
 }
 
 impl Policy {
-    /// Returns `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`.
+    /// Returns `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`, or
+    /// `policy TolerationPolicy/research` for a resource.
     fn describe(&self) -> String {
         let help: Vec<String> = [("contact", &self.contact), ("docs", &self.docs)]
             .into_iter()
             .filter_map(|(name, text)| Some(format!("{name}: {}", text.as_deref()?)))
             .collect();
         let help = if help.is_empty() { String::new() } else { format!(" ({})", help.join(", ")) };
-        format!("policy {} at {}{help}", self.name, self.source)
+        match self.generation {
+            None => format!("policy {} at {}{help}", self.name, self.source),
+            Some(_) => format!("policy {}{help}", self.source),
+        }
     }
 
     /// Returns `policy research: the reason; contact: gpu-team; docs: https://…`; `None` if there is neither reason,
@@ -319,8 +341,11 @@ impl Policy {
         self.spec.has_defaults() && self.action != Level::Audit
     }
 
-    /// Returns `policies/research.yaml:1 research`.
+    /// Returns `policies/research.yaml:1 research`, or `TolerationPolicy/research generation 3` for a resource.
     fn location(&self) -> String {
-        format!("{} {}", self.source, self.name)
+        match self.generation {
+            None => format!("{} {}", self.source, self.name),
+            Some(generation) => format!("{} generation {generation}", self.source),
+        }
     }
 }

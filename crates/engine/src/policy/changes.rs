@@ -30,7 +30,7 @@ impl PolicySet {
         let find =
             |set: &'_ PolicySet, wanted: &str| set.policies.iter().position(|policy| title(policy) == wanted);
         let both = self.policies.iter().chain(&new.policies);
-        let titles: BTreeSet<String> = both.map(title).collect();
+        let titles: BTreeSet<String> = both.map(|policy| title(policy)).collect();
         let mut changes = Vec::new();
         for policy in titles {
             let before = find(self, &policy).and_then(|index| self.policies.get(index));

@@ -78,6 +78,24 @@ impl Scope {
         }
     }
 
+    /// Reads what can be read of `spec.match`: fields that are faulty do not narrow it.
+    pub(super) fn read_leniently(
+        value: Value<'_>,
+        default_kinds: &[ApiKind],
+        is_faulty: &dyn Fn(&str) -> bool,
+    ) -> Scope {
+        let read = Scope::read(value, default_kinds);
+        let every = Scope { kinds: default_kinds.to_vec(), ..Scope::default() };
+        Scope {
+            namespaces: if is_faulty("namespaces") { every.namespaces } else { read.namespaces },
+            excluded: if is_faulty("excludeNamespaces") { every.excluded } else { read.excluded },
+            selector: if is_faulty("namespaceSelector") { every.selector } else { read.selector },
+            drivers: if is_faulty("drivers") { every.drivers } else { read.drivers },
+            operations: if is_faulty("operations") { every.operations } else { read.operations },
+            kinds: if is_faulty("resources") { every.kinds } else { read.kinds },
+        }
+    }
+
     /// True if the policy applies to objects of that kind.
     pub(super) fn includes_kind(&self, kind: ApiKind) -> bool {
         self.kinds.contains(&kind)
