@@ -113,6 +113,10 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
             format!("{{\"enum\": [{}]}}", words.join(", "))
         }
         Ty::Int(least) => format!("{{\"type\": \"integer\", \"minimum\": {least}}}"),
+        Ty::IntOrPercent => {
+            r#"{"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^([1-9][0-9]?|100)%$"}]}"#
+                .to_owned()
+        }
         Ty::Bool => r#"{"type": "boolean"}"#.to_owned(),
         Ty::Time => r#"{"type": "string", "format": "date-time"}"#.to_owned(),
         Ty::Schema => r#"{"type": "object"}"#.to_owned(),

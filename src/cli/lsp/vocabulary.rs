@@ -217,6 +217,7 @@ fn type_name(shape: Shape) -> String {
             policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Word => "string",
             policy::Ty::OneOf(words) => return words.join(" | "),
             policy::Ty::Int(_) => "integer",
+            policy::Ty::IntOrPercent => "integer or percentage",
             policy::Ty::Bool => "boolean",
             policy::Ty::Time => "time",
             policy::Ty::Schema => "JSON Schema",

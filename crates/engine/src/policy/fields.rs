@@ -51,6 +51,11 @@ const EXEMPT: Field = field(
 );
 const ACTION: Field =
     field("action", Ty::OneOf(&["Deny", "Warn", "Audit"]), "What happens on a violation (default: `Deny`)");
+const ENFORCE_FROM: Field = field(
+    "enforceFrom",
+    Ty::Time,
+    "Time from which `action: Deny` is in force; until then, violations are warnings (default: from the start)",
+);
 
 const FAILURE: Field = field(
     "failurePolicy",

@@ -69,6 +69,7 @@ fn alternatives(ty: &Ty, names: &mut Vec<String>) {
         Ty::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Ty::Int(i64::MIN) => "integer".to_owned(),
         Ty::Int(least) => format!("integer ≥ {least}"),
+        Ty::IntOrPercent => return names.extend(["integer ≥ 0", "percentage"].map(str::to_owned)),
         Ty::Bool => "boolean".to_owned(),
         Ty::Time => "time (RFC 3339)".to_owned(),
         Ty::Schema => "JSON Schema".to_owned(),
