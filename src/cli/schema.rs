@@ -3,6 +3,8 @@
 //! Those of policies, their tests and configurations are printed from the rows that they are read by, so the two cannot drift. Those of
 //! reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
 
+mod crd;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
@@ -12,7 +14,7 @@ use crate::config::CONFIG;
 use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 use tollgate_formats::gofmt::json_string;
 
-/// Print the JSON Schema for policies, policy tests, .tollgate.yaml or a report
+/// Print the schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Schema to print
@@ -25,6 +27,8 @@ pub(super) struct Arguments {
 enum Described {
     /// Policy files
     Policy,
+    /// CustomResourceDefinitions of the policy kinds, as YAML for `kubectl apply`
+    Crd,
     /// Policy tests: *.test.yaml
     Test,
     /// Configuration file .tollgate.yaml
@@ -47,6 +51,7 @@ impl Arguments {
             Described::Policy => {
                 schema_of_structs("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
             }
+            Described::Crd => crd::definitions().trim_end().to_owned(),
             Described::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
             Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
@@ -108,6 +113,7 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
     match ty {
         Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
         Ty::Str => r#"{"type": "string"}"#.to_owned(),
+        Ty::Text(format) => format!("{{\"type\": \"string\", \"pattern\": {}}}", quote_json(format.pattern)),
         Ty::OneOf(words) => {
             let words: Vec<String> = words.iter().map(|word| quote_json(word)).collect();
             format!("{{\"enum\": [{}]}}", words.join(", "))

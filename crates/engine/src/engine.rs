@@ -15,6 +15,7 @@ mod identify;
 mod left_out;
 mod memory;
 mod namespaces;
+mod own_kinds;
 mod prepare;
 mod response;
 mod verdict;
@@ -206,6 +207,9 @@ impl Engine {
     fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
+        }
+        if let Some(kind) = own_kinds::policy_kind(admission.object) {
+            return self.verdict_of(&own_kinds::findings(kind, admission));
         }
         let identity = identify(admission.object);
         let is_unchecked = |profile: &&Profile| identify::is_unchecked(&identity, profile);
@@ -477,11 +481,6 @@ impl Engine {
             diagnostic.profiles.sort_by_key(rank);
         }
         merged
-    }
-
-    /// Returns a verdict with this finding alone, whichever rules are selected.
-    fn denied_with(&self, finding: Finding) -> Verdict {
-        Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
     /// Adds the finding if its rule is reported by this engine (see [`Engine::reports`]).

@@ -214,7 +214,7 @@ fn type_name(shape: Shape) -> String {
             schema::Ty::Map { value, .. } => return format!("map of {}", type_name(Shape::Api(*value))),
         },
         Shape::Policy(ty) => match ty {
-            policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Word => "string",
+            policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Text(_) | policy::Ty::Word => "string",
             policy::Ty::OneOf(words) => return words.join(" | "),
             policy::Ty::Int(_) => "integer",
             policy::Ty::IntOrPercent => "integer or percentage",

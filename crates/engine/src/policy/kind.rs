@@ -47,6 +47,21 @@ impl PolicyKind {
         self.schema().name
     }
 
+    /// The API group of its resources.
+    pub const GROUP: &str = "tollgate.dev";
+    /// The only version of its resources.
+    pub const VERSION: &str = "v1alpha1";
+
+    /// Returns the name of its resources in URLs, such as `tolerationpolicies`.
+    pub fn plural(self) -> &'static str {
+        match self {
+            PolicyKind::Toleration => "tolerationpolicies",
+            PolicyKind::Taint => "taintpolicies",
+            PolicyKind::TaintRule => "taintrulepolicies",
+            PolicyKind::Parameter => "parameterpolicies",
+        }
+    }
+
     /// Returns the fields of its documents.
     pub fn schema(self) -> &'static Struct {
         match self {

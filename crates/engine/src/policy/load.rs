@@ -239,7 +239,6 @@ pub(super) fn read_policy(
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
-    check_namespace_patterns(spec.get("match"), &at, faults);
     let fails_closed = spec.get("onUnavailable").str() == "Deny";
     if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
@@ -270,25 +269,6 @@ pub(super) fn read_action(spec: Value<'_>) -> Level {
         "Warn" => Level::Warn,
         "Audit" => Level::Audit,
         _ => Level::Deny,
-    }
-}
-
-/// Reports patterns that no name of a namespace can match, because the policy would do nothing, unnoticed.
-fn check_namespace_patterns(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
-    let scope_at = at.field("match");
-    for field in ["namespaces", "excludeNamespaces"] {
-        let list_at = scope_at.field(field);
-        for (index, pattern) in scope.get(field).items().enumerate() {
-            let text = pattern.str();
-            let in_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'*' | b'?');
-            if !text.bytes().all(in_names) {
-                let message = format!(
-                    "{text:?} matches no namespace; names consist of lowercase letters, digits and `-`, and patterns can also \
-                     contain `*` and `?`"
-                );
-                faults.report(&list_at.index(index), message);
-            }
-        }
     }
 }
 

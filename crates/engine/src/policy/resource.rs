@@ -24,14 +24,14 @@ use super::report::ViolationReport;
 use super::schema::{PolicyFault, PolicyFaults, Struct, Ty, field, required};
 use super::{Policy, PolicySet};
 use crate::rules::Level;
+use crate::rules::table::INVALID_POLICY;
 use tollgate_document::doc::{self, Value};
 use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gofmt;
 
 /// Most bytes of `spec` as JSON.
 pub(super) const MAX_SPEC_BYTES: usize = 256 << 10;
-/// Most items of a list.
-pub(super) const MAX_ITEMS: usize = 1_024;
 /// Most errors of a resource that are kept.
 const MAX_ERRORS: usize = 32;
 
@@ -250,6 +250,19 @@ pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
     errors.take(MAX_ERRORS).map(field_error).collect()
 }
 
+/// Returns a finding for each error of a resource.
+pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
+    let mut faults = PolicyFaults::default();
+    check(kind, root, &mut faults);
+    let errors = faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_ERRORS);
+    let finding = |fault: PolicyFault| {
+        let PolicyFault { at, on_key, message, .. } = fault;
+        let finding = Finding::new(INVALID_POLICY, at, ErrorType::Invalid, BadValue::Omitted, message);
+        Finding { on_key, ..finding }
+    };
+    errors.map(finding).collect()
+}
+
 /// Compiles the policy in a resource, and reports what is wrong with it; `None` if types are wrong.
 fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
     let spec = root.get("spec");
@@ -276,14 +289,15 @@ fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option
 fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
     match ty {
         Ty::List(item) | Ty::NonEmptyList(item) => {
-            let count = value.items().count();
-            if count > MAX_ITEMS {
-                faults.report(at, format!("has {count} items; the maximum is {MAX_ITEMS}"));
+            let (count, most) = (value.items().count(), max_items(item));
+            if count > most {
+                faults.report(at, format!("has {count} items; the maximum is {most}"));
                 return;
             }
             for (index, element) in value.items().enumerate() {
                 check_limits(element, item, &at.index(index), faults);
             }
+            check_map_keys(value, item, at, faults);
         }
         Ty::Struct(ty) => {
             for field in ty.fields {
@@ -303,8 +317,41 @@ fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFau
     }
 }
 
-/// The field that names a file.
-pub(super) const SCHEMA_FILE: &str = "schemaFile";
+/// Reports items of a list whose names are missing or not unique.
+fn check_map_keys(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let Ty::Struct(ty) = item else { return };
+    for field in ty.fields.iter().filter(|field| is_map_key(ty, field.name)) {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (index, element) in list.items().enumerate() {
+            let key = element.get(field.name);
+            let item_at = at.index(index);
+            let key_at = item_at.field(field.name);
+            if !key.exists() {
+                faults.report(&key_at, "this field is required in resources");
+            } else if let Some(first) = known.get(key.str()) {
+                faults.report(&key_at, format!("{:?} is already the name of item {first}", key.str()));
+            } else {
+                known.insert(key.str(), index);
+            }
+        }
+    }
+}
+
+/// True if the field identifies the items of a list in resources, so that several writers can own items of it.
+pub fn is_map_key(ty: &Struct, field: &str) -> bool {
+    ty.name == "MatchCondition" && field == "name"
+}
+
+/// Returns the maximum number of items of a list in resources.
+pub fn max_items(item: &Ty) -> usize {
+    match item {
+        Ty::Struct(ty) if ["MatchCondition", "Validation"].contains(&ty.name) => 64,
+        _ => 1_024,
+    }
+}
+
+/// The field that names a file, which resources do not have.
+pub const SCHEMA_FILE: &str = "schemaFile";
 
 /// Returns a policy that cannot be evaluated, with as much as can be read of the requests that it matches. A field of
 /// `match` that is faulty does not narrow it, and nobody is exempt if `exempt` is faulty.

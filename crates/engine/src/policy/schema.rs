@@ -23,6 +23,8 @@ pub enum Ty {
     Str,
     /// A string, or a number, which is read as the text that it is written as.
     Word,
+    /// A string of this format.
+    Text(&'static TextFormat),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// A whole number of at least this.
@@ -61,13 +63,22 @@ impl Ty {
             Ty::Any => true,
             Ty::AnyOf(types) => types.iter().any(|ty| ty.takes(kind)),
             Ty::Word | Ty::IntOrPercent => matches!(kind, ValueKind::String | ValueKind::Number),
-            Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
+            Ty::NonEmptyStr | Ty::Str | Ty::Text(_) | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
             Ty::Int(_) => kind == ValueKind::Number,
             Ty::Bool => kind == ValueKind::Bool,
             Ty::List(_) | Ty::NonEmptyList(_) => kind == ValueKind::Array,
             Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => kind == ValueKind::Object,
         }
     }
+}
+
+/// A format of strings.
+#[derive(Debug)]
+pub struct TextFormat {
+    /// A regular expression that matches every text without problems.
+    pub pattern: &'static str,
+    /// What is wrong with a text.
+    pub(super) problems: fn(&str) -> Vec<String>,
 }
 
 /// An object with fixed fields.
@@ -179,6 +190,11 @@ impl PolicyFaults {
             (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
                 self.report(at, "must not be empty")
             }
+            (Ty::Text(format), ValueKind::String) => {
+                for message in (format.problems)(value.text()) {
+                    self.report(at, message);
+                }
+            }
             (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
                 self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
             }
@@ -289,7 +305,7 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
             let names: Vec<_> = types.iter().map(type_name).collect();
             return names.join(" or ").into();
         }
-        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_) => "a string",
+        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::Text(_) | Ty::OneOf(_) => "a string",
         Ty::Int(_) => "an integer",
         Ty::IntOrPercent => "an integer or a percentage",
         Ty::Bool => "true or false",

@@ -22,7 +22,6 @@ use tollgate_api::view::Toleration;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_formats::gotime::{self, Timestamp};
-use tollgate_formats::names::{self, KeyWord, Unit};
 
 mod added;
 mod written;
@@ -54,7 +53,7 @@ impl TolerationPolicy {
         let defaults_at = at.field("defaults");
         let mut defaults = Vec::new();
         let mut default_entries = Vec::new();
-        let deny = TolerationEntry::read_all(spec.get("deny"), "deny", at, faults);
+        let deny = TolerationEntry::read_all(spec.get("deny"), "deny");
         for (index, item) in spec.get("defaults").items().enumerate() {
             let default = WrittenToleration::read(item);
             let default_at = defaults_at.index(index);
@@ -64,7 +63,6 @@ impl TolerationPolicy {
             if default.has_useless_value() {
                 faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
             }
-            report_malformed(&default, &default_at, faults);
             if require_key && default.key().is_none() {
                 faults.report(
                     &default_at,
@@ -86,7 +84,7 @@ impl TolerationPolicy {
             defaults.push(default);
         }
         TolerationPolicy {
-            allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow", at, faults)),
+            allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow")),
             deny,
             require_key,
             defaults,
@@ -111,21 +109,6 @@ impl TolerationPolicy {
 
     pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
         &self.deny
-    }
-}
-
-/// Reports a default toleration that the API server would refuse, because every claim that gets it would be rejected.
-fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut PolicyFaults) {
-    let tolerated = default.tolerated_for(false);
-    if let Some(key) = tolerated.key {
-        names::label_key(key, Unit::Bytes, KeyWord::LabelKey, &mut |detail| {
-            faults.report(&at.field("key"), format!("{key:?} is not a taint key: {detail}"));
-        });
-    }
-    if let Some(value) = tolerated.value {
-        names::label_value(value, Unit::Bytes, &mut |detail| {
-            faults.report(&at.field("value"), format!("{value:?} is not a taint value: {detail}"));
-        });
     }
 }
 

@@ -79,13 +79,13 @@ fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
         (r#"{"action":"Warn","alow":[]}"#, "spec.alow", Some(Level::Warn), Some(Level::Warn)),
         (r#"{"action":"Audit","alow":[]}"#, "spec.alow", Some(Level::Audit), Some(Level::Audit)),
         (
-            r#"{"matchConditions":[{"expression":"request.namespace == 'ml'"}],"validations":[{"expression":"1 +"}]}"#,
+            r#"{"matchConditions":[{"name":"a","expression":"request.namespace == 'ml'"}],"validations":[{"expression":"1 +"}]}"#,
             "spec.validations[0].expression",
             deny,
             None,
         ),
         (
-            r#"{"matchConditions":[{"expression":"request.namespace == 'ml'"},{"expression":"1 +"}]}"#,
+            r#"{"matchConditions":[{"name":"a","expression":"request.namespace == 'ml'"},{"name":"b","expression":"1 +"}]}"#,
             "spec.matchConditions[1].expression",
             deny,
             deny,
