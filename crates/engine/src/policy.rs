@@ -7,6 +7,7 @@
 //! violation, never "no match"; a stored violation that an update does not change is not reported, unless it could
 //! spread; an empty set costs nothing.
 
+mod broken;
 mod cel;
 mod changes;
 mod compare;
@@ -42,7 +43,7 @@ pub use load::{document_errors, is_test, normalized, policy_errors};
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use relevance::Among;
 pub(crate) use resource::resource_findings;
-pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
+pub use resource::{Acceptance, Expiry, FieldError, PolicyResource, ResourceState, resource_errors};
 pub use resource::{SCHEMA_FILE, is_map_key, max_items};
 pub use schema::{Field, Struct, Ty, field, near, required};
 
@@ -54,6 +55,7 @@ use crate::defaults::Edit;
 use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
 use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{Level, RuleSet};
+use broken::Defect;
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
@@ -87,7 +89,7 @@ struct Policy {
     /// The generation of a resource; `None` for a file.
     generation: Option<i64>,
     /// Why it cannot be evaluated; only for resources, because files load completely or not at all.
-    broken: Option<Box<str>>,
+    broken: Option<Defect>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
@@ -291,9 +293,9 @@ impl PolicySet {
             {
                 continue;
             }
-            if let Some(error) = &policy.broken {
+            if let Some(defect) = &policy.broken {
                 if binds {
-                    policy.report_broken(error, report);
+                    policy.report_broken(defect, admission, context, report);
                 }
                 continue;
             }

@@ -79,6 +79,13 @@ impl TaintPolicy {
     }
 }
 
+impl TaintPolicy {
+    /// Returns the entries of `allow` and `deny`.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &TaintEntry> {
+        self.allow.iter().flatten().chain(&self.deny)
+    }
+}
+
 /// Checks the taints of an object against the TaintPolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
@@ -110,7 +117,7 @@ pub(super) fn check(
 
 /// Returns the driver of a slice, or of the selector of a rule or patch; empty if there is none or no server would
 /// accept it.
-fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
+pub(super) fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     let driver = match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
