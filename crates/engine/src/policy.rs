@@ -12,6 +12,7 @@ mod cel;
 mod changes;
 mod compare;
 mod conditions;
+mod deadlines;
 mod entries;
 mod expression_fields;
 mod fields;
@@ -34,6 +35,7 @@ mod toleration;
 
 pub use compare::ComparedNamespace;
 pub use conditions::evaluate;
+pub use deadlines::{ExpiringEntry, Expiry, LaterEnforcement};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
 pub use import::ImportedPolicy;
@@ -43,7 +45,7 @@ pub use load::{document_errors, is_test, normalized, policy_errors};
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use relevance::Among;
 pub(crate) use resource::resource_findings;
-pub use resource::{Acceptance, Expiry, FieldError, PolicyResource, ResourceState, resource_errors};
+pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
 pub use resource::{SCHEMA_FILE, is_map_key, max_items};
 pub use schema::{Field, Struct, Ty, field, near, required};
 
@@ -69,6 +71,7 @@ use tollgate_api::view::Object;
 use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
+use tollgate_formats::gotime::Timestamp;
 
 /// Compiled policies, which check requests.
 #[derive(Debug, Default)]
@@ -93,6 +96,8 @@ struct Policy {
     scope: Scope,
     exempt: Exemptions,
     action: Level,
+    /// When `action: Deny` comes into force; `None` for from the start.
+    enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
     fails_closed: bool,
     /// Whom to ask about it.
@@ -170,7 +175,7 @@ impl PolicySet {
             return Violations::default();
         }
         let known = RefCell::new(KnownFaults::new(extent));
-        let mut report = ViolationReport::within(budget, rules);
+        let mut report = ViolationReport::within(budget, rules, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
@@ -180,7 +185,8 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
+            let endless = FindingBudget::endless(ratchet::TEXT);
+            let mut learned = ViolationReport::within(endless, rules, admission.now.time);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check_all(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
@@ -201,7 +207,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
+        let mut report = ViolationReport::within(FindingBudget::default(), &nothing, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         toleration::default_edits(&matched, admission, context.profile)
     }
@@ -217,7 +223,7 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::within(FindingBudget::default(), &every);
+        let mut report = ViolationReport::within(FindingBudget::default(), &every, admission.now.time);
         self.match_policies(admission, context, &mut report);
         let locations: Vec<String> = self
             .policies
@@ -335,6 +341,13 @@ impl Policy {
         let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
         let parts: Vec<String> = [reason.map(str::to_owned), contact, docs].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
+    }
+
+    /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a clock, it does
+    /// so now.
+    fn denies_from(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
+        self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
     }
 
     /// True if it cannot report anything about an object without tolerations.

@@ -18,6 +18,7 @@ use crate::rules::Level;
 use crate::site;
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, PathStyle};
+use tollgate_formats::gotime;
 
 /// Why a policy cannot be evaluated.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
             Exemptions::read(spec.get("exempt"))
         },
         action,
+        enforce_from: gotime::parse(spec.get("enforceFrom").str()).ok(),
         fails_closed: action == Level::Deny && spec.get("onUnavailable").str() == "Deny",
         contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
         docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),

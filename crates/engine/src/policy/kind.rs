@@ -3,7 +3,6 @@
 //! What a kind means is in the file named after it, its fields in `policy/fields/`. Here every question about a kind is
 //! an exhaustive match, so that a new kind does not compile until each of them has an answer.
 
-use super::entries::EntryTerms;
 use super::load::SchemaSource;
 use super::schema::{PolicyFaults, Struct, Ty};
 use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
@@ -13,7 +12,6 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::RuleId;
-use tollgate_formats::gotime::Timestamp;
 
 /// Declares the kinds, so that enum and list cannot drift.
 macro_rules! kinds {
@@ -141,23 +139,6 @@ impl PolicySpec {
             PolicySpec::TaintRule(_) => PolicyKind::TaintRule,
             PolicySpec::Parameter(_) => PolicyKind::Parameter,
         }
-    }
-
-    /// Returns the entries that expire: when, and `allow[0] a/b`.
-    pub(super) fn expiring_entries(&self) -> Vec<(Timestamp, String)> {
-        let entries: Vec<(&EntryTerms, String)> = match self {
-            PolicySpec::Toleration(spec) => {
-                let all = spec.allowed_entries().chain(spec.denied_entries());
-                all.map(|entry| (&entry.terms, entry.entry.keys.to_string())).collect()
-            }
-            PolicySpec::Taint(spec) => {
-                spec.entries().map(|entry| (&entry.terms, entry.key.to_string())).collect()
-            }
-            PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
-        };
-        let expiry =
-            |(terms, key): (&EntryTerms, String)| Some((terms.expires?, format!("{} {key}", terms.location)));
-        entries.into_iter().filter_map(expiry).collect()
     }
 
     /// True if it adds tolerations to new claims.

@@ -23,7 +23,6 @@ use tollgate_document::doc::{self, Value};
 use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gofmt;
-use tollgate_formats::gotime::Timestamp;
 
 /// Most bytes of `spec` as JSON.
 pub(super) const MAX_SPEC_BYTES: usize = 256 << 10;
@@ -95,24 +94,7 @@ pub struct ResourceState {
     pub acceptance: Acceptance,
     /// What is probably a mistake, though the policy can be used.
     pub warnings: Vec<FieldError>,
-    policy: Option<Arc<Policy>>,
-}
-
-/// An entry of a policy that expires.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Expiry {
-    /// When.
-    pub time: Timestamp,
-    /// `allow[0] gpu.example.com/degraded`
-    pub entry: String,
-}
-
-impl ResourceState {
-    /// Returns the entry of the policy that expires next; `None` if none expires after `now`.
-    pub fn next_expiry(&self, now: Timestamp) -> Option<Expiry> {
-        let entries = self.policy.as_ref()?.spec.expiring_entries().into_iter();
-        entries.filter(|(time, _)| *time > now).map(|(time, entry)| Expiry { time, entry }).min()
-    }
+    pub(super) policy: Option<Arc<Policy>>,
 }
 
 /// Whether a resource is in force.
