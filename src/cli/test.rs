@@ -203,10 +203,10 @@ mod tests {
             let tests = TestFile::read(&input.name(), &text).unwrap();
             let Ok(set) = super::load(input, &tests) else { panic!("{}", input.name()) };
             for outcome in tests.run(as_resources(&set, input)).unwrap() {
-                // A message says where a policy in a file is.
-                let is_place =
-                    |failure: &str| failure.starts_with("expected a message") && failure.contains(" at ");
-                let failure = outcome.failure.filter(|failure| !is_place(failure));
+                // A message names a policy in a file by its name and place, and a resource by its kind and name.
+                let is_name =
+                    |failure: &str| failure.starts_with("expected a message") && failure.contains("policy ");
+                let failure = outcome.failure.filter(|failure| !is_name(failure));
                 assert_eq!(failure, None, "{}: {}", input.name(), outcome.name);
                 count += 1;
             }

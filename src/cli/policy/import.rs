@@ -45,8 +45,7 @@ impl Import {
             return Err(Failure::Input(faults.join("\n")));
         }
         for (index, policy) in imported.iter().enumerate() {
-            let document =
-                doc::parse(&policy.json).map_err(|error| Failure::Input(error.detail.to_string()))?;
+            let document = doc::parse(&policy.json).map_err(|error| Failure::Input(error.detail))?;
             let separator = if index > 0 { "---\n" } else { "" };
             write!(console, "{separator}{}", print::yaml(document.root()))?;
         }

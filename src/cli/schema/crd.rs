@@ -98,6 +98,12 @@ fn described(description: &str, schema: &str) -> String {
     format!("{{\"description\":{},{rest}", quote_json(description))
 }
 
+/// A schema that takes `null`, too. The API server would drop the field silently otherwise; Tollgate reports it.
+fn nullable(schema: &str) -> String {
+    let rest = schema.strip_prefix('{').unwrap_or(schema);
+    format!("{{\"nullable\":true,{rest}")
+}
+
 /// The schema of an object with fixed fields. Others are kept, so that they can be reported.
 fn struct_schema(ty: &Struct) -> String {
     let is_required = |field: &&policy::Field| field.required || policy::is_map_key(ty, field.name);
@@ -114,6 +120,7 @@ fn struct_schema(ty: &Struct) -> String {
             } else {
                 described(field.doc, &type_schema(&field.ty))
             };
+            let schema = if is_required(&field) { schema } else { nullable(&schema) };
             format!("{}:{schema}", quote_json(field.name))
         })
         .collect();

@@ -49,8 +49,11 @@ impl PolicySet {
         self.among(among).any(|policy| policy.scope.includes_kind(kind))
     }
 
-    /// True if a policy adds default tolerations.
+    /// True if a policy adds default tolerations, or may do so once it is mended.
     pub fn has_defaults(&self, among: Among) -> bool {
-        self.among(among).any(super::Policy::adds_defaults)
+        let may_add = |policy: &super::Policy| {
+            policy.broken.is_some() && policy.spec.kind() == super::PolicyKind::Toleration
+        };
+        self.among(among).any(|policy| policy.adds_defaults() || may_add(policy))
     }
 }
