@@ -134,7 +134,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             match self.list_and_watch(&mut position).await {
                 Ok(()) if position.is_none() => {
                     // Not served. An upgrade may change that.
-                    tokio::time::sleep(self.timing.max_backoff.saturating_mul(10)).await;
+                    tokio::time::sleep(self.timing.not_served_delay).await;
                     continue;
                 }
                 Ok(()) => api_errors = 0,

@@ -48,7 +48,7 @@ impl LiveServer {
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
         let project: ProjectFn = Arc::new(|kind, _, object| Ok(project(kind, object, projection())));
-        let watch = ObjectWatch::start(cluster, needed, wanted, &project);
+        let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
