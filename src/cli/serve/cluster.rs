@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::policy_source::{PolicySource, PolicySourceArgs};
 use super::register::RegisterArgs;
 use super::release::follow_server;
 use crate::cli::outcome::Failure;
@@ -33,6 +34,9 @@ pub(super) struct ClusterArgs {
     #[arg(hide_default_value = true, help_heading = "Cluster")]
     cluster: WatchScope,
 
+    #[command(flatten)]
+    policies: PolicySourceArgs,
+
     /// Maximum delay between retries of a failed request to the API server
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
     #[arg(value_parser = parse_duration, help_heading = "Cluster")]
@@ -60,9 +64,15 @@ pub(super) struct OpenedCluster {
     /// Bytes for the labels of namespaces.
     labels_bytes: usize,
     state: Option<StateWatch>,
+    policies: Option<PolicySource>,
 }
 
 impl OpenedCluster {
+    /// The policies of the cluster; `None` if all policies are in files.
+    pub(super) fn policies(&self) -> Option<PolicySource> {
+        self.policies.clone()
+    }
+
     /// Gives the engine the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
@@ -95,6 +105,11 @@ impl ClusterArgs {
         self.register.advertised_name()
     }
 
+    /// An error if `--policy-source` contradicts other flags.
+    pub(super) fn check_policy_source(&self, has_files: bool) -> Result<(), Failure> {
+        self.policies.check(self.cluster != WatchScope::Nothing, has_files)
+    }
+
     /// True if objects of the cluster are cached.
     pub(super) fn caches_state(&self) -> bool {
         self.cluster != WatchScope::Nothing
@@ -119,7 +134,8 @@ impl ClusterArgs {
         let labels_bytes = state_bytes / 8;
         let watch = || StateWatch::watch(&cluster, state_bytes - labels_bytes);
         let state = (self.cluster == WatchScope::All).then(watch);
-        Ok(Some(OpenedCluster { cluster, labels_bytes, state }))
+        let policies = self.policies.open(&cluster);
+        Ok(Some(OpenedCluster { cluster, labels_bytes, state, policies }))
     }
 
     /// Where the profiles come from: the API server, if a cluster is used and flags name none, else the flags.
@@ -140,7 +156,7 @@ impl ClusterArgs {
         certificates: &Certificates,
         profiles: ProfileSource,
     ) -> Result<(), Failure> {
-        let OpenedCluster { cluster, labels_bytes, state } = opened;
+        let OpenedCluster { cluster, labels_bytes, state, policies } = opened;
         let mut background = BackgroundTasks::default();
         if let ProfileSource::ServerRelease { gates } = profiles {
             background.tasks.extend(follow_server(cluster, server.engine_handle(), gates));
@@ -157,11 +173,17 @@ impl ClusterArgs {
             background.tasks.extend(state.resources().map(|resource| resource_task(state.clone(), resource)));
             background.tasks.push(memory_task(state.clone()));
         }
+        let mut lease = None;
+        if let Some(policies) = policies {
+            let attached = self.policies.attach(policies, server)?;
+            background.tasks.extend(attached.tasks);
+            lease = Some(attached.lease);
+        }
         let (serving, before) = (server.serving(), background.tasks.clone());
         // The webhook is not registered before its caches are complete.
         let is_ready = move || serving.is_serving() && before.iter().all(|task| (task.status)().ready);
         let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
-        background.tasks.extend(self.register.start(cluster, server, certificates, &ready)?);
+        background.tasks.extend(self.register.start(cluster, server, certificates, &ready, lease)?);
         server.attach(background);
         Ok(())
     }
@@ -175,6 +197,7 @@ impl ClusterArgs {
             max_backoff,
             min_backoff: usual.min_backoff.min(max_backoff),
             stable_after,
+            not_served_delay: max_backoff.saturating_mul(10),
             check_interval: usual.check_interval.min(max_backoff),
             ..usual
         }
@@ -258,13 +281,24 @@ fn memory_task(state: StateWatch) -> BackgroundTask {
 /// The status of a watch: ready once everything was listed. A watch that is lost later is degraded, and the server
 /// stays ready.
 fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
+    let current = watch.synced && watch.age.is_none();
+    let samples = watch_samples(resource, &watch, current, count);
+    ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
+}
+
+/// The metrics of a watch with `count` cached objects.
+pub(super) fn watch_samples(
+    resource: &'static str,
+    watch: &WatchStatus,
+    is_current: bool,
+    count: usize,
+) -> Vec<MetricSample> {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let sample = |name, help, value| MetricSample { name, help, label, value };
     let objects = i64::try_from(count).unwrap_or(i64::MAX);
-    let current = watch.synced && watch.age.is_none();
-    let samples = vec![
-        sample("watch_ok", "1 if the cached objects are up to date", i64::from(current)),
+    vec![
+        sample("watch_ok", "1 if the cached objects are up to date", i64::from(is_current)),
         sample(
             "watch_age_seconds",
             "Age of the cached objects if the watch is interrupted, otherwise 0",
@@ -282,6 +316,5 @@ fn component_status(resource: &'static str, watch: WatchStatus, count: usize) ->
             "Objects that could not be decoded or were not cached, to limit memory",
             number(watch.unreadable),
         ),
-    ];
-    ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
+    ]
 }
