@@ -8,22 +8,36 @@ use tollgate_engine::policy::{PolicyKind, is_test, resource_errors};
 
 /// `SNAPSHOTS=overwrite cargo test --lib schema::crd` writes the files anew.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "reads and writes the manifests")]
 fn the_manifests_are_the_generated_definitions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/crds");
     for kind in PolicyKind::ALL {
         let path = folder.join(format!("{}.yaml", kind.plural()));
-        let generated = definition(kind);
-        if std::env::var_os("SNAPSHOTS").is_some_and(|action| action == "overwrite") {
-            std::fs::write(&path, &generated).unwrap();
-        }
-        let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            written == generated,
-            "SNAPSHOTS=overwrite cargo test --lib schema::crd writes {}",
-            path.display()
-        );
+        check(&path, &definition(kind));
     }
+    check(&folder.join("../chart/templates/crds.yaml"), &chart_template());
+}
+
+/// The definitions in the chart, which cannot read files outside of its folder. Helm must not delete them, because all
+/// policies would go with them.
+fn chart_template() -> String {
+    let labels = "  labels:\n    app.kubernetes.io/name: tollgate\n";
+    let kept = format!("{labels}  annotations:\n    helm.sh/resource-policy: keep\n");
+    let texts = PolicyKind::ALL.map(|kind| definition(kind).replacen(labels, &kept, 1));
+    assert!(texts.iter().all(|text| text.contains(&kept) && !text.contains("{{")));
+    format!("{{{{- if .Values.policyResources.enabled }}}}\n{}{{{{- end }}}}\n", texts.join("---\n"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "reads and writes the manifests")]
+fn check(path: &Path, generated: &str) {
+    if std::env::var_os("SNAPSHOTS").is_some_and(|action| action == "overwrite") {
+        std::fs::write(path, generated).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        written == generated,
+        "SNAPSHOTS=overwrite cargo test --lib schema::crd writes {}",
+        path.display()
+    );
 }
 
 #[test]
