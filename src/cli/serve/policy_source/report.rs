@@ -83,21 +83,22 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
 
 /// What keeps the policies from being up to date.
 fn problems(statuses: &[WatchedKindStatus]) -> Vec<String> {
-    let name = |status: &&WatchedKindStatus| status.kind.full_name();
-    let not_served: Vec<String> =
-        statuses.iter().filter(|status| status.state == WatchState::NotServed).map(|s| name(&s)).collect();
+    let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
+    let names = |state: WatchState| -> String {
+        concerned(state).map(|status| status.kind.full_name()).collect::<Vec<_>>().join(", ")
+    };
     let mut problems = Vec::new();
-    if !not_served.is_empty() {
+    if concerned(WatchState::NotServed).next().is_some() {
         problems.push(format!(
             "the API server does not serve {}; the CustomResourceDefinitions are missing: {INSTALL}",
-            not_served.join(", ")
+            names(WatchState::NotServed)
         ));
     }
-    let is_other =
-        |status: &&WatchedKindStatus| !matches!(status.state, WatchState::Current | WatchState::NotServed);
-    problems.extend(
-        statuses.iter().filter(is_other).map(|status| format!("{}: {}", name(&status), status.message)),
-    );
+    // All kinds have the same problem in most cases, so it is said once for each state.
+    for state in [WatchState::NotListed, WatchState::Forbidden, WatchState::Interrupted] {
+        let first = concerned(state).next();
+        problems.extend(first.map(|first| format!("{}: {}", names(state), first.message)));
+    }
     problems
 }
 
