@@ -6,6 +6,7 @@
 //!
 //! Invariant: a cluster is only read; what could not be listed is in the report, on stderr and in the exit code.
 
+mod deadlines;
 mod dump;
 mod judge;
 #[cfg(feature = "online")]
@@ -107,6 +108,8 @@ struct AuditRun<'a> {
     /// Only this namespace.
     namespace: Option<&'a str>,
     now: String,
+    /// The times within a week at which allow entries expire.
+    ends_soon: Vec<String>,
 }
 
 impl AuditRun<'_> {
@@ -185,6 +188,8 @@ impl Arguments {
     fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {
         let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
-        Ok(AuditRun { engine, levels: self.levels.levels(), namespace: self.namespace.as_deref(), now })
+        let ends_soon = deadlines::ends_soon(&engine.policies, &now);
+        let (levels, namespace) = (self.levels.levels(), self.namespace.as_deref());
+        Ok(AuditRun { engine, levels, namespace, now, ends_soon })
     }
 }

@@ -65,6 +65,8 @@ struct Finding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    denied_from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
     docs: String,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -183,6 +185,7 @@ fn finding_record<'a>(diagnostic: &'a Diagnostic, location: Option<&SourceLocati
         message: diagnostic.to_string(),
         profiles: &diagnostic.profiles,
         policy: diagnostic.policy.as_deref(),
+        denied_from: diagnostic.finding.denied_from.as_deref(),
         help: finding.help.as_deref(),
         docs: docs_url(finding.rule.id),
         position: location.map(position),

@@ -33,6 +33,7 @@ pub mod defaults;
 pub mod engine;
 pub mod impact;
 pub mod policy;
+pub mod rule_annotations;
 pub mod rules;
 pub mod site;
 pub mod tolerance;

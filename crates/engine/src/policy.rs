@@ -7,10 +7,12 @@
 //! violation, never "no match"; a stored violation that an update does not change is not reported, unless it could
 //! spread; an empty set costs nothing.
 
+mod broken;
 mod cel;
 mod changes;
 mod compare;
 mod conditions;
+mod deadlines;
 mod entries;
 mod expression_fields;
 mod fields;
@@ -33,6 +35,7 @@ mod toleration;
 
 pub use compare::ComparedNamespace;
 pub use conditions::evaluate;
+pub use deadlines::{ExpiringEntry, Expiry, LaterEnforcement};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
 pub use import::ImportedPolicy;
@@ -54,6 +57,7 @@ use crate::defaults::Edit;
 use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
 use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{Level, RuleSet};
+use broken::Defect;
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
@@ -67,6 +71,7 @@ use tollgate_api::view::Object;
 use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
+use tollgate_formats::gotime::Timestamp;
 
 /// Compiled policies, which check requests.
 #[derive(Debug, Default)]
@@ -87,10 +92,12 @@ struct Policy {
     /// The generation of a resource; `None` for a file.
     generation: Option<i64>,
     /// Why it cannot be evaluated; only for resources, because files load completely or not at all.
-    broken: Option<Box<str>>,
+    broken: Option<Defect>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
+    /// When `action: Deny` comes into force; `None` for from the start.
+    enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
     fails_closed: bool,
     /// Whom to ask about it.
@@ -168,7 +175,7 @@ impl PolicySet {
             return Violations::default();
         }
         let known = RefCell::new(KnownFaults::new(extent));
-        let mut report = ViolationReport::within(budget, rules);
+        let mut report = ViolationReport::within(budget, rules, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
@@ -178,7 +185,8 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
+            let endless = FindingBudget::endless(ratchet::TEXT);
+            let mut learned = ViolationReport::within(endless, rules, admission.now.time);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check_all(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
@@ -199,7 +207,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
+        let mut report = ViolationReport::within(FindingBudget::default(), &nothing, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         toleration::default_edits(&matched, admission, context.profile)
     }
@@ -215,7 +223,7 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::within(FindingBudget::default(), &every);
+        let mut report = ViolationReport::within(FindingBudget::default(), &every, admission.now.time);
         self.match_policies(admission, context, &mut report);
         let locations: Vec<String> = self
             .policies
@@ -291,9 +299,9 @@ impl PolicySet {
             {
                 continue;
             }
-            if let Some(error) = &policy.broken {
+            if let Some(defect) = &policy.broken {
                 if binds {
-                    policy.report_broken(error, report);
+                    policy.report_broken(defect, admission, context, report);
                 }
                 continue;
             }
@@ -333,6 +341,13 @@ impl Policy {
         let docs = self.docs.as_deref().map(|docs| format!("docs: {docs}"));
         let parts: Vec<String> = [reason.map(str::to_owned), contact, docs].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
+    }
+
+    /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a clock, it does
+    /// so now.
+    fn denies_from(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
+        self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
     }
 
     /// True if it cannot report anything about an object without tolerations.

@@ -1,4 +1,5 @@
-//! The metrics of the server. Every label has a fixed set of values; namespaces, names and users are never labels.
+//! The metrics of the server. Every label has a fixed set of values, or the names of loaded policies, up to a limit;
+//! namespaces, names of objects and users are never labels.
 //!
 //! Handles are looked up once and kept: a request costs a few atomic additions and no allocation.
 
@@ -16,6 +17,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use tollgate_api::review::Operation;
 use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
+use tollgate_engine::policy::ExpiringEntry;
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -48,6 +50,9 @@ const RESOURCES: [&str; 19] = [
 
 /// Status codes of requests without a decision, as label values; the last stands for all others.
 const CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
+
+/// Most policies or entries that are labels of one metric.
+const MAX_POLICIES: usize = 200;
 
 /// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +128,8 @@ pub(super) struct Metrics {
     policy_reload_ok: Gauge,
     policy_loaded: Gauge,
     policies: Gauge,
+    entry_expiry: Family<[(&'static str, String); 2], Gauge>,
+    enforce_from: Family<[(&'static str, String); 2], Gauge>,
     pub(super) in_flight: Gauge,
     pub(super) connections: Gauge,
     pub(super) evicted: Counter,
@@ -192,6 +199,16 @@ impl Metrics {
                 "Expiry time of the certificate in use",
             ),
             policies: register_metric(&mut registry, "policies", "Number of policies in use"),
+            entry_expiry: register_metric(
+                &mut registry,
+                "policy_entry_expiry_timestamp_seconds",
+                "Time at which an allow entry of a TolerationPolicy expires, for the first 200 that expire",
+            ),
+            enforce_from: register_metric(
+                &mut registry,
+                "policy_enforce_from_timestamp_seconds",
+                "Time from which a policy with enforceFrom denies, for the first 200 such policies",
+            ),
             policy_digest: register_metric(
                 &mut registry,
                 "policy_info",
@@ -277,6 +294,17 @@ impl Metrics {
         self.policy_digest.clear();
         if !set.is_empty() {
             self.policy_digest.get_or_create(&[("digest", set.digest().to_owned())]).set(1);
+        }
+        self.entry_expiry.clear();
+        let expired = |entry: &ExpiringEntry<'_>| at.is_some_and(|at| entry.expires.seconds <= at);
+        for entry in set.expiring_entries().into_iter().filter(|entry| !expired(entry)).take(MAX_POLICIES) {
+            let labels = [("policy", entry.policy.to_owned()), ("entry", entry.entry.to_owned())];
+            self.entry_expiry.get_or_create(&labels).set(entry.expires.seconds);
+        }
+        self.enforce_from.clear();
+        for later in set.later_enforcements().take(MAX_POLICIES) {
+            let labels = [("kind", later.kind.name().to_owned()), ("policy", later.policy.to_owned())];
+            self.enforce_from.get_or_create(&labels).set(later.from.seconds);
         }
         if let Some(at) = at {
             self.policy_reloads.get_or_create(&[("result", "success")]).inc();

@@ -15,6 +15,7 @@ use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
+use tollgate_engine::impact::Snapshot;
 use tollgate_forecast::ObjectKind;
 
 /// Reads the files and returns their names and texts.
@@ -46,7 +47,11 @@ pub(super) fn audit(
             console.error(omission);
         }
         reporter.incomplete.extend(omissions);
-        run.engine = run.engine.with_snapshot(Arc::new(snapshot));
+        let snapshot = Arc::new(snapshot);
+        reporter.deadlines.add_rules(&snapshot, &run.now);
+        run.engine = run.engine.with_snapshot(snapshot);
+    } else if run.namespace.is_none() && texts.iter().any(|(_, text)| text.contains("DeviceTaintRule")) {
+        reporter.deadlines.add_rules(&read_devices(texts), &run.now);
     }
     let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
@@ -152,6 +157,21 @@ pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile>
     let (profile, _) = Profile::of_server(release)?;
     let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
+}
+
+/// The rules of the dump and the devices that they select, as far as they can be read: what cannot is reported where it
+/// is checked.
+fn read_devices(texts: &[(String, String)]) -> Snapshot {
+    let mut snapshot = Snapshot::new();
+    for document in texts.iter().flat_map(|(_, text)| documents(text).with_max_size(usize::MAX)).flatten() {
+        for item in list::objects(document.doc.root()) {
+            let (api_version, kind) = item.api_version_and_kind();
+            if ["ResourceSlice", "ResourceClaim", "DeviceTaintRule"].contains(&kind) {
+                _ = snapshot.apply_as(api_version, kind, item.value());
+            }
+        }
+    }
+    snapshot
 }
 
 /// The Namespace objects of the dump; `None` if it has none, because then nothing is known of labels.

@@ -1,6 +1,7 @@
 //! The objects of a running cluster, checked as pages arrive.
 //!
-//! Rules come last: where a policy limits their impact, slices, claims and pods are known by then.
+//! Rules come last, and are checked when all of them are known: where a policy limits their impact, it depends on slices,
+//! claims, pods and the other rules.
 
 use std::sync::Arc;
 
@@ -36,18 +37,14 @@ pub(super) fn audit(
     let mut objects = LiveObjects::new(asked, run.namespace);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
-    let mut state = run.needs_state().then(LiveState::new);
+    // Without a namespace, rules are listed, and with them the devices that they keep idle.
+    let mut state = (run.needs_state() || run.namespace.is_none()).then(LiveState::new);
     for kind in &KINDS {
         if *kind == NAMESPACES || !is_listed(kind, &run) {
             continue;
         }
-        if *kind == RULES
-            && let Some(state) = state.take()
-        {
-            let snapshot = state.finish(&mut objects.omissions, console);
-            run.engine = run.engine.with_snapshot(Arc::new(snapshot));
-        }
         let mut count = 0;
+        let mut rules: Vec<(String, String)> = Vec::new();
         // Of budgets only impact reads something.
         let limits =
             if *kind == BUDGETS { ReadLimits::impact(SnapshotKind::Budget) } else { ReadLimits::WHOLE };
@@ -56,7 +53,9 @@ pub(super) fn audit(
             if let Some(state) = &mut state {
                 state.add(api_version, kind.kind, object);
             }
-            if *kind != BUDGETS {
+            if *kind == RULES {
+                rules.push((api_version.to_owned(), object.to_json()));
+            } else if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
                 judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
@@ -66,10 +65,17 @@ pub(super) fn audit(
             note_version(kind, &api_version, &run, console);
             reporter.listed.push((kind.resource, api_version, count));
         }
+        if *kind == RULES {
+            run = add_state(run, state.take(), &mut objects, reporter, console);
+            for (api_version, json) in &rules {
+                // Serialized above, so it parses.
+                let Ok(rule) = doc::parse(json) else { continue };
+                let item = list::with_type(rule.root(), api_version, kind.kind);
+                judge_and_report(&run, &item, namespaces.labels(""), reporter, console);
+            }
+        }
     }
-    if let Some(state) = state {
-        state.finish(&mut objects.omissions, console);
-    }
+    add_state(run, state, &mut objects, reporter, console);
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
     if let Some(why) = unchecked.filter(|_| is_empty()) {
@@ -77,6 +83,26 @@ pub(super) fn audit(
     }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
+}
+
+/// Lists the forgotten rules of the cluster, and gives the engine the state if a rule or policy needs it. What is missing
+/// from the state matters only then.
+fn add_state<'a>(
+    mut run: AuditRun<'a>,
+    state: Option<LiveState>,
+    objects: &mut LiveObjects<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) -> AuditRun<'a> {
+    let Some(state) = state else { return run };
+    let needs_state = run.needs_state();
+    let snapshot =
+        if needs_state { state.finish(&mut objects.omissions, console) } else { state.into_snapshot() };
+    reporter.deadlines.add_rules(&snapshot, &run.now);
+    if needs_state {
+        run.engine = run.engine.with_snapshot(Arc::new(snapshot));
+    }
+    run
 }
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::deadlines::Deadlines;
 use super::openreports::OpenReports;
 use super::totals::{Count, Totals};
 use super::{AuditRun, OPENREPORTS};
@@ -30,6 +31,7 @@ pub(super) struct AuditReporter {
     /// What should have been read and was not.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
+    pub(super) deadlines: Deadlines,
     /// Resource, apiVersion, number of objects.
     pub(super) listed: Vec<(&'static str, String, usize)>,
 }
@@ -44,6 +46,8 @@ struct AuditRecord<'a> {
     incomplete: &'a [String],
     by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
     by_namespace: &'a std::collections::BTreeMap<String, Count>,
+    #[serde(flatten)]
+    deadlines: &'a Deadlines,
 }
 
 #[derive(Serialize)]
@@ -76,8 +80,11 @@ impl AuditReporter {
         if open_reports.is_none() {
             console.write_all(report.begin().as_bytes())?;
         }
+        let mut deadlines = Deadlines::default();
+        deadlines.add_entries(&run.engine.policies, &run.now);
         Ok(AuditReporter {
             report,
+            deadlines,
             open_reports,
             summary: Summary::default(),
             statistics: Statistics::default(),
@@ -130,7 +137,7 @@ impl AuditReporter {
                 String::new()
             }
             (None, Format::Text) if !self.report.statistics => {
-                format!("{}{}", self.summary_line(), self.totals.tables())
+                format!("{}{}{}", self.summary_line(), self.totals.tables(), self.deadlines.tables())
             }
             (None, Format::Json) => self.with_record()?,
             (None, _) => self.report.end(&self.summary, &self.statistics),
@@ -173,6 +180,7 @@ impl AuditReporter {
             incomplete: &self.incomplete,
             by_rule: &self.totals.by_rule,
             by_namespace: &self.totals.by_namespace,
+            deadlines: &self.deadlines,
         };
         let end = self.report.end(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);

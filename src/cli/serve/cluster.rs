@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::policy_source::{PolicySource, PolicySourceArgs};
 use super::register::RegisterArgs;
 use super::release::follow_server;
+use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
@@ -171,7 +172,7 @@ impl ClusterArgs {
         }
         if let Some(state) = state {
             background.tasks.extend(state.resources().map(|resource| resource_task(state.clone(), resource)));
-            background.tasks.push(memory_task(state.clone()));
+            background.tasks.push(cached_state_task(state.clone()));
         }
         let mut lease = None;
         if let Some(policies) = policies {
@@ -258,13 +259,24 @@ fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
-/// A task that reports how much memory the cached objects take.
-fn memory_task(state: StateWatch) -> BackgroundTask {
+/// A task that reports how much memory the cached objects take, and rules that were probably forgotten.
+fn cached_state_task(state: StateWatch) -> BackgroundTask {
     let status = move || {
         let (used, limit) = state.used_and_allowed_bytes();
-        let number = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let sample = |name, help, bytes| MetricSample { name, help, label: None, value: number(bytes) };
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let sample = |name, help, count| MetricSample { name, help, label: None, value: number(count) };
+        let (expired, ownerless) = state.count_forgotten_rules(clock::timestamp());
         let samples = vec![
+            sample(
+                "rules_expired",
+                "DeviceTaintRules with effect NoSchedule or NoExecute whose annotation tollgate.dev/expires is in the past",
+                expired,
+            ),
+            sample(
+                "rules_without_owner",
+                "DeviceTaintRules with effect NoSchedule or NoExecute without the annotation tollgate.dev/owner",
+                ownerless,
+            ),
             sample("state_bytes", "Estimated memory of the cached cluster state", used),
             sample(
                 "state_limit_bytes",

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use super::schema::percentage;
 use super::{Policy, PolicySet};
 use tollgate_document::doc::{self, Value, ValueKind};
-use tollgate_formats::gofmt;
+use tollgate_formats::{gofmt, gotime};
 
 /// Most characters of a value that are shown.
 const MAX_SHOWN: usize = 200;
@@ -115,13 +116,32 @@ fn strictness(at: &str, old: Value<'_>, new: Value<'_>) -> Option<&'static str> 
     let flag = |value: Value<'_>| i128::from(value.bool().unwrap_or_default());
     // A larger limit is weaker; no limit is weakest.
     let limit = |value: Value<'_>| value.int().map_or(i128::MIN, |limit| -i128::from(limit));
+    // Later is weaker; from the start is strictest.
+    let from = |value: Value<'_>| {
+        let time = gotime::parse(value.str()).ok();
+        time.map_or(i128::MAX, |time| -i128::from(time.seconds))
+    };
+    // A number and a percentage cannot be compared.
+    let tainted = |value: Value<'_>| match (value.int(), percentage(value.str())) {
+        (Some(number), _) => (false, -i128::from(number)),
+        (None, percent) => (true, percent.map_or(i128::MIN, |percent| -i128::from(percent))),
+    };
     match at {
+        "spec.maxTainted.devices" => {
+            let ((was, old), (is, new)) = (tainted(old), tainted(new));
+            if was == is { by(old, new) } else { None }
+        }
+        "spec.maxAgeSeconds" => by(limit(old), limit(new)),
+        "spec.enforceFrom" => by(from(old), from(new)),
         "spec.action" | "spec.onUnknown" => by(rank(old, 3).into(), rank(new, 3).into()),
         "spec.unknown" => by(rank(old, 0).into(), rank(new, 0).into()),
         "spec.twoSteps" => by(flag(old), flag(new)),
-        "spec.requireSelector" | "spec.maxImpact" | "spec.data" | "spec.validations" => {
-            by(i128::from(old.exists()), i128::from(new.exists()))
-        }
+        "spec.requireSelector"
+        | "spec.requireAnnotations"
+        | "spec.maxImpact"
+        | "spec.maxTainted"
+        | "spec.data"
+        | "spec.validations" => by(i128::from(old.exists()), i128::from(new.exists())),
         _ if at.starts_with("spec.maxImpact.") || at == "spec.maxEvictionsPerSecond" => {
             by(limit(old), limit(new))
         }

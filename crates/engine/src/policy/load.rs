@@ -22,6 +22,7 @@ use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_formats::gotime;
 
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -252,6 +253,8 @@ pub(super) fn read_policy(
         broken: None,
         exempt: Exemptions::read(spec.get("exempt")),
         action: read_action(spec),
+        // The schema has refused everything that is not a time.
+        enforce_from: gotime::parse(spec.get("enforceFrom").str()).ok(),
         fails_closed,
         contact: optional_text(spec.get("contact")),
         docs: optional_text(spec.get("docs")),

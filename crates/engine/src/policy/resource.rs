@@ -1,8 +1,6 @@
 //! Policies that are custom resources: each loads on its own, and none is left out silently.
 //!
-//! A resource that cannot be compiled stays in the set as a policy that cannot be evaluated. Requests that its `match`
-//! covers get its `failurePolicy`, as for a ValidatingAdmissionPolicy. What of `match`, `matchConditions` and `exempt`
-//! is faulty does not narrow it.
+//! A resource that cannot be compiled stays in the set as a policy that cannot be evaluated ([`super::broken`]).
 //!
 //! Not here: how resources are watched, and how their status is written.
 //!
@@ -13,17 +11,13 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::broken::broken_policy;
 use super::conditions::Expressions;
 use super::index::NamespaceIndex;
 use super::kind::PolicyKind;
-use super::load::{
-    PolicyError, PolicyFile, ReadFile, SchemaSource, SeenSchemas, optional_text, read_action, read_policy,
-};
-use super::matching::{Exemptions, Scope};
-use super::report::ViolationReport;
+use super::load::{PolicyError, PolicyFile, ReadFile, SchemaSource, SeenSchemas, read_policy};
 use super::schema::{PolicyFault, PolicyFaults, Struct, Ty, field, required};
 use super::{Policy, PolicySet};
-use crate::rules::Level;
 use crate::rules::table::INVALID_POLICY;
 use tollgate_document::doc::{self, Value};
 use tollgate_document::field::{Path, PathStyle};
@@ -100,7 +94,7 @@ pub struct ResourceState {
     pub acceptance: Acceptance,
     /// What is probably a mistake, though the policy can be used.
     pub warnings: Vec<FieldError>,
-    policy: Option<Arc<Policy>>,
+    pub(super) policy: Option<Arc<Policy>>,
 }
 
 /// Whether a resource is in force.
@@ -329,7 +323,7 @@ fn check_map_keys(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut Policy
             if !key.exists() {
                 faults.report(&key_at, "this field is required in resources");
             } else if let Some(first) = known.get(key.str()) {
-                faults.report(&key_at, format!("{:?} is already the name of item {first}", key.str()));
+                faults.report(&item_at, format!("{:?} is already the name of item {first}", key.str()));
             } else {
                 known.insert(key.str(), index);
             }
@@ -353,54 +347,7 @@ pub fn max_items(item: &Ty) -> usize {
 /// The field that names a file, which resources do not have.
 pub const SCHEMA_FILE: &str = "schemaFile";
 
-/// Returns a policy that cannot be evaluated, with as much as can be read of the requests that it matches. A field of
-/// `match` that is faulty does not narrow it, and nobody is exempt if `exempt` is faulty.
-fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyFault]) -> Policy {
-    let printed: Vec<String> = errors.iter().map(|error| error.at.print(PathStyle::User)).collect();
-    let is_faulty = |field: &str| {
-        let is_inside = |at: &String| {
-            at.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        printed.iter().any(is_inside)
-    };
-    let at = Path::ROOT.field("spec");
-    let scope = Scope::read_leniently(spec.get("match"), kind.resources(), &|field| {
-        is_faulty(&format!("spec.match.{field}"))
-    });
-    // Faults of expressions are already among the errors.
-    let mut ignored = PolicyFaults::default();
-    let expressions = Expressions::read(spec, &at, scope.kinds(), &mut ignored);
-    let seen = SeenSchemas::default();
-    let schemas = SchemaSource::without_files(&seen);
-    let action = read_action(spec);
-    let more = match errors.len() {
-        0 | 1 => String::new(),
-        count => format!(" (and {} more errors)", count - 1),
-    };
-    let first = errors.first().map(field_error);
-    Policy {
-        name: "".into(),
-        source: "".into(),
-        generation: None,
-        broken: first.map(|error| format!("{error}{more}").into()),
-        exempt: if is_faulty("spec.exempt") {
-            Exemptions::default()
-        } else {
-            Exemptions::read(spec.get("exempt"))
-        },
-        action,
-        fails_closed: action == Level::Deny && spec.get("onUnavailable").str() == "Deny",
-        contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
-        docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),
-        expressions: expressions.only_conditions(!is_faulty("spec.matchConditions")),
-        scope,
-        spec: kind.read_spec(Value::absent(), &at, &schemas, &mut ignored),
-        json: "".into(),
-        schema_files: Vec::new(),
-    }
-}
-
-fn field_error(fault: &PolicyFault) -> FieldError {
+pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
     FieldError { field: fault.at.print(PathStyle::User), message: fault.message.clone() }
 }
 
@@ -411,18 +358,6 @@ fn canonical_json(resource: &PolicyResource, spec: Value<'_>) -> String {
     let (kind, version) = (resource.kind.name(), super::fields::API_VERSION);
     let spec = if spec.exists() { spec.to_json() } else { "null".to_owned() };
     format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":{name}}},"spec":{spec}}}"#)
-}
-
-impl Policy {
-    /// Reports a request that matches a policy that cannot be evaluated: a violation, or a warning with
-    /// `failurePolicy: Ignore`.
-    pub(super) fn report_broken(&self, error: &str, report: &mut ViolationReport<'_>) {
-        let level = if self.expressions.ignore_failures() { Level::Warn } else { Level::Deny };
-        let detail = format!("cannot evaluate {}: {error}", self.describe());
-        let short = "cannot be checked, because the policy is invalid";
-        let rule = self.spec.kind().rule();
-        report.report(self, rule, &Path::ROOT).at_most(level).internal(detail).warns(self, short, None);
-    }
 }
 
 #[cfg(test)]

@@ -79,6 +79,13 @@ impl TaintPolicy {
     }
 }
 
+impl TaintPolicy {
+    /// Returns the entries of `allow` and `deny`.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &TaintEntry> {
+        self.allow.iter().flatten().chain(&self.deny)
+    }
+}
+
 /// Checks the taints of an object against the TaintPolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
@@ -110,7 +117,7 @@ pub(super) fn check(
 
 /// Returns the driver of a slice, or of the selector of a rule or patch; empty if there is none or no server would
 /// accept it.
-fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
+pub(super) fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     let driver = match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
@@ -162,9 +169,9 @@ struct BindingPolicy<'s> {
 /// What applies to a request, of the TaintPolicies with one action.
 #[derive(Debug)]
 struct EntryGroup<'s> {
-    /// The first policy that binds the user.
+    /// The policy that binds the user, and is the first to be in force.
     speaker: &'s Policy,
-    /// The first policy with an allow list that binds the user.
+    /// The policy with an allow list that binds the user, and is the first to be in force.
     restricting: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
@@ -187,8 +194,11 @@ impl<'s> EntryGroup<'s> {
         };
         let ours = || taint_policies(policies).filter(move |(matched, _)| is_ours(matched));
         let binding = || ours().filter(|(matched, _)| matched.binds);
-        let speaker = binding().next()?.0.policy;
-        let restricting = binding().find(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
+        let in_force_since = |policy: &&'s Policy| policy.denies_from(now);
+        let speaker = binding().map(|(matched, _)| matched.policy).min_by_key(in_force_since)?;
+        let restricting =
+            binding().filter(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
+        let restricting = restricting.min_by_key(in_force_since);
         let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| Grant {
             policy,
             entry,
@@ -330,7 +340,11 @@ impl<'s> EntryGroup<'s> {
             }
         };
         let short = format_args!("taint {} is not allowed", describe_taint(taint));
-        report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, None);
+        report
+            .report(policy, POLICY_TAINT, at)
+            .enforced_by(restricting)
+            .forbidden(detail)
+            .warns(policy, short, None);
     }
 
     /// Returns what an allow entry lacks to include the taint, as a phrase about the entry.

@@ -204,11 +204,11 @@ type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
 /// The entries that apply to a request, of the TolerationPolicies with one action.
 struct EntryGroup<'s> {
-    /// The first policy that can deny something.
+    /// The policy that can deny something, and is the first to be in force.
     speaker: &'s Policy,
-    /// The first policy with an allow list that binds the user.
+    /// The policy with an allow list that binds the user, and is the first to be in force.
     restricting: Option<MatchedPolicy<'s>>,
-    /// The first policy with `requireKey` that binds the user.
+    /// The policy with `requireKey` that binds the user, and is the first to be in force.
     requires_key: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
@@ -223,7 +223,11 @@ impl<'s> EntryGroup<'s> {
         let ours =
             || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
         let binding = || ours().filter(|(matched, _)| matched.binds);
-        let restricting = binding().find(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what will
+        // be denied.
+        let in_force_since = |matched: &MatchedPolicy<'s>| matched.policy.denies_from(now);
+        let restricting = binding().filter(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        let restricting = restricting.min_by_key(in_force_since);
         // Without a clock, a deny entry does not expire.
         let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
         let denied: Vec<Grant<'s>> = binding()
@@ -231,10 +235,12 @@ impl<'s> EntryGroup<'s> {
                 policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
             })
             .collect();
-        let keyed = binding().find(|(_, policy)| policy.require_key);
-        let requires_key = keyed.map(|(matched, _)| matched.policy);
-        let denying = restricting.or(denied.first().map(|(matched, _)| *matched));
-        let speaker = denying.map(|matched| matched.policy).or(requires_key)?;
+        let keyed = binding().filter(|(_, policy)| policy.require_key).map(|(matched, _)| matched);
+        let keyed = keyed.min_by_key(in_force_since);
+        let denying = denied.iter().map(|(matched, _)| *matched).min_by_key(in_force_since);
+        let speakers = restricting.into_iter().chain(denying).chain(keyed);
+        let speaker = speakers.min_by_key(in_force_since)?.policy;
+        let requires_key = keyed.map(|matched| matched.policy);
         let (expired, allowed) = ours()
             .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
             .partition(|(_, grant)| grant.terms.is_expired(now));
@@ -363,7 +369,11 @@ impl<'s> EntryGroup<'s> {
             format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
         };
         let short = checked.not_allowed();
-        report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
+        report
+            .report(policy, POLICY_TOLERATION, checked.at)
+            .enforced_by(restricting.policy)
+            .forbidden(detail)
+            .warns(policy, short, None);
     }
 
     /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.

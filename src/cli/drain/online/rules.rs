@@ -16,10 +16,10 @@ use super::time::seconds_between;
 use crate::cluster::WriteRequest;
 use tollgate_document::doc::{self, Value};
 use tollgate_drain::{
-    DrainPlan, EXPIRES_ANNOTATION, FLAGS_ANNOTATION, ID_LABEL, OWNER_ANNOTATION, PlannedRule,
-    REASON_ANNOTATION, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
+    DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
 };
 use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::rule_annotations;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime;
 
@@ -242,10 +242,10 @@ impl Run<'_> {
         let flags = Some(&notes.flags).filter(|flags| !flags.is_empty());
         let optional = [
             (FLAGS_ANNOTATION, flags),
-            (REASON_ANNOTATION, notes.reason.as_ref()),
-            (OWNER_ANNOTATION, notes.owner.as_ref()),
+            (rule_annotations::REASON, notes.reason.as_ref()),
+            (rule_annotations::OWNER, notes.owner.as_ref()),
         ];
-        let optional = optional.into_iter().chain([(EXPIRES_ANNOTATION, notes.expires.as_ref())]);
+        let optional = optional.into_iter().chain([(rule_annotations::EXPIRES, notes.expires.as_ref())]);
         all.extend(optional.filter_map(|(name, text)| Some((name.to_owned(), text?.clone()))));
         all
     }

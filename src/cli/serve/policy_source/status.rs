@@ -99,8 +99,7 @@ impl StatusWriter {
                 .ok()
                 .and_then(|index| set.resources().get(index))
                 .filter(|state| (&*state.uid, state.generation) == (resource.uid(), resource.generation()));
-            let patch =
-                state.and_then(|state| policy.status.patch(state, &policy.expiries, &policy.version, now));
+            let patch = state.and_then(|state| policy.status.patch(state, &policy.version, now));
             let name = resource.name().to_owned();
             pending.extend(patch.map(|patch| PendingStatus { kind: policy.kind, name, patch }));
         }

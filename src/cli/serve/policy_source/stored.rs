@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::condition::{Expiry, StoredStatus};
+use super::condition::StoredStatus;
 use crate::cluster::{ListedKind, WatchedObject};
 use tollgate_engine::policy::{PolicyKind, PolicyResource};
 
@@ -24,8 +24,6 @@ pub(super) struct StoredPolicy {
     /// `metadata.resourceVersion`
     pub(super) version: Box<str>,
     pub(super) status: StoredStatus,
-    /// The entries that expire, in the order of their times.
-    pub(super) expiries: Vec<Expiry>,
     /// The last update in which the watch had it.
     seen: u64,
     /// Since when the watch does not have it.
@@ -132,7 +130,6 @@ impl StoredPolicy {
             resource: PolicyResource::new(kind, root.to_json()),
             version: object.resource_version.clone(),
             status: StoredStatus::read(root.get("status")),
-            expiries: Expiry::all_of(root.get("spec")),
             seen,
             missing_since: None,
         }

@@ -5,6 +5,7 @@ use super::{
     LEVELS, META, NAMESPACES, OPERATIONS, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
+use crate::rule_annotations;
 use tollgate_api::profile::ApiKind;
 
 /// TaintRulePolicy.
@@ -53,7 +54,7 @@ static SPEC: Struct = Struct {
         ),
         field(
             "requireAnnotations",
-            Ty::NonEmptyList(&Ty::OneOf(RULE_ANNOTATIONS)),
+            Ty::NonEmptyList(&Ty::OneOf(rule_annotations::ALL)),
             "Annotations that a rule must have",
         ),
         field(
@@ -95,9 +96,6 @@ static MAX_TAINTED: Struct = Struct {
          that their driver publishes, such as `5%`, rounded down but at least 1",
     )],
 };
-
-/// Annotations that say how long a rule is needed, by whom and for what.
-const RULE_ANNOTATIONS: &[&str] = &["tollgate.dev/expires", "tollgate.dev/owner", "tollgate.dev/reason"];
 
 static ACKNOWLEDGE: Struct = Struct {
     name: "Acknowledge",

@@ -8,6 +8,7 @@ use crate::policy::{PolicyFile, PolicyKind, PolicySet};
 use crate::rules::{Level, RuleSet};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc;
+use tollgate_formats::gotime;
 
 fn resource(name: &str, generation: i64, spec: &str) -> PolicyResource {
     let json = format!(
@@ -28,9 +29,13 @@ fn judge(set: PolicySet, namespace: &str) -> Vec<(Level, String, String)> {
             "spec":{{"devices":{{"requests":[{{"name":"r","exactly":{{"deviceClassName":"gpu.example.com",
             "tolerations":[{{"key":"example.com/a","operator":"Exists"}}]}}}}]}}}}}}"#
     );
-    let claim = doc::parse(&claim).unwrap();
+    judge_object(set, &claim)
+}
+
+fn judge_object(set: PolicySet, object: &str) -> Vec<(Level, String, String)> {
+    let object = doc::parse(object).unwrap();
     let engine = Engine::new(vec![Profile::DEFAULT], RuleSet::compile(|_| true)).with_policies(Arc::new(set));
-    let request = Attributes::create(claim.root(), namespace, "2026-01-01T00:00:00Z");
+    let request = Attributes::create(object.root(), "", "2026-01-01T00:00:00Z");
     let Verdict::Checked(found) = engine.validate(&request, Labels::Unknown) else { panic!("skipped") };
     let ours = found.into_iter().filter(|found| found.policy.is_some());
     ours.map(|found| (found.level, found.policy.unwrap().into(), found.finding.detail.into())).collect()
@@ -143,4 +148,55 @@ fn what_only_files_may_have_is_refused() {
     let Acceptance::Rejected(errors) = &set.resources()[0].acceptance else { panic!("accepted") };
     assert_eq!(errors[0].field, "spec.data[0].schemaFile");
     assert!(errors[0].message.contains("`schema`"));
+}
+
+#[test]
+fn the_entry_that_expires_next_is_named() {
+    let spec = r#"{"allow":[{"key":"a/b","expires":"2026-03-01T00:00:00Z"},{"key":"c/*","expires":"2026-02-01T00:00:00Z"}],
+        "deny":[{"key":"d/e","expires":"2026-04-01T00:00:00Z"}]}"#;
+    let set = load(&[], &[resource("p", 1, spec)], None);
+    let next = |now: &str| {
+        let expiry = set.resources()[0].next_expiry(gotime::parse(now).unwrap())?;
+        Some(format!("{} {}", gotime::rfc3339(expiry.time), expiry.entry))
+    };
+    let table = [
+        ("2026-01-01T00:00:00Z", Some("2026-02-01T00:00:00Z allow[1] c/*")),
+        ("2026-02-01T00:00:00Z", Some("2026-03-01T00:00:00Z allow[0] a/b")),
+        ("2026-03-15T00:00:00Z", Some("2026-04-01T00:00:00Z deny[0] d/e")),
+        ("2026-04-01T00:00:00Z", None),
+    ];
+    for (now, expected) in table {
+        assert_eq!(next(now).as_deref(), expected, "{now}");
+    }
+}
+
+#[test]
+fn a_broken_policy_is_about_its_drivers_only() {
+    let policy = |kind: PolicyKind, spec: &str| {
+        let metadata = r#""metadata":{"name":"broken"}"#;
+        load(&[], &[PolicyResource::new(kind, format!(r#"{{{metadata},"spec":{spec}}}"#))], None)
+    };
+    let slice = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"s"},"spec":{
+        "driver":"DRIVER","nodeName":"n","pool":{"name":"n","generation":1,"resourceSliceCount":1},"devices":[]}}"#;
+    let claim = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"ml"},
+        "spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"g"}}],
+        "config":[{"opaque":{"driver":"DRIVER","parameters":{}}}]}}}"#;
+    let rule = r#"{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{"name":"r"},
+        "spec":{"deviceSelector":{"driver":"DRIVER"},"taint":{"key":"a/b","effect":"NoSchedule"}}}"#;
+    let of_a = r#"{"match":{"drivers":["a.example.com"]},"tipo":1}"#;
+    let validating =
+        r#"{"match":{"drivers":["a.example.com"]},"tipo":1,"validations":[{"expression":"true"}]}"#;
+    let table = [
+        (PolicyKind::Taint, slice, of_a, [true, false]),
+        (PolicyKind::Taint, rule, of_a, [true, false]),
+        (PolicyKind::TaintRule, rule, of_a, [true, false]),
+        (PolicyKind::Parameter, claim, of_a, [true, false]),
+        (PolicyKind::Taint, slice, validating, [true, true]),
+    ];
+    for (kind, object, spec, expected) in table {
+        for (driver, expected) in ["a.example.com", "b.example.com"].into_iter().zip(expected) {
+            let found = judge_object(policy(kind, spec), &object.replace("DRIVER", driver));
+            assert_eq!(!found.is_empty(), expected, "{} {driver} {spec}", kind.name());
+        }
+    }
 }
