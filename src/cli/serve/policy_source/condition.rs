@@ -183,7 +183,7 @@ mod tests {
             patched(r#"{"conditions":[{"type":"Audited","status":"True"}]}"#, &good).expect("a patch");
         assert_eq!(
             first,
-            r#"{"metadata":{"resourceVersion":"7"},"status":{"observedGeneration":3,"nextExpiry":null,"expiring":null,"conditions":[{"type":"Audited","status":"True"},{"type":"Ready","status":"True","observedGeneration":3,"lastTransitionTime":"2026-01-02T00:00:00Z","reason":"Accepted","message":"in force"}]}}"#
+            r#"{"metadata":{"resourceVersion":"7"},"status":{"observedGeneration":3,"nextExpiry":null,"expiring":null,"conditions":[{"status":"True","type":"Audited"},{"type":"Ready","status":"True","observedGeneration":3,"lastTransitionTime":"2026-01-02T00:00:00Z","reason":"Accepted","message":"in force"}]}}"#
         );
         let parsed = doc::parse(&first).expect("JSON");
         let stored = parsed.root().get("status").to_json();
