@@ -2,15 +2,20 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::PolicySource;
 use super::status::StatusWriter;
 use crate::cli::clock;
 use crate::cli::serve::cluster::watch_samples;
-use crate::cluster::{HeldLease, POLICIES, WatchState, WatchStatus, WatchedKindStatus};
+use crate::cluster::{HeldLease, ListedKind, POLICIES, WatchState, WatchStatus, WatchedKindStatus};
 use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample};
 use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
+/// A policy that is missing for longer than this was not simply deleted: that would be confirmed by now.
+const KEPT_AFTER: Duration = Duration::from_secs(3);
 /// Rejected policies that are named.
 const MAX_NAMED: usize = 3;
 /// What installs the definitions of the kinds.
@@ -36,13 +41,14 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     let statuses = source.0.watch.status();
     let watches: Vec<WatchStatus> =
         POLICIES.iter().filter_map(|kind| source.0.watch.watch_status(kind)).collect();
-    let (count, has_missing) = {
+    let (count, has_missing, kept) = {
         let stored = source.lock();
-        (stored.policies.len(), stored.policies.has_missing())
+        let kept = stored.policies.missing_kinds(KEPT_AFTER, Instant::now());
+        (stored.policies.len(), stored.policies.has_missing(), kept)
     };
     let is_ready = source.revision().is_some() && !engine.awaits_policies();
     let set = engine.engine(|engine| engine.policies.clone());
-    let problems = problems(&statuses);
+    let problems = problems(&statuses, &kept);
     let rejected = rejected(&set);
     let message = match (is_ready, problems.is_empty()) {
         (false, false) => format!("the policies of the cluster are not known yet: {}", problems.join("; ")),
@@ -81,8 +87,8 @@ fn source_status(source: &PolicySource, engine: &EngineHandle) -> ComponentStatu
     }
 }
 
-/// What keeps the policies from being up to date.
-fn problems(statuses: &[WatchedKindStatus]) -> Vec<String> {
+/// What keeps the policies from being up to date. Policies of the `kept` kinds are gone, but stay in use.
+fn problems(statuses: &[WatchedKindStatus], kept: &[ListedKind]) -> Vec<String> {
     let concerned = |state: WatchState| statuses.iter().filter(move |status| status.state == state);
     let names = |state: WatchState| -> String {
         concerned(state).map(|status| status.kind.full_name()).collect::<Vec<_>>().join(", ")
@@ -99,6 +105,12 @@ fn problems(statuses: &[WatchedKindStatus]) -> Vec<String> {
         let first = concerned(state).next();
         problems.extend(first.map(|first| format!("{}: {}", names(state), first.message)));
     }
+    let is_kept =
+        |status: &&WatchedKindStatus| status.state == WatchState::Current && kept.contains(&status.kind);
+    problems.extend(statuses.iter().filter(is_kept).map(|status| {
+        let name = status.kind.full_name();
+        format!("{name}: policies were deleted together with their CustomResourceDefinition")
+    }));
     problems
 }
 
