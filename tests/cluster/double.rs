@@ -147,8 +147,8 @@ struct State {
     answers: BTreeMap<String, (u16, Value)>,
     /// Path → text that a GET of it is answered with.
     texts: BTreeMap<String, String>,
-    /// The definitions of policies are being deleted.
-    terminating: bool,
+    /// What can be done with policies, according to the discovery.
+    policy_verbs: &'static [&'static str],
     gone: bool,
     listening: bool,
     /// Watches say nothing.

@@ -154,12 +154,14 @@ impl Elector {
         let is_ours = current == holder;
         let is_wanted = (self.settings.is_wanted)();
         if !is_wanted && !is_ours {
-            return Ok(self.set(None, "not needed".to_owned()));
+            self.set(None, "not needed".to_owned());
+            return Ok(());
         }
         let seconds = spec.get("leaseDurationSeconds").int().unwrap_or(DURATION_SECONDS).clamp(1, 600);
         let duration = Duration::from_secs(seconds.unsigned_abs());
         if !is_ours && !current.is_empty() && since.elapsed() < duration {
-            return Ok(self.set(None, format!("held by {current}")));
+            self.set(None, format!("held by {current}"));
+            return Ok(());
         }
         // What the holder may do ends with the age of the request, not of the response.
         let began = Instant::now();

@@ -241,18 +241,20 @@ impl Registrar {
             }
         }
         let desired = self.desired_with_bundle(&stored_bundle(stored))?;
-        let (may_narrow, is_same) =
-            ((self.registration.may_narrow)(), |applied: &&Applied| applied.revision == revision);
-        let narrowed = self.applied.as_ref().filter(is_same).is_some_and(|applied| applied.narrowed);
-        let is_new = self.applied.as_ref().filter(is_same).is_none() || may_narrow && !narrowed;
-        let registered =
-            match self.apply_desired(stored, parse(&desired)?.root(), owner.as_ref(), is_new).await {
-                // A replica was faster.
-                Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
-                written => written?,
-            };
+        let narrowing = self.narrowing();
+        let same = self.applied.as_ref().filter(|applied| applied.revision == revision);
+        // What is not desired is removed once.
+        let narrowed = same.is_some_and(|applied| applied.narrowed);
+        let removes = narrowing == Narrowing::Allowed && !narrowed;
+        let manifest = parse(&desired)?;
+        let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
+        let registered = match applied.await {
+            // A replica was faster.
+            Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
+            written => written?,
+        };
         let exists = registered != Registered::NotNeeded;
-        let narrowed = narrowed || may_narrow;
+        let narrowed = narrowed || removes;
         self.applied =
             Some(Applied { revision, desired: desired.clone(), owner: owner.clone(), exists, narrowed });
         self.status.update(|state| {
@@ -278,13 +280,15 @@ impl Registrar {
         self.watch_for_drift(lines, desired, owner).await
     }
 
-    /// Writes the desired configuration unless it is stored already.
+    /// Writes the desired configuration unless it is stored already. Other entries of Tollgate are kept unless it
+    /// `removes` them.
     async fn apply_desired(
         &self,
         stored: Value<'_>,
         desired: Value<'_>,
         owner: Option<&Owner>,
-        is_new: bool,
+        narrowing: Narrowing,
+        removes: bool,
     ) -> Result<Registered, ApiError> {
         if !stored.exists() {
             if desired.get("webhooks").is_empty() {
@@ -295,8 +299,6 @@ impl Registrar {
             self.log_write("webhook configuration created", &[]);
             return Ok(Registered::from_stored(parse(&answer)?.root()));
         }
-        let narrowing = self.narrowing();
-        let removes = is_new && narrowing == Narrowing::Allowed;
         let wrong = differences(stored, desired, owner, narrowing);
         if wrong.is_empty() && !(removes && has_leftovers(stored, desired)) {
             return Ok(Registered::from_stored(stored));

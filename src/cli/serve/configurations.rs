@@ -50,7 +50,7 @@ impl CaSource {
 
 /// How long entries must be unneeded before they are removed, if policies are custom resources. By then all replicas
 /// have the same policies.
-const NARROW_AFTER: Duration = Duration::from_secs(60);
+const NARROW_AFTER: Duration = Duration::from_mins(1);
 
 /// The entries of the base configurations to register, with a revision that counts changes.
 pub(super) struct DesiredEntries {

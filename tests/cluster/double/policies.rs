@@ -17,7 +17,7 @@ impl Double {
         for kind in POLICIES {
             self.serves(&format!("{GROUP}/{}", kind.resource));
         }
-        self.change(|state| state.terminating = false);
+        self.change(|state| state.policy_verbs = &["get", "list", "create"]);
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "tollgate-policies", "namespace": "tollgate-system"}});
         if self.object(LEASES, "tollgate-system/tollgate-policies").is_none() {
@@ -27,7 +27,7 @@ impl Double {
 
     /// Somebody deletes the definitions: first all objects go, and then the kinds.
     pub(crate) fn delete_definitions(&self) {
-        self.change(|state| state.terminating = true);
+        self.change(|state| state.policy_verbs = &["get", "list"]);
         for kind in POLICIES {
             let collection = format!("{GROUP}/{}", kind.resource);
             for object in self.objects(&collection) {
@@ -50,7 +50,7 @@ impl Double {
     pub(super) fn discover_policies(&self, path: &str) -> Option<(u16, Value)> {
         (path == GROUP).then_some(())?;
         let state = self.state();
-        let verbs = if state.terminating { json!(["get", "list"]) } else { json!(["get", "list", "create"]) };
+        let verbs = state.policy_verbs;
         let resources: Vec<Value> = POLICIES
             .iter()
             .filter(|kind| state.objects.contains_key(&format!("{GROUP}/{}", kind.resource)))
