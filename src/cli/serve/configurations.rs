@@ -98,6 +98,14 @@ impl DesiredEntries {
         needed(engine, self.lease.is_some())
     }
 
+    /// Remembers that there are policies. From then on, what is not needed is a reason to remove it later.
+    fn note_policies(&self, engine: &Engine) {
+        let mut state = self.lock();
+        if !state.has_had_policies && !engine.policies.is_empty() {
+            (state.has_had_policies, state.since) = (true, Instant::now());
+        }
+    }
+
     fn entries(&self) -> WebhookEntries {
         self.lock().entries.clone()
     }
@@ -149,7 +157,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
             );
         }),
         after: Box::new(move |engine| {
-            after.lock().has_had_policies |= !engine.policies.is_empty();
+            after.note_policies(engine);
             after.set(after.needed_by(engine));
         }),
     }
