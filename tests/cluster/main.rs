@@ -15,6 +15,7 @@ mod audit;
 mod client;
 mod conformance;
 mod connect;
+mod definitions;
 mod devices;
 mod double;
 mod drain_client;
