@@ -3,6 +3,8 @@
 //! Namespaces are those of `--namespaces`; without it, one for each pattern that a policy names, and one that no
 //! policy names.
 
+mod export;
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
 use tollgate_engine::policy::{ComparedNamespace, PolicySet};
 use tollgate_formats::gotime;
 
-/// Compare policy sets
+/// Compare and export policies
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -27,6 +29,7 @@ pub(super) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Diff(Diff),
+    Export(export::Export),
 }
 
 /// Show which tolerations each namespace gains or loses, and what changes in each policy
@@ -45,8 +48,10 @@ struct Diff {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let Command::Diff(diff) = &self.command;
-        diff.run(console)
+        match &self.command {
+            Command::Diff(diff) => diff.run(console),
+            Command::Export(export) => export.run(console),
+        }
     }
 }
 

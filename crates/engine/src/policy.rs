@@ -12,6 +12,7 @@ mod changes;
 mod compare;
 mod conditions;
 mod entries;
+mod export;
 mod expression_fields;
 mod fields;
 mod glob;
@@ -31,6 +32,9 @@ mod toleration;
 
 pub use compare::ComparedNamespace;
 pub use conditions::evaluate;
+pub use export::{
+    AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason,
+};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
 pub use kind::PolicyKind;
