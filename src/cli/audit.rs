@@ -7,6 +7,7 @@
 //! Invariant: a cluster is only read; what could not be listed is in the report, on stderr and in the exit code.
 
 mod dump;
+mod exports;
 mod judge;
 #[cfg(feature = "online")]
 mod live;

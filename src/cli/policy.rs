@@ -5,6 +5,8 @@
 
 mod export;
 
+pub(super) use export::DIGEST as EXPORT_DIGEST;
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

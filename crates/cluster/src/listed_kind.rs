@@ -81,6 +81,13 @@ pub const BUDGETS: ListedKind =
     namespaced_kind("policy", "PodDisruptionBudget", "poddisruptionbudgets", &["v1"]);
 /// Namespaces.
 pub const NAMESPACES: ListedKind = cluster_kind("", "Namespace", "namespaces", &["v1"]);
+/// ValidatingAdmissionPolicies, among them exported policies.
+pub const ADMISSION_POLICIES: ListedKind = cluster_kind(
+    "admissionregistration.k8s.io",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    &["v1"],
+);
 /// FoundationDBClusters, where their operator is installed.
 pub const FOUNDATIONDB: ListedKind =
     namespaced_kind("apps.foundationdb.org", "FoundationDBCluster", "foundationdbclusters", &["v1beta2"]);

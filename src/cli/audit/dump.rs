@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::AuditRun;
+use super::exports;
 use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
@@ -87,6 +88,7 @@ pub(super) fn audit(
                     continue;
                 }
                 let object = item.value();
+                exports::compare(kind, object, &run.engine.policies, reporter);
                 let fault = match identify(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     Identity::Foreign => continue,

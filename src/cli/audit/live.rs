@@ -5,15 +5,16 @@
 use std::sync::Arc;
 
 use super::AuditRun;
+use super::exports;
 use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
 use crate::cli::snapshot::KINDS;
-use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES, ReadLimits};
+use crate::cluster::{ADMISSION_POLICIES, BUDGETS, ListedKind, NAMESPACES, RULES, ReadLimits};
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
-use tollgate_document::doc;
+use tollgate_document::doc::{self, Value};
 use tollgate_document::source::list;
 use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
 use tollgate_engine::impact::SnapshotKind;
@@ -34,6 +35,7 @@ pub(super) fn audit(
         run.engine = run.engine.for_stored_objects(Some(current));
     }
     let mut objects = LiveObjects::new(asked, run.namespace);
+    read_exports(asked, &run, reporter, console);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
     let mut state = run.needs_state().then(LiveState::new);
@@ -77,6 +79,25 @@ pub(super) fn audit(
     }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
+}
+
+/// Compares the exported policies in the cluster with the loaded ones. Without the right to list them, that is a note.
+fn read_exports(
+    asked: &AskedServer,
+    run: &AuditRun<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) {
+    if run.engine.policies.is_empty() || run.namespace.is_some() {
+        return;
+    }
+    // What is missing here says nothing about the audited objects.
+    let mut objects = LiveObjects::new(asked, None);
+    let mut compare = |_: &str, object: Value<'_>, _: &mut Console| {
+        exports::compare(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
+    };
+    // Why they cannot be listed was printed.
+    _ = objects.read_if_allowed(&ADMISSION_POLICIES, ReadLimits::WHOLE, console, &mut compare);
 }
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if

@@ -30,6 +30,8 @@ pub(super) struct AuditReporter {
     /// What should have been read and was not.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
+    /// ValidatingAdmissionPolicies that were exported from other policies.
+    pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
     pub(super) listed: Vec<(&'static str, String, usize)>,
 }
@@ -42,6 +44,8 @@ struct AuditRecord<'a> {
     listed: Vec<ListedRecord<'a>>,
     not_served: &'a [String],
     incomplete: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    outdated_exports: &'a [String],
     by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
     by_namespace: &'a std::collections::BTreeMap<String, Count>,
 }
@@ -88,6 +92,7 @@ impl AuditReporter {
             cluster: None,
             incomplete: Vec::new(),
             not_served: Vec::new(),
+            outdated_exports: Vec::new(),
             listed: Vec::new(),
         })
     }
@@ -142,6 +147,13 @@ impl AuditReporter {
                 "after you apply these reports, delete the reports from earlier audits with: {command}"
             ));
         }
+        if !self.outdated_exports.is_empty() {
+            let names = self.outdated_exports.join(", ");
+            console.note(&format!(
+                "these ValidatingAdmissionPolicies were exported from other policies: {names}; export the policies again \
+                 with `tollgate policy export --to vap`, and delete those that the new export does not contain"
+            ));
+        }
         if !self.incomplete.is_empty() {
             console.note("some objects could not be read; there may be more findings");
         }
@@ -171,6 +183,7 @@ impl AuditReporter {
             listed: listed.collect(),
             not_served: &self.not_served,
             incomplete: &self.incomplete,
+            outdated_exports: &self.outdated_exports,
             by_rule: &self.totals.by_rule,
             by_namespace: &self.totals.by_namespace,
         };

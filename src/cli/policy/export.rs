@@ -14,7 +14,6 @@ use super::super::manifests::parse_namespace;
 use super::super::mutate::print;
 use super::super::outcome::{Failure, Tally};
 use super::super::shared::{PolicyArgs, ReleaseArgs};
-use crate::registration::Destination;
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
 use tollgate_engine::policy::{AdmissionPolicy, Export as Exported, Omission, PolicySet};
@@ -41,9 +40,9 @@ pub(super) struct Export {
     #[command(flatten)]
     policies: PolicyArgs,
 
-    /// Namespace that Tollgate is installed in; like kube-system, it is exempt
-    #[arg(long, value_name = "NAME", default_value = Destination::NAMESPACE, value_parser = parse_namespace)]
-    namespace: String,
+    /// Namespace that Tollgate runs in, to exempt it as the webhook does (default: exempt only kube-system)
+    #[arg(long, value_name = "NAME", value_parser = parse_namespace)]
+    namespace: Option<String>,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
@@ -166,12 +165,13 @@ impl Export {
             }],
         });
         if let (Some(constraints), true) = (constraints.as_object_mut(), policy.kind.is_namespaced()) {
-            let exempt = json!({"matchExpressions": [{
+            let exempt: Vec<&str> = ["kube-system"].into_iter().chain(self.namespace.as_deref()).collect();
+            let selector = json!({"matchExpressions": [{
                 "key": "kubernetes.io/metadata.name",
                 "operator": "NotIn",
-                "values": ["kube-system", self.namespace],
+                "values": exempt,
             }]});
-            constraints.insert("namespaceSelector".to_owned(), exempt);
+            constraints.insert("namespaceSelector".to_owned(), selector);
         }
         let mut spec = json!({
             "failurePolicy": if policy.ignores_failures { "Ignore" } else { "Fail" },

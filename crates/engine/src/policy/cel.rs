@@ -140,6 +140,19 @@ impl<'d> Variables<'d> {
     }
 }
 
+/// Evaluates an expression that is too long for a policy, for tests of expressions that an API server evaluates.
+#[cfg(test)]
+pub(super) fn evaluate_any_length(text: &str, variables: &Variables<'_>) -> Result<bool, String> {
+    let parsed = env().parser().parse(text).map_err(|errors| errors.to_string())?;
+    let tree = rewrite::Rewriter::default().rewrite(parsed);
+    meter::start(u64::MAX);
+    let result = stacker::grow(DEEP_STACK, || {
+        let result = CelValue::resolve_val(&tree, variables.context()).map_err(|error| error.to_string())?;
+        Ok::<_, String>(result.downcast_ref::<CelBool>().map(|value| *value.inner()))
+    })?;
+    result.ok_or_else(|| "is not true or false".to_owned())
+}
+
 fn env() -> &'static Arc<Env> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     ENV.get_or_init(|| Arc::new(functions::env()))

@@ -5,7 +5,7 @@
 //! for each of them, no more new than stored ones are at least as strong as it.
 
 use super::draft::Draft;
-use super::taints::{self, Closest, Driver, TaintPolicy, covers, is_same, taint_map};
+use super::taints::{self, Driver, TaintPolicy, covers, is_same, taint_map};
 use super::text::Test;
 
 const DRIVER: Driver = Driver { name: "object.spec.driver", can_be_empty: false };
@@ -30,33 +30,47 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     draft.variable("storedDevices", stored);
     let policies = taints::read(draft, DRIVER);
     let not_allowed = taints::is_not_allowed(&policies);
+    // The allow lists are evaluated once for all policies.
+    for (name, devices) in [("checkedDevices", "devices"), ("storedCheckedDevices", "storedDevices")] {
+        let list = match &not_allowed {
+            Test::Never => "[]".to_owned(),
+            test => format!("d.taints.filter(t,\n{})", test.text()),
+        };
+        let checked = format!(
+            "variables.{devices}.map(d, {{'name': dyn(d.name), 'taints': dyn(d.taints), 'notAllowed': dyn({list})}})"
+        );
+        draft.variable(name, checked);
+    }
     let closest = taints::closest(&policies);
     for (index, policy) in policies.iter().enumerate() {
-        let statements = [policy.denies(), not_allowed.clone().and(closest.is(index))];
-        let is_named = |closest: &Closest| closest.is(index) != Test::Never && not_allowed != Test::Never;
-        let message = if is_named(&closest) && policy.denies() == Test::Never {
-            taints::not_allowed_message(&policies)
-        } else {
-            policy.source.message("a taint is denied or not allowed")
+        let is_closest = if not_allowed == Test::Never { Test::Never } else { closest.is(index) };
+        let message = match policy.denies() {
+            Test::Never => taints::not_allowed_message(&policies),
+            _ => policy.source.message("a taint is denied or not allowed"),
         };
-        check_statements(draft, policy, "taints", statements, message);
+        let statements = [("taints", policy.denies()), ("notAllowed", is_closest)];
+        check_statements(draft, policy, "taints", &statements, message);
         let message = policy.source.message("a taint must set `data`");
-        check_statements(draft, policy, "data", [policy.lacks_data(), Test::Never], message);
+        check_statements(draft, policy, "data", &[("taints", policy.lacks_data())], message);
     }
 }
 
-/// Requires that no taint makes one of the statements true, apart from those that the stored slice excuses.
+/// Requires that no taint makes one of the statements true, apart from those that the stored slice excuses. Each statement
+/// is about a list of taints of a device.
 fn check_statements(
     draft: &mut Draft<'_>,
     policy: &TaintPolicy<'_>,
     name: &str,
-    statements: [Test; 2],
+    statements: &[(&str, Test)],
     message: String,
 ) {
     let lists: Vec<String> = statements
         .iter()
-        .filter(|test| **test != Test::Never)
-        .map(|test| format!("d.taints.filter(t, {})", test.text()))
+        .filter_map(|(list, test)| match test {
+            Test::Never => None,
+            Test::Always => Some(format!("d.{list}")),
+            test => Some(format!("d.{list}.filter(t, {})", test.text())),
+        })
         .collect();
     if lists.is_empty() {
         return;
@@ -68,8 +82,8 @@ fn check_statements(
         )
     };
     let id = &policy.source.id;
-    let new = draft.variable(&format!("{name}_{id}"), violating("devices"));
-    let stored = draft.variable(&format!("stored_{name}_{id}"), violating("storedDevices"));
+    let new = draft.variable(&format!("{name}_{id}"), violating("checkedDevices"));
+    let stored = draft.variable(&format!("stored_{name}_{id}"), violating("storedCheckedDevices"));
     let counted = is_same("t", "n").and(covers("t", "n"));
     let count = |device: &str| format!("size({device}.taints.filter(t, {}))", counted.text());
     let excused = format!(

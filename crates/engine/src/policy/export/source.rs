@@ -131,7 +131,8 @@ impl<'s> Source<'s> {
             }
         };
         // The user name of a service account is `system:serviceaccount:NAMESPACE:NAME`.
-        const ACCOUNT: &str = "request.userInfo.username.substring(22).replace(':', '/', 1)";
+        const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
+             + request.userInfo.username.substring(request.userInfo.username.indexOf(':', 22) + 1))";
         let accounts = match Test::any(list("serviceAccounts").iter().map(|pattern| glob(pattern, ACCOUNT))) {
             Test::Never => Test::Never,
             test => {
