@@ -12,7 +12,7 @@ SOURCES = build.rs $(shell find src crates tests benches examples -name '*.rs')
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
 # In the order in which they are published: each uses only those before it.
 CRATES = tollgate-formats tollgate-document tollgate-cel tollgate-api tollgate-allocator tollgate-engine tollgate-forecast \
-	tollgate-files tollgate-cluster tollgate-server tollgate
+	tollgate-drain tollgate-files tollgate-cluster tollgate-server tollgate
 VERSION = $(shell awk -F'"' '/^version = / {print $$2; exit}' Cargo.toml)
 SOURCE = $(shell awk -F'"' '/^repository = / {print $$2; exit}' Cargo.toml)
 IMAGE ?= tollgate:$(VERSION)

@@ -25,6 +25,7 @@ mod fix;
 mod forecast;
 mod given;
 mod impact;
+mod init;
 mod levels;
 mod limit_list;
 #[cfg(feature = "online")]
@@ -141,6 +142,7 @@ commands! {
     Taint(taint::Taint);
     Untaint(taint::Untaint);
     Policy(policy::Arguments);
+    Init(init::Arguments);
     Lsp(lsp::Arguments);
     Schema(schema::Arguments);
     Config(config::Arguments);

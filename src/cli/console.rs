@@ -3,7 +3,6 @@
 //! The only place that uses the process's streams. Invariant: stdout contains nothing but the report, and a closed pipe
 //! ends the report but not the run: the exit code is the same whether or not anybody reads.
 
-#[cfg(feature = "online")]
 use std::io::BufRead as _;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::OnceLock;
@@ -99,13 +98,11 @@ impl Console {
     }
 
     /// True if stdin is a terminal, so that a person can answer.
-    #[cfg(feature = "online")]
     pub(super) fn is_stdin_terminal() -> bool {
         io::stdin().is_terminal()
     }
 
     /// Asks a question on stderr. True if the answer is yes; everything else is a no.
-    #[cfg(feature = "online")]
     pub(super) fn confirm(&mut self, question: &str) -> bool {
         _ = self.out.flush();
         _ = write!(io::stderr(), "{} [y/N] ", sanitize::line(question));

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub use ignore_files::Excludes;
 pub use name::shown;
 pub use path_globs::PathGlobs;
-pub use replace::{replace_text, write_whole};
+pub use replace::{create_text, replace_text, write_whole};
 use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
 pub use walk::{FolderWalk, KUSTOMIZATIONS, WalkOptions, kustomizations_above, walk};

@@ -61,6 +61,19 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
+/// Creates a file in `folder` or below it, with the folders above it. An error of the kind `AlreadyExists` if there is a
+/// file or a link; an error if a link leads out of the folder.
+pub fn create_text(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+    let above = path.parent().unwrap_or(folder);
+    // Before folders are created: they must not be created elsewhere, either.
+    let existing = above.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(folder);
+    if !std::fs::canonicalize(existing)?.starts_with(std::fs::canonicalize(folder)?) {
+        return Err(std::io::Error::other("a link leads out of the folder"));
+    }
+    std::fs::create_dir_all(above)?;
+    std::fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+}
+
 /// Writes a new file and renames it to `target`. It gets the permissions and the owner of `replaced`, the file that is
 /// there.
 fn write_and_rename(target: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {

@@ -175,6 +175,8 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         ("snapshot", &[CLUSTER]),
         ("taint", &[RELEASE, SERVER]),
         ("untaint", &[RELEASE, SERVER]),
+        // Its releases are written to a file.
+        ("init", &[RELEASE]),
         ("lsp", &[RELEASE, SERVER, RULES, POLICY]),
         // It shows what these flags change.
         ("config", &[RELEASE, SERVER, RULES, POLICY, FAIL_ON]),
