@@ -16,7 +16,7 @@ use super::super::outcome::{Failure, Tally};
 use super::super::shared::{PolicyArgs, ReleaseArgs};
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
-use tollgate_engine::policy::{AdmissionPolicy, Export as Exported, Omission, PolicySet};
+use tollgate_engine::policy::{AdmissionPolicy, Export as Exported, NamedExpression, Omission, PolicySet};
 use tollgate_engine::rules::Level;
 use tollgate_formats::gotime;
 
@@ -144,8 +144,8 @@ impl Export {
             "labels": {"app.kubernetes.io/name": "tollgate"},
             "annotations": {DIGEST: set.digest(), VERSION: env!("CARGO_PKG_VERSION"), RELEASES: releases},
         });
-        let named = |list: &[tollgate_engine::policy::NamedExpression]| {
-            let item = |item: &tollgate_engine::policy::NamedExpression| json!({"name": item.name, "expression": item.expression});
+        let named = |list: &[NamedExpression]| {
+            let item = |item: &NamedExpression| json!({"name": item.name, "expression": item.expression});
             list.iter().map(item).collect::<Vec<_>>()
         };
         let validations = policy.validations.iter().map(|validation| {

@@ -104,11 +104,9 @@ fn check_allowed(draft: &mut Draft<'_>, policies: &[BoundPolicy<'_>]) {
     require(draft, binds, covered, message);
 }
 
-/// Returns one test for all exact keys that an entry of the same policy and with the same terms includes, and one for
-/// each other entry.
+/// Returns one test for all entries of the same policy with the same terms, so that these are compared only once.
 fn group_keys<'e>(entries: impl Iterator<Item = &'e (Test, TolerationEntry)>, limited: bool) -> Vec<Test> {
-    let mut groups: Vec<(Test, Vec<&str>)> = Vec::new();
-    let mut others = Vec::new();
+    let mut groups: Vec<(Test, Vec<&KeyPattern>)> = Vec::new();
     for (matches, TolerationEntry { entry, .. }) in entries {
         let values = match &entry.values {
             None => Test::Always,
@@ -123,21 +121,22 @@ fn group_keys<'e>(entries: impl Iterator<Item = &'e (Test, TolerationEntry)>, li
                 Test::relation("t.seconds >= 0").and(Test::relation(format!("t.seconds <= {most}")))
             }
         };
-        match &entry.keys {
-            KeyPattern::Exact(key) => {
-                let rest = Test::all([matches.clone(), values, seconds]);
-                match groups.iter_mut().find(|(known, _)| *known == rest) {
-                    Some((_, keys)) => keys.push(key),
-                    None => groups.push((rest, vec![key])),
-                }
-            }
-            KeyPattern::Any | KeyPattern::Prefix(_) => {
-                others.push(Test::all([matches.clone(), has_key(&entry.keys), values, seconds]));
-            }
+        let terms = Test::all([matches.clone(), values, seconds]);
+        match groups.iter_mut().find(|(known, _)| *known == terms) {
+            Some((_, keys)) => keys.push(&entry.keys),
+            None => groups.push((terms, vec![&entry.keys])),
         }
     }
-    let exact = groups.into_iter().map(|(rest, keys)| Test::is_in("t.key", &keys).and(rest));
-    exact.chain(others).collect()
+    let in_group = |(terms, keys): (Test, Vec<&KeyPattern>)| {
+        let exact = |keys: &&KeyPattern| matches!(keys, KeyPattern::Exact(_));
+        let (exact, open): (Vec<&KeyPattern>, Vec<&KeyPattern>) = keys.into_iter().partition(exact);
+        let exact: Vec<&str> = exact
+            .into_iter()
+            .filter_map(|keys| if let KeyPattern::Exact(key) = keys { Some(&**key) } else { None })
+            .collect();
+        terms.and(Test::is_in("t.key", &exact).or(Test::any(open.into_iter().map(has_key))))
+    };
+    groups.into_iter().map(in_group).collect()
 }
 
 /// True if the pattern includes the key of the toleration.

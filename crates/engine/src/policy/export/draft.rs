@@ -1,6 +1,6 @@
 //! One ValidatingAdmissionPolicy while it is written: its variables, its validations and the policies in it.
 //!
-//! Invariant: whether a policy applies is evaluated once for a request, and an error in its conditions is an error of the
+//! Invariant: whether a policy applies is evaluated once for a request. An error in its conditions is an error of the
 //! ValidatingAdmissionPolicy, even where a test around it would hide the error.
 
 use std::collections::BTreeSet;
@@ -111,6 +111,7 @@ impl<'d> Draft<'d> {
         let exempt = source.exempts();
         let binds = match conditions {
             Conditions::LeftOut => Test::Never,
+            _ if source.only_grants => Test::Never,
             _ if exempt == Test::Never => matches.clone(),
             _ => {
                 let binds = matches.clone().and(exempt.not());

@@ -45,7 +45,7 @@ impl OmissionReason {
     }
 }
 
-/// A part of a policy that is not in the export. Leaving it out makes the export weaker than the policy, never stricter.
+/// A part of a policy that is not in the export. Without it, the export is weaker than the policy, never stricter.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Omission {
     /// `TolerationPolicy research`
@@ -86,7 +86,11 @@ pub(super) fn treatment(kind: PolicyKind, field: &str) -> Treatment {
         (PolicyKind::Taint, "allow" | "deny" | "data") => Exported,
         // No release has the field `evictionsPerSecond`, so the API server removes it before it evaluates policies.
         (PolicyKind::Taint, "maxEvictionsPerSecond") => NoVerdict,
-        (PolicyKind::TaintRule, "requireSelector" | "twoSteps") => Exported,
+        (PolicyKind::TaintRule, "requireSelector" | "twoSteps" | "requireAnnotations") => Exported,
+        (PolicyKind::TaintRule, "maxAgeSeconds") => LeftOut(
+            OmissionReason::Time,
+            "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time",
+        ),
         (PolicyKind::TaintRule, "maxImpact" | "maxTainted") => LeftOut(OmissionReason::ClusterState, COUNTS),
         // They only say what happens to the limits above.
         (PolicyKind::TaintRule, "onUnknown" | "acknowledge") => NoVerdict,

@@ -2,8 +2,9 @@
 
 use super::super::kind::PolicySpec;
 use super::draft::{BoundPolicy, Draft};
+use super::omission::OmissionReason;
 use super::taints::{self, Driver, covers, is_same, taint_map, texts};
-use super::text::{Test, list};
+use super::text::{Test, list, literal};
 use crate::impact::EVICTION_IN_PROGRESS;
 
 const DRIVER: Driver = Driver { name: "variables.driver", can_be_empty: true };
@@ -62,6 +63,7 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     for bound in ours {
         let binds = bound.binds.clone().and(bound.source.matches_driver(DRIVER.name, DRIVER.can_be_empty));
         check_selector(draft, &bound, &binds);
+        check_annotations(draft, &bound, &binds);
         if bound.source.spec.get("twoSteps").bool() == Some(true) {
             let message =
                 "create the rule with `effect: None`, wait for its status, and change only the effect then";
@@ -102,6 +104,33 @@ fn check_selector(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) 
             (has(name).or(excused.clone()), format!("`deviceSelector.{name}` is required"))
         };
         draft.validate(&binds.clone().not().or(test), bound.source.message(&what));
+    }
+}
+
+/// Requires the annotations of `requireAnnotations` and `maxAgeSeconds`. A stored rule without them excuses an update that
+/// reaches no further.
+fn check_annotations(draft: &mut Draft<'_>, bound: &BoundPolicy<'_>, binds: &Test) {
+    const EXPIRES: &str = "tollgate.dev/expires";
+    let spec = bound.source.spec;
+    let mut names: Vec<&str> = texts(spec.get("requireAnnotations")).collect();
+    if names.contains(&EXPIRES) {
+        let message = "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time";
+        let field = "spec.requireAnnotations";
+        draft.omissions.insert(bound.source.omission(field, OmissionReason::Time, message));
+    } else if spec.get("maxAgeSeconds").exists() {
+        names.push(EXPIRES);
+    }
+    for name in names {
+        let key = literal(name);
+        let value = |object: &str| {
+            let all = format!("{object}.metadata.annotations");
+            format!("(has({all}) && {key} in {all} ? [{all}[{key}]] : [])")
+        };
+        let is_set = Test::call(format!("{}.exists(a, a.trim() != '')", value("object")));
+        let is_stored = Test::relation(format!("{} == {}", value("object"), value("oldObject")));
+        let excused = Test::call("variables.storedSelectorExcuses").and(is_stored);
+        let message = bound.source.message(&format!("the annotation {name} is required"));
+        draft.validate(&binds.clone().not().or(is_set).or(excused), message);
     }
 }
 

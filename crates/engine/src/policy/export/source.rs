@@ -21,8 +21,9 @@ pub(super) struct Source<'s> {
     pub(super) spec: Value<'s>,
     /// Names the policy in variables; unique in the set.
     pub(super) id: String,
-    /// The action at the time of the export.
     pub(super) action: Level,
+    /// True if its allow entries count but it does not deny yet.
+    pub(super) only_grants: bool,
 }
 
 impl<'s> Source<'s> {
@@ -35,7 +36,13 @@ impl<'s> Source<'s> {
         omissions: &mut BTreeSet<Omission>,
     ) -> Source<'s> {
         let spec = document.get("spec");
-        let mut source = Source { policy, spec, id: identifier(&policy.name, others), action: policy.action };
+        let mut source = Source {
+            policy,
+            spec,
+            id: identifier(&policy.name, others),
+            action: policy.action,
+            only_grants: false,
+        };
         for (field, _) in spec.members() {
             if let Treatment::LeftOut(reason, message) = treatment(policy.spec.kind(), field.text()) {
                 omissions.insert(source.omission(format!("spec.{}", field.text()), reason, message));
@@ -43,9 +50,12 @@ impl<'s> Source<'s> {
         }
         let enforced = gotime::parse(spec.get("enforceFrom").str()).ok().filter(|from| *from > now);
         if let (Some(from), Level::Deny) = (enforced, policy.action) {
-            source.action = Level::Warn;
-            let message =
-                format!("exported with action Warn; export the policies again on {}", gotime::rfc3339(from));
+            source.only_grants = true;
+            let message = format!(
+                "the restrictions of the policy are left out, because expressions cannot read the time; export the policies \
+                 again on {}",
+                gotime::rfc3339(from)
+            );
             omissions.insert(source.omission("spec.enforceFrom", OmissionReason::Time, message));
         }
         let others = spec.get("match").get("resources").items().map(Value::str);

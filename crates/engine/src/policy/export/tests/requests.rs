@@ -1,4 +1,5 @@
 //! Many requests, each decided by the engine and by the exported expressions.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "makes objects for tests")]
 
 use std::sync::Arc;
 
@@ -291,6 +292,26 @@ fn exported_expressions_give_the_verdicts_of_the_engine() {
     let denied = compare(include_str!("expressions.yaml"), &["v1"], 300);
     assert!(
         (60..240).contains(&denied),
+        "{denied} of 300 requests are denied: too few or too many to compare"
+    );
+}
+
+/// Without the policies that depend on the cluster.
+#[test]
+fn shipped_policies_give_the_verdicts_of_the_engine() {
+    let shipped = [
+        include_str!("../../../../../../policies/maintenance-for-infra.yaml"),
+        include_str!("../../../../../../policies/narrow-rules.yaml"),
+        include_str!("../../../../../../policies/no-blanket-tolerations.yaml"),
+        include_str!("../../../../../../policies/nvidia-key-catalogue.yaml"),
+        include_str!("../../../../../../policies/own-domain-keys.yaml"),
+        include_str!("../../../../../../policies/reserved-keys.yaml"),
+        include_str!("../../../../../../policies/safe-rules.yaml"),
+        include_str!("../../../../../../policies/time-limited-no-execute.yaml"),
+    ];
+    let denied = compare(&shipped.join("\n---\n"), &["v1"], 300);
+    assert!(
+        (60..290).contains(&denied),
         "{denied} of 300 requests are denied: too few or too many to compare"
     );
 }
