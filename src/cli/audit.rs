@@ -15,6 +15,8 @@ mod openreports;
 mod reporter;
 mod totals;
 
+pub(super) use dump::{read_headers, read_namespaces, read_texts};
+
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -136,8 +138,8 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = dump::read_texts(&self.state)?;
-        let mut header = dump::read_headers(&texts);
+        let texts = read_texts(&self.state)?;
+        let mut header = read_headers(&texts);
         let cluster = self.dump_cluster(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
         let mut run = self.audit_run(profiles)?;

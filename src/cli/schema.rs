@@ -43,6 +43,10 @@ enum Described {
     Devices,
     /// One line of the output of `tollgate drain -o json`
     Drain,
+    /// Output of `tollgate policy diff -o json`
+    PolicyDiff,
+    /// Output of `tollgate policy check -o json`
+    PolicyCheck,
 }
 
 impl Arguments {
@@ -59,6 +63,8 @@ impl Arguments {
             Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
             Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
             Described::Drain => include_str!("schema/drain.json").trim_end().to_owned(),
+            Described::PolicyDiff => include_str!("schema/policy-diff.json").trim_end().to_owned(),
+            Described::PolicyCheck => include_str!("schema/policy-check.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())

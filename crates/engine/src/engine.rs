@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use crate::admission::{AdminAccess, Context};
 use crate::impact::Snapshot;
-use crate::policy::{PolicySet, Violations};
+use crate::policy::{PolicyLocation, PolicySet, Violations};
 use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect, unserved_parts};
 use crate::rules::table::{ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::upstream::meta_update;
@@ -105,8 +105,8 @@ pub struct Diagnostic {
     pub level: Level,
     /// The profiles, in the order asked for.
     pub profiles: Vec<&'static str>,
-    /// `file:line name` of the policy that says so.
-    pub policy: Option<Box<str>>,
+    /// The policy that says so.
+    pub policy: Option<PolicyLocation>,
 }
 
 /// A finding for one profile, before the findings of all profiles are merged. The order of the fields determines the
@@ -114,8 +114,8 @@ pub struct Diagnostic {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProfileFinding {
     finding: Finding,
-    /// Level and location (`file:line name`) of the policy that reports it; `None` if a rule does.
-    ground: Option<(Level, Box<str>)>,
+    /// Level and location of the policy that reports it; `None` if a rule does.
+    ground: Option<(Level, PolicyLocation)>,
     rank: usize,
 }
 

@@ -9,10 +9,9 @@
 
 mod broken;
 mod cel;
-mod changes;
-mod compare;
 mod conditions;
 mod deadlines;
+mod diff;
 mod entries;
 mod expression_fields;
 mod fields;
@@ -22,6 +21,7 @@ mod index;
 mod json_schema;
 mod kind;
 mod load;
+mod location;
 mod matching;
 mod missing;
 mod parameters;
@@ -33,21 +33,23 @@ mod taint;
 mod taint_rule;
 mod toleration;
 
-pub use compare::ComparedNamespace;
 pub use conditions::evaluate;
 pub use deadlines::{ExpiringEntry, Expiry, LaterEnforcement};
+pub use diff::{ChangeKind, Difference, Effect, FieldChange, PolicyChange, PolicyDiff};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
 pub use import::ImportedPolicy;
 pub use kind::PolicyKind;
 pub use load::{PolicyError, PolicyFile, ReadFile};
 pub use load::{document_errors, is_test, normalized, policy_errors};
+pub use location::PolicyLocation;
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use relevance::Among;
 pub(crate) use resource::resource_findings;
 pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
 pub use resource::{SCHEMA_FILE, is_map_key, max_items};
 pub use schema::{Field, Struct, Ty, field, near, required};
+pub use toleration::{ListedEntry, ListedTolerations};
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -119,8 +121,8 @@ pub struct Violation {
     pub finding: Finding,
     /// How it affects the verdict.
     pub level: Level,
-    /// `file:line name` of the policy, or `TolerationPolicy/research generation 3` for a resource.
-    pub policy: Box<str>,
+    /// The policy.
+    pub policy: PolicyLocation,
 }
 
 /// A policy that matches a request, and whether it binds the user. Its allow entries count even if the user is exempt,
@@ -225,15 +227,14 @@ impl PolicySet {
         let every = RuleSet::compile(|_| true);
         let mut report = ViolationReport::within(FindingBudget::default(), &every, admission.now.time);
         self.match_policies(admission, context, &mut report);
-        let locations: Vec<String> = self
+        let locations: Vec<PolicyLocation> = self
             .policies
             .iter()
             .filter(|policy| policy.adds_defaults())
             .map(|policy| policy.location())
             .collect();
         let is_undecided = |violation: &Violation| {
-            violation.finding.kind == ErrorType::Internal
-                && locations.iter().any(|location| **location == *violation.policy)
+            violation.finding.kind == ErrorType::Internal && locations.contains(&violation.policy)
         };
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
@@ -358,13 +359,5 @@ impl Policy {
     /// True if it adds tolerations to claims. A policy that only audits adds none.
     fn adds_defaults(&self) -> bool {
         self.spec.has_defaults() && self.action != Level::Audit
-    }
-
-    /// Returns `policies/research.yaml:1 research`, or `TolerationPolicy/research generation 3` for a resource.
-    fn location(&self) -> String {
-        match self.generation {
-            None => format!("{} {}", self.source, self.name),
-            Some(generation) => format!("{} generation {generation}", self.source),
-        }
     }
 }

@@ -18,7 +18,7 @@ use super::clock::{self, Seconds};
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
 use super::metrics::{Outcome, resource_label, side_name};
-use super::{ServingConfig, SharedState};
+use super::{ServingConfig, SharedState, log};
 use tollgate_api::review::{BadReview, Request, Response, Status};
 use tollgate_engine::engine::{
     Decision, Endpoint, Labels, NamespaceLookup, Review, parse_review, review_text,
@@ -429,22 +429,9 @@ fn record_decision(
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
-    let mut rules = String::new();
-    let mut listed: Vec<&str> = Vec::new();
-    for diagnostic in findings {
-        if listed.contains(&diagnostic.finding.rule.id) {
-            continue;
-        }
-        listed.push(diagnostic.finding.rule.id);
-        if !rules.is_empty() {
-            rules.push(',');
-        }
-        if rules.len() > MAX_LOGGED_BYTES {
-            rules.push('…');
-            break;
-        }
-        rules.push_str(diagnostic.finding.rule.id);
-    }
+    let rules = log::distinct_names(findings.iter().map(|diagnostic| diagnostic.finding.rule.id));
+    let policies =
+        log::distinct_names(findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.id())));
     tracing::info!(
         uid = review.uid,
         webhook = side_name(endpoint),
@@ -455,6 +442,7 @@ fn record_decision(
         dryRun = review.dry_run,
         decision = outcome.name(),
         rules,
+        policies,
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "decision"
     );

@@ -3,8 +3,9 @@
 //!
 //! Handles are looked up once and kept: a request costs a few atomic additions and no allocation.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -18,6 +19,7 @@ use prometheus_client::registry::{Metric, Registry};
 use tollgate_api::review::Operation;
 use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
 use tollgate_engine::policy::ExpiringEntry;
+use tollgate_engine::rules::Level;
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -110,6 +112,45 @@ fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcom
     Some(cell * 2 + usize::from(endpoint == Endpoint::Mutate))
 }
 
+/// Findings by policy. The names of policies are labels, so their number is limited.
+#[derive(Debug)]
+struct PolicyFindings {
+    counters: Family<[(&'static str, String); 2], Counter>,
+    named: Mutex<BTreeSet<String>>,
+}
+
+impl PolicyFindings {
+    fn new(counters: Family<[(&'static str, String); 2], Counter>) -> PolicyFindings {
+        PolicyFindings { counters, named: Mutex::default() }
+    }
+
+    /// The label for a policy: its kind and name, or `other` if there are too many.
+    fn label(&self, policy: &str) -> String {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if !named.contains(policy) && named.len() >= MAX_POLICIES {
+            return "other".to_owned();
+        }
+        named.insert(policy.to_owned());
+        policy.to_owned()
+    }
+
+    fn counter(&self, policy: &str, level: Level) -> Counter {
+        let labels = [("policy", self.label(policy)), ("level", level.name().to_owned())];
+        self.counters.get_or_create_owned(&labels)
+    }
+
+    fn count(&self, policy: &str, level: Level) {
+        self.counter(policy, level).inc();
+    }
+
+    /// Exports the counters of these policies before the first finding, which `increase` would not see otherwise.
+    fn prepare(&self, policies: impl Iterator<Item = (String, Level)>) {
+        for (policy, action) in policies.take(MAX_POLICIES) {
+            self.counter(&policy, action);
+        }
+    }
+}
+
 /// Every metric of the process.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -120,6 +161,7 @@ pub(super) struct Metrics {
     durations: [Histogram; 2],
     errors: Family<Labels<1>, Counter>,
     findings: Family<Labels<2>, Counter>,
+    policy_findings: PolicyFindings,
     reloads: Family<Labels<2>, Counter>,
     reload_ok: Family<Labels<1>, Gauge>,
     expiry: Family<Labels<1>, Gauge>,
@@ -169,6 +211,11 @@ impl Metrics {
                 "Requests without a decision, by HTTP status code",
             ),
             findings: register_metric(&mut registry, "findings", "Findings by rule and level"),
+            policy_findings: PolicyFindings::new(register_metric(
+                &mut registry,
+                "policy_findings",
+                "Findings of policies, by policy and level",
+            )),
             in_flight: register_metric(
                 &mut registry,
                 "in_flight",
@@ -260,6 +307,9 @@ impl Metrics {
         for diagnostic in findings {
             let labels = [("rule", diagnostic.finding.rule.id), ("level", diagnostic.level.name())];
             self.findings.get_or_create(&labels).inc();
+            if let Some(policy) = &diagnostic.policy {
+                self.policy_findings.count(policy.id(), diagnostic.level);
+            }
         }
     }
 
@@ -291,6 +341,7 @@ impl Metrics {
     pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
+        self.policy_findings.prepare(set.actions());
         self.policy_digest.clear();
         if !set.is_empty() {
             self.policy_digest.get_or_create(&[("digest", set.digest().to_owned())]).set(1);
@@ -341,6 +392,7 @@ mod tests {
     use super::{Metrics, Outcome, resource_label};
     use tollgate_api::review::Operation;
     use tollgate_engine::engine::Endpoint;
+    use tollgate_engine::rules::Level;
 
     #[test]
     fn what_users_send_never_becomes_a_label() {
@@ -348,6 +400,26 @@ mod tests {
         assert_eq!(resource_label("resourceclaims", "status"), "resourceclaims/status");
         assert_eq!(resource_label("resourceslices", "status"), "other");
         assert_eq!(resource_label("configmaps", ""), "other");
+    }
+
+    #[test]
+    fn policies_beyond_the_limit_are_counted_together() {
+        let metrics = Metrics::new();
+        metrics
+            .policy_findings
+            .prepare((0..150).map(|number| (format!("TaintPolicy/p{number}"), Level::Deny)));
+        for number in 140..260 {
+            metrics.policy_findings.count(&format!("TaintPolicy/p{number}"), Level::Deny);
+        }
+        let text = metrics.render();
+        for (policy, count) in
+            [("TaintPolicy/p0", 0), ("TaintPolicy/p145", 1), ("TaintPolicy/p199", 1), ("other", 60)]
+        {
+            let line =
+                format!("tollgate_policy_findings_total{{policy=\"{policy}\",level=\"deny\"}} {count}\n");
+            assert!(text.contains(&line), "{line}");
+        }
+        assert!(!text.contains("TaintPolicy/p200\""));
     }
 
     #[test]

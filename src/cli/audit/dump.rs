@@ -19,13 +19,13 @@ use tollgate_engine::impact::Snapshot;
 use tollgate_forecast::ObjectKind;
 
 /// Reads the files and returns their names and texts.
-pub(super) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+pub(in crate::cli) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let inputs = files::collect_complete(paths)?;
     inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
 }
 
 /// What the headers of the files say about their cluster: release and API server.
-pub(super) fn read_headers(texts: &[(String, String)]) -> Inventory {
+pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
     let mut inventory = Inventory::default();
     for (_, text) in texts {
         inventory.add_header(text);
@@ -175,7 +175,7 @@ fn read_devices(texts: &[(String, String)]) -> Snapshot {
 }
 
 /// The Namespace objects of the dump; `None` if it has none, because then nothing is known of labels.
-fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
+pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {
         for document in documents(text).with_max_size(usize::MAX).flatten() {

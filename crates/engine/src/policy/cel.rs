@@ -7,6 +7,7 @@
 //!
 //! Invariant: no expression and no object can stall or end the process.
 
+pub(super) mod canonical;
 mod functions;
 mod library;
 mod meter;

@@ -128,6 +128,11 @@ impl Expressions {
         self.ignores_failures
     }
 
+    /// True if there are match conditions.
+    pub(super) fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
     /// True if there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.validations.is_empty()

@@ -50,7 +50,7 @@ impl ResourceState {
     pub fn next_expiry(&self, now: Timestamp) -> Option<Expiry> {
         let entries: Vec<(&EntryTerms, String)> = match &self.policy.as_ref()?.spec {
             PolicySpec::Toleration(spec) => {
-                let all = spec.allowed_entries().chain(spec.denied_entries());
+                let all = spec.entries();
                 all.map(|entry| (&entry.terms, entry.entry.keys.to_string())).collect()
             }
             PolicySpec::Taint(spec) => {

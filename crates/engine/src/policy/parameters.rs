@@ -1,5 +1,9 @@
 //! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
 
+mod compared;
+
+pub(super) use compared::KnownParameters;
+
 use std::collections::HashSet;
 
 use super::json_schema::{Schema, values_of};

@@ -245,7 +245,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
         if let Some(mut finding) = kept
             && report.budget.take(&mut finding)
         {
-            report.violations.push(Violation { finding, level, policy: location.into() });
+            report.violations.push(Violation { finding, level, policy: location });
             Reported::kept(report.violations.last_mut().map(|violation| &mut violation.finding), false)
         } else {
             *report.left_out.entry(level).or_default() += 1;

@@ -6,6 +6,12 @@
 //!
 //! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their keys.
 
+mod compared;
+
+pub(super) use compared::PublishedTaints;
+
+use std::borrow::Cow;
+
 use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
 use super::glob;
 use super::json_schema::Schema;
@@ -14,8 +20,6 @@ use super::load::SchemaSource;
 use super::matching::MAX_DRIVER;
 use super::schema::PolicyFaults;
 use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
-use std::borrow::Cow;
-
 use crate::admission::DecodedAttributes;
 use crate::rules::Level;
 use crate::rules::table::{POLICY_TAINT, POLICY_TAINT_DATA};
@@ -24,6 +28,7 @@ use tollgate_api::view::{self, Taint};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
+use tollgate_formats::gotime::Timestamp;
 
 /// Most taints of an object that are compared with entries: as many as 128 devices with 16 taints each, or 64 with 32.
 /// No API server accepts more in a slice. An object with more is denied.
@@ -95,7 +100,7 @@ pub(super) fn check(
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
         return;
     }
-    let group = |level| EntryGroup::of(policies, level, admission);
+    let group = |level| EntryGroup::of(policies, level, driver_of(admission), admission.now.time);
     let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
     let cost: usize = groups.iter().map(EntryGroup::cost_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
@@ -186,9 +191,9 @@ impl<'s> EntryGroup<'s> {
     fn of(
         policies: &[MatchedPolicy<'s>],
         level: Level,
-        admission: &DecodedAttributes<'s>,
+        driver: &'s str,
+        now: Option<Timestamp>,
     ) -> Option<EntryGroup<'s>> {
-        let (driver, now) = (driver_of(admission), admission.now.time);
         let is_ours = move |matched: &MatchedPolicy<'_>| {
             matched.policy.action == level && matched.policy.scope.matches_driver(driver)
         };

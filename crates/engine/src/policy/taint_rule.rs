@@ -5,8 +5,11 @@
 //! annotations ([`annotations`]). Updates that only narrow, weaken or slow a rule are not checked.
 
 mod annotations;
+mod compared;
 mod limits;
 mod tainted;
+
+pub(super) use compared::RuleGuards;
 
 use super::kind::PolicySpec;
 use super::{MatchedPolicy, Violation, ViolationReport};

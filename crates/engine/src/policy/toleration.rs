@@ -24,9 +24,13 @@ use tollgate_document::field::Path;
 use tollgate_formats::gotime::{self, Timestamp};
 
 mod added;
+mod compared;
+mod listed;
 mod written;
 
 pub(super) use added::default_edits;
+pub(super) use compared::{AddedTolerations, AllowedTolerations};
+pub use listed::{ListedEntry, ListedTolerations};
 use written::{WrittenToleration, allowed_instead};
 
 /// Most tolerations of an object that are compared with entries: as many as a claim that an API server accepts (32
@@ -105,10 +109,6 @@ impl TolerationPolicy {
     /// True if it adds tolerations to new claims.
     pub(super) fn has_defaults(&self) -> bool {
         !self.defaults.is_empty()
-    }
-
-    pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
-        &self.deny
     }
 }
 

@@ -38,7 +38,7 @@ fn judge_object(set: PolicySet, object: &str) -> Vec<(Level, String, String)> {
     let request = Attributes::create(object.root(), "", "2026-01-01T00:00:00Z");
     let Verdict::Checked(found) = engine.validate(&request, Labels::Unknown) else { panic!("skipped") };
     let ours = found.into_iter().filter(|found| found.policy.is_some());
-    ours.map(|found| (found.level, found.policy.unwrap().into(), found.finding.detail.into())).collect()
+    ours.map(|found| (found.level, found.policy.unwrap().to_string(), found.finding.detail.into())).collect()
 }
 
 #[test]

@@ -36,6 +36,16 @@ impl AnnotationPolicy {
         (!required.is_empty()).then_some(AnnotationPolicy { required, max_age_seconds })
     }
 
+    /// True if rules must have the annotation.
+    pub(super) fn requires(&self, name: &str) -> bool {
+        self.required.contains(&name)
+    }
+
+    /// Returns the maximum age of rules; `None` if it is not limited.
+    pub(super) fn max_age_seconds(&self) -> Option<i64> {
+        self.max_age_seconds
+    }
+
     /// Reports annotations that are missing, a time that cannot be read or is past, and one that is too late.
     pub(super) fn check(
         &self,

@@ -6,6 +6,10 @@
 //! Invariant: an update that affects nothing but what the stored rule affects is allowed, however much that is. An update
 //! that could affect other devices or pods, or the same ones more or sooner, is checked like a new rule.
 
+mod compared;
+
+pub(super) use compared::SampleImpact;
+
 use std::cell::OnceCell;
 
 use super::tainted::TaintedLimit;

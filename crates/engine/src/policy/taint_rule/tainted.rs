@@ -19,7 +19,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
 /// The compiled `maxTainted.devices`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TaintedLimit {
     /// At most this many devices, of all drivers together.
     Number(usize),
