@@ -361,11 +361,11 @@ impl Check {
         for finding in &toleration.findings {
             writeln!(console, "  {}: {}", finding.level, printable_line(&finding.message))?;
         }
-        let exempt = answer.policies.iter().flat_map(|listed| &listed.exempt);
-        for policy in exempt {
+        let exempt: Vec<&String> = answer.policies.iter().flat_map(|listed| &listed.exempt).collect();
+        for policy in &exempt {
             writeln!(console, "  the user is exempt from {}", printable_line(policy))?;
         }
-        if toleration.allowed_by.is_empty() && toleration.findings.is_empty() {
+        if toleration.allowed_by.is_empty() && toleration.findings.is_empty() && exempt.is_empty() {
             writeln!(console, "  no policy restricts this toleration in namespace {}", answer.namespace)?;
         }
         Ok(())
