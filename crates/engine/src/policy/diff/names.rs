@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Most combinations of positions in patterns that are looked at.
-const MAX_STATES: usize = 20_000;
+const MAX_STATES: usize = 100_000;
 /// Most names that are returned.
-const MAX_NAMES: usize = 2_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Which texts are names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
