@@ -20,6 +20,7 @@ mod console;
 mod devices;
 mod diff;
 mod drain;
+mod expiry;
 mod explain;
 mod fix;
 mod forecast;
@@ -55,7 +56,7 @@ mod taint;
 mod test;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "online")]
+#[cfg_attr(not(feature = "online"), expect(dead_code, reason = "most units belong to flags of the server"))]
 mod units;
 mod validate;
 mod version;

@@ -32,13 +32,15 @@ const OTHER_SLICES: &str = "other-slices.validate.tollgate.dev";
 const RULES: &str = "rules.validate.tollgate.dev";
 /// DeviceClasses.
 const CLASSES: &str = "classes.validate.tollgate.dev";
+/// Policies that are custom resources; always fails open, so that nobody who may change policies is locked out.
+const POLICIES: &str = "policies.validate.tollgate.dev";
 /// Default tolerations.
 const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
 /// `timeAdded` in `spec.taints` of draft r2.
 const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
 
 /// Every entry, in the order in which they are registered.
-const ALL: [&str; 10] = [
+const ALL: [&str; 11] = [
     CLAIMS,
     OTHER_CLAIMS,
     CLAIM_DETAILS,
@@ -47,6 +49,7 @@ const ALL: [&str; 10] = [
     OTHER_SLICES,
     RULES,
     CLASSES,
+    POLICIES,
     CLAIM_DEFAULTS,
     SLICE_TIMES,
 ];
@@ -75,7 +78,10 @@ pub(crate) struct WebhookEntries {
 impl WebhookEntries {
     /// The entries of the static manifests, which cover every set of policies.
     pub(crate) fn of_static_manifests() -> WebhookEntries {
-        WebhookEntries::select(|name| ![CLAIM_DETAILS, PLAIN_CLAIMS, SLICE_TIMES].contains(&name), |_| false)
+        WebhookEntries::select(
+            |name| ![CLAIM_DETAILS, PLAIN_CLAIMS, POLICIES, SLICE_TIMES].contains(&name),
+            |_| false,
+        )
     }
 
     /// The entries that the rules and policies of an engine need.
@@ -119,6 +125,13 @@ impl WebhookEntries {
                 .any(|(pods, kinds)| *pods == name && kinds.iter().any(|kind| is_about(*kind, closed))),
         };
         WebhookEntries::select(is_needed, is_closed)
+    }
+
+    /// These entries, and the one for policies that are custom resources.
+    #[must_use]
+    #[cfg(feature = "online")]
+    pub(crate) fn with_policies(&self) -> WebhookEntries {
+        WebhookEntries::select(|name| name == POLICIES || self.contains(name), |name| self.fails_closed(name))
     }
 
     /// The entries that either of both has.

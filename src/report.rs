@@ -9,6 +9,7 @@
 mod cascade;
 mod fingerprint;
 mod piece;
+pub(crate) mod record;
 mod skip;
 mod statistics;
 
@@ -17,7 +18,7 @@ pub(crate) use junit::escape as junit_escape;
 pub use piece::Piece;
 pub use skip::{SkipCounts, SkipReason};
 pub use statistics::Statistics;
-pub(crate) use text::{message, plural};
+pub(crate) use text::message;
 
 use tollgate_document::finding::Applicability;
 use tollgate_document::source::{InputError, SourceLocation, TextFix};
@@ -249,6 +250,7 @@ impl<'a> DocumentResult<'a> {
 
 /// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Inputs.
     pub files: usize,
@@ -278,10 +280,8 @@ pub struct Summary {
     #[serde(rename = "staleBaseline")]
     pub stale: usize,
     /// Skipped documents by reason.
-    #[serde(rename = "skippedBy")]
     pub skipped_by: SkipCounts,
     /// Paths in folders that were not read.
-    #[serde(rename = "notRead")]
     pub not_read: NotRead,
     /// Files that were not checked and mention `resource.k8s.io`.
     #[serde(skip_serializing_if = "Mentions::is_empty")]

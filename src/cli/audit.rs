@@ -6,13 +6,17 @@
 //!
 //! Invariant: a cluster is only read; what could not be listed is in the report, on stderr and in the exit code.
 
+mod deadlines;
 mod dump;
+mod exports;
 mod judge;
 #[cfg(feature = "online")]
 mod live;
 mod openreports;
 mod reporter;
 mod totals;
+
+pub(super) use dump::{read_headers, read_namespaces, read_texts};
 
 use std::path::PathBuf;
 
@@ -107,6 +111,8 @@ struct AuditRun<'a> {
     /// Only this namespace.
     namespace: Option<&'a str>,
     now: String,
+    /// The times within a week at which allow entries expire.
+    ends_soon: Vec<String>,
 }
 
 impl AuditRun<'_> {
@@ -133,8 +139,8 @@ impl Arguments {
         if self.state.is_empty() {
             return self.run_live(console);
         }
-        let texts = dump::read_texts(&self.state)?;
-        let mut header = dump::read_headers(&texts);
+        let texts = read_texts(&self.state)?;
+        let mut header = read_headers(&texts);
         let cluster = self.dump_cluster(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
         let mut run = self.audit_run(profiles)?;
@@ -185,6 +191,8 @@ impl Arguments {
     fn audit_run(&self, profiles: Vec<&'static Profile>) -> Result<AuditRun<'_>, Failure> {
         let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
         let now = self.clock.now();
-        Ok(AuditRun { engine, levels: self.levels.levels(), namespace: self.namespace.as_deref(), now })
+        let ends_soon = deadlines::ends_soon(&engine.policies, &now);
+        let (levels, namespace) = (self.levels.levels(), self.namespace.as_deref());
+        Ok(AuditRun { engine, levels, namespace, now, ends_soon })
     }
 }

@@ -184,7 +184,7 @@ impl Arguments {
         let at = self.clock.now();
         match self.output {
             Output::Json => {
-                let record = json::DevicesRecord::new(&report, &shown, (profile.name, &at), incomplete);
+                let record = json::devices_record(&report, &shown, (profile.name, &at), incomplete);
                 writeln!(console, "{}", super::to_json(&record)?)?;
             }
             Output::Text | Output::Wide => {

@@ -41,10 +41,12 @@ use online::commands::{
     NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags,
 };
 #[cfg(feature = "online")]
-use online::reporter::{PlanContext, Reporter};
+use online::reporter::{NextCommands, PlanContext, Reporter};
 #[cfg(feature = "online")]
-use online::settings::{DrainSettings, RunArgs, TypedNotes, WaitFor, release_problems};
-use plan_json::PlanRecord;
+use online::settings::{RunArgs, RunSettings, TypedNotes, WaitFor, release_problems};
+#[cfg(feature = "online")]
+use online::start::{Session, lock_settings};
+use plan_json::plan_record;
 use planning::{PlanOptions, plan_for};
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, Fate, MoveOptions};
@@ -308,7 +310,7 @@ impl Drain {
         let options = PlanOptions { profile, settings, samples: self.courses.samples };
         let report = plan_for(&self.request(), &objects.state(), options, incomplete)?;
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&PlanRecord::of(&report))?)?,
+            Output::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
             Output::Text => console.write_text(&plan_text::render(&report))?,
         }
         let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });
@@ -342,11 +344,21 @@ impl Drain {
         let profile = one_profile(&self.release.live_profiles()?)?;
         if !self.dry_run {
             let settings = self.settings(asked, profile)?;
-            return if self.run.check {
-                online::start::check(settings)
-            } else {
-                online::start::drain(settings)
+            let context = PlanContext {
+                profile,
+                samples: settings.samples.get(),
+                request: settings.request.clone(),
+                cluster: cluster_name(asked),
+                force_after: settings.force_after,
+                is_confirmed: self.run.yes,
             };
+            let reporter = Reporter::new(
+                self.output,
+                NextCommands { go_on: settings.go_on.clone(), go_back: settings.go_back.clone() },
+                Some(context),
+            );
+            let session = Session { asked, record: self.run.record.as_deref(), reporter };
+            return if self.run.check { session.check(&settings) } else { session.drain(&settings) };
         }
         let needed: Vec<ListedKind> = super::forecast::LISTED_KINDS.into_iter().chain([BUDGETS]).collect();
         let (objects, omissions) = live::read_objects(asked, &needed, &WORKLOAD_KINDS, console);
@@ -361,39 +373,26 @@ impl Drain {
         self.print_plan(&objects, profile, &incomplete, tally, console)
     }
 
-    fn settings<'a>(
-        &self,
-        asked: &'a live::AskedServer,
-        profile: &'static Profile,
-    ) -> Result<DrainSettings<'a>, Failure> {
+    fn settings(&self, asked: &live::AskedServer, profile: &'static Profile) -> Result<RunSettings, Failure> {
         let request = self.request();
         let next = next_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
         let notes = self.run.notes(typed_flags(&self.given, &NOT_REPEATED), &clock::now())?;
-        let context = PlanContext {
-            profile,
-            samples: self.courses.samples.get(),
-            request: request.clone(),
-            cluster: cluster_name(asked),
-            force_after: self.run.force_after,
-            is_confirmed: self.run.yes,
-        };
-        Ok(DrainSettings {
-            asked,
+        let lock = self.run.lock_namespace();
+        Ok(RunSettings {
             request,
             release: super::forecast::release_of(profile),
+            rule_version: rule_version(&[profile])?,
             samples: self.courses.samples,
             seed: self.courses.seed,
-            rule_version: rule_version(&[profile])?,
             wait: self.run.wait,
             timeout: self.run.timeout,
             force_after: self.run.force_after,
-            lock_namespace: self.run.lock_namespace(),
+            lock: lock.map(|namespace| lock_settings(asked, namespace, notes.owner.as_deref())),
             notes,
             ignore_preflight_errors: self.run.ignore_preflight_errors,
             release_problems: release_problems(asked),
-            reporter: Reporter::new(self.output, next.clone(), Some(context)),
-            next,
-            record: self.run.record.clone(),
+            go_on: next.go_on,
+            go_back: next.go_back,
         })
     }
 }
@@ -416,24 +415,23 @@ impl Undrain {
         if !self.dry_run && !self.yes && !console.confirm(&question) {
             return Err(Failure::Usage("not confirmed; nothing was changed".to_owned()));
         }
-        let settings = DrainSettings {
-            asked,
+        let settings = RunSettings {
             request: self.targets.request(MoveOptions::default()),
             release: super::forecast::release_of(profile),
+            rule_version: rule_version(&[profile])?,
             samples: NonZeroU32::MIN,
             seed: 0,
-            rule_version: rule_version(&[profile])?,
             wait: WaitFor::Ready,
             timeout: Duration::ZERO,
             force_after: None,
-            lock_namespace: Some(self.lock_namespace.clone()),
+            lock: Some(lock_settings(asked, self.lock_namespace.clone(), None)),
             notes: TypedNotes::default(),
             ignore_preflight_errors: false,
             release_problems: Vec::new(),
-            reporter: Reporter::new(self.output, next.clone(), None),
-            next,
-            record: None,
+            go_on: next.go_on.clone(),
+            go_back: next.go_back.clone(),
         };
-        online::start::undrain(settings, self.dry_run)
+        let reporter = Reporter::new(self.output, next, None);
+        Session { asked, record: None, reporter }.undrain(&settings, self.dry_run)
     }
 }

@@ -32,7 +32,7 @@ use super::version::Output;
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
 use given::{Admission, GivenObject, GivenTexts};
-pub(super) use json::TotalsRecord;
+pub(super) use json::totals_record;
 pub(super) use limits::{CheckedLimits, check_pending};
 pub(super) use play::play;
 pub(super) use text::summary_of_evicted;
@@ -98,7 +98,7 @@ pub(super) struct CourseArgs {
 /// Courses unless `--samples` says otherwise.
 const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 
-/// The most courses that can be asked for. All of them are in memory at the end, and more say nothing new.
+/// The most courses that can be asked for. More say nothing new.
 const MAX_SAMPLES: i64 = 4096;
 
 fn samples_parser() -> impl TypedValueParser<Value = NonZeroU32> {
@@ -192,7 +192,7 @@ impl Arguments {
                 self.report_missing(&what, &mut tally, console);
             }
             match self.output {
-                Output::Json => writeln!(console, "{}", super::to_json(&json::Record::of(&report))?)?,
+                Output::Json => writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?,
                 Output::Text => {
                     let apart = if index > 0 { "\n" } else { "" };
                     let text = text::render(&report, self.limit, self.by);

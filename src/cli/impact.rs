@@ -326,15 +326,8 @@ impl ImpactReporter<'_> {
         assessment.elsewhere = if is_forecast { self.elsewhere(&[&json], profile, at) } else { None };
         match self.arguments.output {
             Output::Json => {
-                writeln!(
-                    self.console,
-                    "{}",
-                    super::to_json(&json::ImpactRecord::of(
-                        &assessment,
-                        &self.omissions,
-                        self.arguments.limit
-                    ))?
-                )
+                let record = json::impact_record(&assessment, &self.omissions, self.arguments.limit);
+                writeln!(self.console, "{}", super::to_json(&record)?)
             }
             Output::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };

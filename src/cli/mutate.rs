@@ -28,6 +28,7 @@ use tollgate_engine::engine::{
 };
 use tollgate_engine::rules::RuleSet;
 use tollgate_engine::rules::table::POLICY_LOOKUP;
+use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
 /// Print manifests with defaults filled in
@@ -97,11 +98,9 @@ impl Arguments {
             }
         }
         if mutator.others > 0 {
-            let files = if mutator.others == 1 { "file" } else { "files" };
-            mutator.console.note(&format!(
-                "{} {files} not printed (no Kubernetes objects, or an unrendered template)",
-                mutator.others
-            ));
+            let files = counted(mutator.others, "file");
+            let note = "not printed (no Kubernetes objects, or an unrendered template)";
+            mutator.console.note(&format!("{files} {note}"));
         }
         Ok(mutator.tally)
     }

@@ -3,6 +3,8 @@
 //! Those of policies, their tests and configurations are printed from the rows that they are read by, so the two cannot drift. Those of
 //! reports are files; tests compare them with what is written (`tests/cli/schemas.rs`).
 
+mod crd;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
@@ -12,7 +14,7 @@ use crate::config::CONFIG;
 use tollgate_engine::policy::{PolicyKind, Struct, TEST_FILE, Ty};
 use tollgate_formats::gofmt::json_string;
 
-/// Print the JSON Schema for policies, policy tests, .tollgate.yaml or a report
+/// Print the schema of policies, policy tests, .tollgate.yaml or a report
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Schema to print
@@ -25,6 +27,8 @@ pub(super) struct Arguments {
 enum Described {
     /// Policy files
     Policy,
+    /// CustomResourceDefinitions of the policy kinds, as YAML for `kubectl apply`
+    Crd,
     /// Policy tests: *.test.yaml
     Test,
     /// Configuration file .tollgate.yaml
@@ -39,6 +43,10 @@ enum Described {
     Devices,
     /// One line of the output of `tollgate drain -o json`
     Drain,
+    /// Output of `tollgate policy diff -o json`
+    PolicyDiff,
+    /// Output of `tollgate policy check -o json`
+    PolicyCheck,
 }
 
 impl Arguments {
@@ -47,6 +55,7 @@ impl Arguments {
             Described::Policy => {
                 schema_of_structs("tollgate policy", "oneOf", &PolicyKind::ALL.map(PolicyKind::schema))
             }
+            Described::Crd => crd::definitions().trim_end().to_owned(),
             Described::Test => schema_of_structs("tollgate policy test", "allOf", &[&TEST_FILE]),
             Described::Config => schema_of_structs("tollgate configuration", "allOf", &[&CONFIG]),
             Described::Validate => include_str!("schema/validate.json").trim_end().to_owned(),
@@ -54,6 +63,8 @@ impl Arguments {
             Described::Forecast => include_str!("schema/forecast.json").trim_end().to_owned(),
             Described::Devices => include_str!("schema/devices.json").trim_end().to_owned(),
             Described::Drain => include_str!("schema/drain.json").trim_end().to_owned(),
+            Described::PolicyDiff => include_str!("schema/policy-diff.json").trim_end().to_owned(),
+            Described::PolicyCheck => include_str!("schema/policy-check.json").trim_end().to_owned(),
         };
         writeln!(console, "{schema}")?;
         Ok(Tally::default())
@@ -108,11 +119,16 @@ fn type_schema(ty: &Ty, definitions: &mut BTreeMap<&'static str, String>) -> Str
     match ty {
         Ty::NonEmptyStr => r#"{"type": "string", "minLength": 1}"#.to_owned(),
         Ty::Str => r#"{"type": "string"}"#.to_owned(),
+        Ty::Text(format) => format!("{{\"type\": \"string\", \"pattern\": {}}}", quote_json(format.pattern)),
         Ty::OneOf(words) => {
             let words: Vec<String> = words.iter().map(|word| quote_json(word)).collect();
             format!("{{\"enum\": [{}]}}", words.join(", "))
         }
         Ty::Int(least) => format!("{{\"type\": \"integer\", \"minimum\": {least}}}"),
+        Ty::IntOrPercent => {
+            r#"{"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^([1-9][0-9]?|100)%$"}]}"#
+                .to_owned()
+        }
         Ty::Bool => r#"{"type": "boolean"}"#.to_owned(),
         Ty::Time => r#"{"type": "string", "format": "date-time"}"#.to_owned(),
         Ty::Schema => r#"{"type": "object"}"#.to_owned(),

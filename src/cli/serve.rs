@@ -3,6 +3,7 @@
 mod cluster;
 mod configurations;
 mod load;
+mod policy_source;
 mod register;
 mod release;
 
@@ -23,6 +24,7 @@ use crate::server::{
     Certificates, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
     UnusableFiles,
 };
+use cluster::OpenedCluster;
 use load::Loader;
 
 /// Serve the admission webhook
@@ -206,16 +208,18 @@ impl Arguments {
                 "{path}: must be a file or folder, because `serve` reloads it when it changes"
             )));
         }
+        self.cluster.check_policy_source(!policies.is_empty())?;
         let opened = self.cluster.open(&self.engine.release, self.settings().limits.state_bytes())?;
         let engine = self.engine.serving_engine()?;
         let engine = opened.iter().fold(engine, |engine, opened| opened.configure_engine(engine));
-        let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone());
+        let resources = opened.as_ref().and_then(OpenedCluster::policies);
+        let mut loader = Loader::new(engine, policies.clone(), self.namespaces.clone(), resources);
         let config = match loader.reload().outcome {
-            ReloadOutcome::Loaded(config) => *config,
+            ReloadOutcome::Loaded(config) | ReloadOutcome::LoadedWithLastFiles(config, _) => *config,
             ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
-        let reloader = (!loader.has_no_files()).then(|| Box::new(move || loader.reload()) as Reloader);
+        let reloader = loader.can_change().then(|| Box::new(move || loader.reload()) as Reloader);
         let server =
             Server::bind(self.settings(), config, reloader, Some(log)).map_err(|error| match error
                 .downcast::<UnusableFiles>(

@@ -14,6 +14,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::console::Console;
+use super::expiry::Expiry;
 use super::outcome::{Failure, Tally};
 use super::shared::ReleaseArgs;
 use super::{clock, impact, state};
@@ -24,6 +25,7 @@ use tollgate_document::source::{Document, documents};
 use tollgate_drain::rule_name;
 use tollgate_engine::impact::target::{self, DeviceNames, DeviceTarget, ResolvedTarget};
 use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, count};
+use tollgate_engine::rule_annotations;
 use tollgate_engine::rules::server_defaults::why_version_is_off;
 use tollgate_formats::gotime;
 
@@ -37,6 +39,19 @@ pub(super) struct Taint {
     /// pods
     #[arg(value_name = "TAINT", value_parser = mark::parse_taint)]
     mark: TaintArg,
+
+    /// Who is responsible for the rule, as the annotation tollgate.dev/owner
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+
+    /// What the rule is for, as the annotation tollgate.dev/reason
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// When the rule is no longer needed, as the annotation tollgate.dev/expires: a duration or an RFC 3339 time. Nothing
+    /// is deleted then
+    #[arg(long, value_name = "TIME", value_parser = Expiry::parse)]
+    expires: Option<Expiry>,
 
     /// Allow a driver name without a dot, although there is no cluster state in which to look it up
     #[arg(long)]
@@ -208,10 +223,15 @@ impl Taint {
         } else {
             self.check_unknown_driver()?;
         }
+        let expires = self.expires.map(|expires| expires.resolve(&now)).transpose()?;
+        let given = [self.owner.clone(), self.reason.clone(), expires];
+        let names = [rule_annotations::OWNER, rule_annotations::REASON, rule_annotations::EXPIRES];
+        let annotations = names.into_iter().zip(given).filter_map(|(name, text)| Some((name, text?)));
+        let annotations: Vec<(&str, String)> = annotations.collect();
         let mut rules = Vec::new();
         for target in &targets {
             let name = rule_name(target, &self.mark.key, effect);
-            let rule = rule_manifest(target, &self.mark, effect, version.name());
+            let rule = rule_manifest(target, &self.mark, effect, version.name(), &annotations);
             let document = read_manifest(&rule)?;
             for profile in &profiles {
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &now) {
@@ -264,11 +284,23 @@ impl Taint {
 }
 
 /// The DeviceTaintRule as YAML, as it is printed and checked.
-fn rule_manifest(target: &DeviceNames, mark: &TaintArg, effect: &str, version: &str) -> String {
+fn rule_manifest(
+    target: &DeviceNames,
+    mark: &TaintArg,
+    effect: &str,
+    version: &str,
+    annotations: &[(&str, String)],
+) -> String {
     let name = rule_name(target, &mark.key, effect);
-    let mut out = format!(
-        "apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\nspec:\n"
-    );
+    let mut out =
+        format!("apiVersion: resource.k8s.io/{version}\nkind: DeviceTaintRule\nmetadata:\n  name: {name}\n");
+    if !annotations.is_empty() {
+        out.push_str("  annotations:\n");
+    }
+    for (name, text) in annotations {
+        _ = writeln!(out, "    {name}: {}", yaml_string(text));
+    }
+    out.push_str("spec:\n");
     if target.is_everything() {
         out.push_str("  deviceSelector: {}   # all devices of all drivers\n");
     } else {
@@ -293,7 +325,7 @@ pub(super) fn manifest_for(
     profiles: &[&'static Profile],
 ) -> Result<String, Failure> {
     let mark = TaintArg { key: key.to_owned(), value: None, effect: None };
-    Ok(rule_manifest(names, &mark, effect, rule_version(profiles)?.name()))
+    Ok(rule_manifest(names, &mark, effect, rule_version(profiles)?.name(), &[]))
 }
 
 /// Parses a manifest that was written here.
@@ -313,7 +345,7 @@ impl Untaint {
             // Rejects names that no rule can have, which kubectl would not report.
             for profile in &known.profiles {
                 let effect = profile.effects.first().copied().unwrap_or_default();
-                let rule = rule_manifest(target, &mark, effect, rule_version(&[profile])?.name());
+                let rule = rule_manifest(target, &mark, effect, rule_version(&[profile])?.name(), &[]);
                 let document = read_manifest(&rule)?;
                 if let Some(refusal) = impact::first_denial(document.doc.root(), profile, &clock::now()) {
                     return Err(Failure::Usage(format!(

@@ -185,3 +185,43 @@ fn junit(console: &mut Console, results: &[CaseResult], failed: usize) -> Result
     writeln!(console, "</testsuites>")?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::case::TestFile;
+    use crate::files::{self, Input, MAX_FILE};
+    use tollgate_engine::policy::{self, Acceptance, PolicyResource, PolicySet};
+
+    /// The tests in the repository pass, too, if the policies are custom resources.
+    #[test]
+    fn tests_pass_with_policies_as_resources() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let found = files::collect(&[root.join("policies"), root.join("examples")]);
+        let mut count = 0;
+        for input in found.inputs.iter().filter(|input| policy::is_test(&input.name())) {
+            let text = files::read(input, MAX_FILE).unwrap();
+            let tests = TestFile::read(&input.name(), &text).unwrap();
+            let Ok(set) = super::load(input, &tests) else { panic!("{}", input.name()) };
+            for outcome in tests.run(as_resources(&set, input)).unwrap() {
+                // A message names a policy in a file by its name and place, and a resource by its kind and name.
+                let is_name =
+                    |failure: &str| failure.starts_with("expected a message") && failure.contains("policy ");
+                let failure = outcome.failure.filter(|failure| !is_name(failure));
+                assert_eq!(failure, None, "{}: {}", input.name(), outcome.name);
+                count += 1;
+            }
+        }
+        assert!(count >= 50, "{count}");
+    }
+
+    fn as_resources(set: &PolicySet, input: &Input) -> PolicySet {
+        let imported = set.to_resources();
+        let resources: Vec<PolicyResource> =
+            imported.into_iter().map(|policy| PolicyResource::new(policy.kind, policy.json)).collect();
+        let set = PolicySet::load_all(&[], &|_| Err("no files".to_owned()), &resources, None).unwrap();
+        for state in set.resources() {
+            assert_eq!(state.acceptance, Acceptance::Accepted, "{}: {}", input.name(), state.name);
+        }
+        set
+    }
+}

@@ -96,7 +96,7 @@ pub(super) struct Arguments {
 
     /// File or folder with the cluster state; can be repeated
     ///
-    /// Used to report the impact of DeviceTaintRules and to enforce maxImpact in policies.
+    /// Used to report the impact of DeviceTaintRules and to enforce maxImpact and maxTainted in policies.
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 use clap::ValueEnum;
-use serde::Serialize;
 
 use super::console::Console;
 use super::outcome::{Failure, Tally};
+use crate::report::record::record;
 use tollgate_api::profile;
 use tollgate_engine::rules;
 
@@ -27,24 +27,17 @@ pub(super) enum Output {
     Json,
 }
 
-#[derive(Serialize)]
-struct Version {
-    #[serde(rename = "version")]
-    number: &'static str,
-    profiles: Vec<&'static str>,
-    rules: usize,
-}
-
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
-        let version = Version {
-            number: env!("CARGO_PKG_VERSION"),
-            profiles: profile::ALL.iter().map(|profile| profile.name).collect(),
-            rules: rules::all().count(),
+        let version = env!("CARGO_PKG_VERSION");
+        let record = record! {
+            "version": version,
+            "profiles": profile::ALL.iter().map(|profile| profile.name).collect::<Vec<_>>(),
+            "rules": rules::all().count(),
         };
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&version)?)?,
-            Output::Text => writeln!(console, "tollgate {}", version.number)?,
+            Output::Json => writeln!(console, "{}", super::to_json(&record)?)?,
+            Output::Text => writeln!(console, "tollgate {version}")?,
         }
         Ok(Tally::default())
     }

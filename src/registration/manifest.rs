@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::WebhookEntries;
+use super::{POLICIES, WebhookEntries};
 
 /// The base configurations, and the entries that only derived registrations have; validating first.
 const BASE: [[&str; 2]; 2] = [
@@ -150,11 +150,12 @@ impl Destination {
     /// A configuration with its name, address and caBundle filled in, and only with these entries.
     fn fill_in(&self, text: &str, entries: &WebhookEntries, bundle: Option<&str>) -> String {
         let mut fill = String::new();
-        let mut fails_closed = self.fail_closed;
+        let (mut fails_closed, mut is_policies) = (self.fail_closed, false);
         let in_namespace = |line: &str| line.replace(Destination::NAMESPACE, &self.namespace);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("- name: ") {
-                fails_closed = self.fail_closed || entries.fails_closed(name);
+                is_policies = name == POLICIES;
+                fails_closed = !is_policies && (self.fail_closed || entries.fails_closed(name));
             }
             let path = line.strip_prefix(SERVICE).and_then(|rest| rest.strip_suffix('}'));
             let line = match (path, &self.url, line.strip_prefix(NAME_LINE)) {
@@ -170,7 +171,8 @@ impl Destination {
             if let (Some(_), Some(bundle)) = (path, bundle) {
                 _ = writeln!(fill, "    caBundle: {bundle}");
             }
-            if let (Some(_), Some((key, value))) = (path, &self.only) {
+            // Policies are not among the objects to which a gradual rollout can be limited.
+            if let (Some(_), Some((key, value)), false) = (path, &self.only, is_policies) {
                 _ = writeln!(fill, "  objectSelector: {{matchLabels: {{{key:?}: {value:?}}}}}");
             }
         }
@@ -217,7 +219,7 @@ fn line_start_where(text: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Destination, FAILS_OPEN, LIST, OptionalApi, host_of_url, split_entries};
+    use super::{BASE, Destination, FAILS_OPEN, LIST, OptionalApi, POLICIES, host_of_url, split_entries};
     use crate::registration::{ALL, WebhookEntries};
 
     #[test]
@@ -253,7 +255,10 @@ mod tests {
         let (open, closed) = (all(&here()), all(&Destination { fail_closed: true, ..here() }));
         let entries = open.matches("\n- name: ").count();
         assert!(open.contains(FAILS_OPEN) && open.matches("\n  failurePolicy: ").count() == entries);
-        assert_eq!(closed.matches("\n  failurePolicy: Fail\n").count(), entries, "{closed}");
+        assert_eq!(closed.matches("\n  failurePolicy: Fail\n").count(), entries - 1, "{closed}");
+        // Whoever made a mistake in a policy must be able to mend it while the webhook is down.
+        let (_, rest) = closed.split_once(POLICIES).expect("the entry for policies");
+        assert_eq!(rest.lines().find(|line| line.contains("failurePolicy")), Some(FAILS_OPEN));
     }
 
     #[test]

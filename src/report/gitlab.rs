@@ -7,45 +7,13 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::json::encode;
+use super::record::{Json, record};
 use super::text::message;
 use super::{
     DocumentResult, LocatedFinding, Report, ReportWriter, SEPARATOR, Summary, docs_url, fingerprint,
 };
 use tollgate_engine::rules::Level;
-
-#[derive(Serialize)]
-struct Issue<'a> {
-    /// The first one: [`Writer::close`] looks for it there.
-    fingerprint: String,
-    r#type: &'static str,
-    check_name: &'a str,
-    description: &'a str,
-    severity: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Content>,
-    location: Location<'a>,
-}
-
-#[derive(Serialize)]
-struct Content {
-    body: String,
-}
-
-#[derive(Serialize)]
-struct Location<'a> {
-    path: &'a str,
-    lines: Lines,
-}
-
-#[derive(Serialize)]
-struct Lines {
-    begin: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<usize>,
-}
 
 /// `-o gitlab`
 pub(super) struct Writer;
@@ -56,15 +24,18 @@ impl ReportWriter for Writer {
     }
 
     fn add(&self, out: &mut String, entry: &DocumentResult<'_>, _: &Report) {
+        // The fingerprint is the first member: `close` looks for it there.
         if let Some(error) = entry.error {
-            let issue = Issue {
-                fingerprint: fingerprint::of_error(error),
-                r#type: "issue",
-                check_name: "unreadable",
-                description: &error.message,
-                severity: "blocker",
-                content: None,
-                location: Location { path: entry.file, lines: Lines { begin: error.line.max(1), end: None } },
+            let issue = record! {
+                "fingerprint": fingerprint::of_error(error),
+                "type": "issue",
+                "check_name": "unreadable",
+                "description": error.message,
+                "severity": "blocker",
+                "location": record! {
+                    "path": entry.file,
+                    "lines": record! { "begin": error.line.max(1) },
+                },
             };
             push_issue(out, &issue);
         }
@@ -75,14 +46,17 @@ impl ReportWriter for Writer {
                 _ = write!(description, " (help: {help})");
             }
             let (begin, end) = (located.location.line.max(1), located.location.end_line);
-            let issue = Issue {
-                fingerprint: fingerprint::of_finding(entry, located),
-                r#type: "issue",
-                check_name: finding.rule.id,
-                description: &description,
-                severity: severity(located.diagnostic.level),
-                content: Some(Content { body: issue_body(located) }),
-                location: Location { path: entry.file, lines: Lines { begin, end: Some(end.max(begin)) } },
+            let issue = record! {
+                "fingerprint": fingerprint::of_finding(entry, located),
+                "type": "issue",
+                "check_name": finding.rule.id,
+                "description": description,
+                "severity": severity(located.diagnostic.level),
+                "content": record! { "body": issue_body(located) },
+                "location": record! {
+                    "path": entry.file,
+                    "lines": record! { "begin": begin, "end": end.max(begin) },
+                },
             };
             push_issue(out, &issue);
         }
@@ -122,7 +96,7 @@ impl ReportWriter for Writer {
 const PREFIX: &str = "{\"fingerprint\":\"";
 
 /// Appends an issue as JSON, with the separator before it.
-fn push_issue(out: &mut String, issue: &Issue<'_>) {
+fn push_issue(out: &mut String, issue: &Json) {
     out.push_str(SEPARATOR);
     out.push_str(&encode(issue));
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::json::encode;
+use super::record::{list, record};
 use super::{DocumentResult, Format, Report, Summary, docs_url};
 use tollgate_engine::rules::{Level, Origin};
 
@@ -13,16 +12,6 @@ use tollgate_engine::rules::{Level, Origin};
 #[derive(Clone, Default, Debug)]
 pub struct Statistics {
     counts: BTreeMap<(&'static str, &'static str, &'static str), usize>,
-}
-
-#[derive(Serialize)]
-struct RuleCount {
-    count: usize,
-    rule: &'static str,
-    origin: &'static str,
-    level: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    docs: Option<String>,
 }
 
 /// What is not a rule, but counts.
@@ -50,34 +39,32 @@ impl Statistics {
 
     /// The counts per rule as a report, the most frequent rule first.
     pub(super) fn render(&self, report: &Report, summary: &Summary) -> String {
-        let mut rows: Vec<RuleCount> = self
-            .counts
-            .iter()
-            .map(|(&(rule, origin, level), &count)| {
-                let docs = (rule != UNREADABLE.0).then(|| docs_url(rule));
-                RuleCount { count, rule, origin, level, docs }
-            })
-            .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        let mut rows: Vec<_> = self.counts.iter().collect();
+        rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         if report.format == Format::Json {
+            let counted = rows.iter().map(|((rule, origin, level), count)| {
+                record! {
+                    "count": count,
+                    "rule": rule,
+                    "origin": origin,
+                    "level": level,
+                    "docs" if given: (*rule != UNREADABLE.0).then(|| docs_url(rule)),
+                }
+            });
             return format!(
                 "{{\"version\":{},\"profiles\":{},\n\"statistics\":{},\n\"summary\":{}}}\n",
                 encode(&env!("CARGO_PKG_VERSION")),
                 encode(&report.profiles),
-                encode(&rows),
+                encode(&list(counted)),
                 encode(summary)
             );
         }
-        let widest = |width: fn(&RuleCount) -> usize| rows.iter().map(width).max().unwrap_or_default();
-        let (count, rule) = (widest(|row| row.count.to_string().len()), widest(|row| row.rule.len()));
-        let origin = widest(|row| row.origin.len());
+        let count = rows.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or_default();
+        let rule = rows.iter().map(|((rule, ..), _)| rule.len()).max().unwrap_or_default();
+        let origin = rows.iter().map(|((_, origin, _), _)| origin.len()).max().unwrap_or_default();
         let mut out = String::new();
-        for row in &rows {
-            _ = writeln!(
-                out,
-                "{:>count$}  {:rule$}  {:origin$}  {}",
-                row.count, row.rule, row.origin, row.level
-            );
+        for ((name, from, level), number) in &rows {
+            _ = writeln!(out, "{number:>count$}  {name:rule$}  {from:origin$}  {level}");
         }
         out.push_str(&report.summary(summary));
         out

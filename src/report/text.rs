@@ -20,6 +20,7 @@ use tollgate_document::finding::BadValue;
 use tollgate_document::source::InputError;
 use tollgate_engine::engine::Diagnostic;
 use tollgate_engine::rules::{Level, Origin as RuleOrigin};
+use tollgate_formats::count::counted;
 use tollgate_formats::{gofmt, sanitize};
 
 /// Characters of a value shown.
@@ -341,14 +342,14 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
         _ => format!(" (checked against {})", report.profiles.join(", ")),
     };
     let documents = if report.of_cluster {
-        plural(summary.documents, "object")
+        counted(summary.documents, "object")
     } else {
-        format!("{}, {}", plural(summary.files, "file"), plural(summary.documents, "document"))
+        format!("{}, {}", counted(summary.files, "file"), counted(summary.documents, "document"))
     };
     let audited = match summary.audited {
         0 => String::new(),
-        count if report.of_cluster => format!("; {}", plural(count, "audit finding")),
-        count => format!("; {}, see -o json", plural(count, "audit finding")),
+        count if report.of_cluster => format!("; {}", counted(count, "audit finding")),
+        count => format!("; {}, see -o json", counted(count, "audit finding")),
     };
     let silent: Vec<String> = [
         (summary.allowed, "allowed"),
@@ -362,7 +363,7 @@ pub(super) fn summary(summary: &Summary, report: &Report) -> String {
     let stale = match summary.stale {
         0 => String::new(),
         count => {
-            let stale = plural(count, "stale finding");
+            let stale = counted(count, "stale finding");
             format!("; {stale} in the baseline: update it with --write-baseline")
         }
     };
@@ -381,7 +382,7 @@ fn mentions(summary: &Summary) -> String {
     let parts: Vec<String> = [(markdown, "Markdown file"), (templates, "skipped template")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| plural(count, word))
+        .map(|(count, word)| counted(count, word))
         .collect();
     if parts.is_empty() {
         return String::new();
@@ -407,7 +408,7 @@ fn not_read(paths: &NotRead) -> String {
 fn fixes(summary: &Summary) -> String {
     let mut out = String::new();
     if summary.fixed > 0 {
-        let (findings, files) = (plural(summary.fixed, "finding"), plural(summary.fixed_files, "file"));
+        let (findings, files) = (counted(summary.fixed, "finding"), counted(summary.fixed_files, "file"));
         let verb = if summary.is_diff { "Would fix" } else { "Fixed" };
         out = format!("{verb} {findings} in {files}.\n");
     }
@@ -419,9 +420,4 @@ fn fixes(summary: &Summary) -> String {
     };
     out.push_str(&more);
     out
-}
-
-/// `1 file`, `2 files`
-pub(crate) fn plural(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }

@@ -192,6 +192,20 @@ fn the_schema_of_devices_describes_its_report() {
     }
 }
 
+#[test]
+fn the_schemas_of_policy_commands_describe_their_reports() {
+    for (command, schema, least) in [("policy diff", "policy-diff", 2), ("policy check", "policy-check", 2)] {
+        let validator = validator(schema);
+        let reports = transcribed(command);
+        assert!(reports.len() >= least, "{command}: {}", reports.len());
+        for report in &reports {
+            let report: Value = serde_json::from_str(report).expect("JSON");
+            check(&validator, &report, command);
+            check_closed(&validator, &report);
+        }
+    }
+}
+
 /// The reasons say in parts what `because` says in words, and the totals add up.
 #[test]
 fn impact_has_reasons_and_totals() {

@@ -18,12 +18,13 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tollgate::cluster::{API_CALLS, CallTarget, DRAIN_LEASE, ObjectNames};
+use tollgate::cluster::{API_CALLS, CallTarget, DRAIN_LEASE, ObjectNames, POLICY_LEASE};
 
 use crate::client::Client;
 use crate::http::{Request, Stream, go_text};
 use crate::running::{Authority, Folder};
 
+pub(crate) mod policies;
 mod writes;
 
 /// The list of API calls, which the ClusterRoles of the manifests grant, has the request.
@@ -57,7 +58,11 @@ fn is_listed(request: &Request) -> bool {
     };
     API_CALLS.iter().filter(|call| call.verbs.contains(&verb)).any(|call| match call.target {
         CallTarget::Resource { group: of, resource, names } => {
-            let is_named = names != ObjectNames::DrainLease || rest.get(1) == Some(&DRAIN_LEASE);
+            let is_named = match names {
+                ObjectNames::DrainLease => rest.get(1) == Some(&DRAIN_LEASE),
+                ObjectNames::PolicyLease => rest.get(1) == Some(&POLICY_LEASE),
+                ObjectNames::All | ObjectNames::Configurations | ObjectNames::Owner => true,
+            };
             of == group && requested == resource && is_named
         }
         CallTarget::Url(url) | CallTarget::PublicUrl(url) => match url.strip_suffix('*') {
@@ -102,6 +107,11 @@ fn requests_that_no_cluster_role_grants_are_refused() {
         ("DELETE", "/api/v1/namespaces/a", false),
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/tollgate-drain", true),
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/other", false),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/tollgate-policies", true),
+        ("POST", "/apis/coordination.k8s.io/v1/namespaces/a/leases", false),
+        ("PATCH", "/apis/tollgate.dev/v1alpha1/taintpolicies/a/status", true),
+        ("PATCH", "/apis/tollgate.dev/v1alpha1/taintpolicies/a", false),
+        ("DELETE", "/apis/tollgate.dev/v1alpha1/taintpolicies/a", false),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true),
     ] {
         assert_eq!(is_listed(&request(method, path, &[])), granted, "{method} {path}");
@@ -137,6 +147,8 @@ struct State {
     answers: BTreeMap<String, (u16, Value)>,
     /// Path → text that a GET of it is answered with.
     texts: BTreeMap<String, String>,
+    /// What can be done with policies, according to the discovery.
+    policy_verbs: &'static [&'static str],
     gone: bool,
     listening: bool,
     /// Watches say nothing.
@@ -302,6 +314,9 @@ impl Double {
         if let (true, Some(text)) = (path == "/metrics", self.state().metrics.clone()) {
             return stream.answer_text(&text);
         }
+        if let Some((code, found)) = self.discover_policies(path) {
+            return stream.answer(code, &found);
+        }
         if let Some(found) = self.discover(path) {
             return stream.answer(200, &found);
         }
@@ -353,8 +368,10 @@ impl Double {
             }
             "PATCH" if request.header("content-type") == "application/merge-patch+json" => {
                 let change: Value = serde_json::from_slice(&request.body).expect("JSON");
-                let (collection, name) = split(path);
-                let mut object = self.object(&collection, &name).expect("an object");
+                let (collection, name) = split(path.strip_suffix("/status").unwrap_or(path));
+                let Some(mut object) = self.object(&collection, &name) else {
+                    return stream.answer(404, &status(404, &format!("{path} not found")));
+                };
                 let version = &change["metadata"]["resourceVersion"];
                 if !version.is_null() && *version != object["metadata"]["resourceVersion"] {
                     return stream.answer(409, &status(409, "the object has been modified"));
@@ -828,6 +845,10 @@ fn list_kind(collection: &str) -> &'static str {
         "jobsets" => "JobSetList",
         "leaderworkersets" => "LeaderWorkerSetList",
         "podgroups" => "PodGroupList",
+        "tolerationpolicies" => "TolerationPolicyList",
+        "taintpolicies" => "TaintPolicyList",
+        "taintrulepolicies" => "TaintRulePolicyList",
+        "parameterpolicies" => "ParameterPolicyList",
         "clusterroles" => "ClusterRoleList",
         "validatingwebhookconfigurations" => "ValidatingWebhookConfigurationList",
         "mutatingwebhookconfigurations" => "MutatingWebhookConfigurationList",

@@ -215,7 +215,7 @@ fn double(name: &str) -> Double {
 
 fn watch(double: &Double) -> ObjectWatch {
     let needed = [NODES, SLICES, CLAIMS, RULES, PODS, BUDGETS];
-    ObjectWatch::start(&open(double), &needed, &[JOB_SETS], &keep_all())
+    ObjectWatch::start(&open(double), &needed, &[JOB_SETS], &keep_all(), "manifests/components/drain")
 }
 
 /// `KIND APIVERSION NAMESPACE/NAME` of each object.

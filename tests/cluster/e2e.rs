@@ -120,6 +120,7 @@ fn an_api_server_calls_us_by_what_we_registered() {
     if let Ok(url) = std::env::var("TOLLGATE_E2E_URL") {
         let (api, here) = (Api::open(None), Callable::of(&url));
         play(&api, None, &here);
+        crate::definitions::play(&api);
         return crate::real::play(&api, &here);
     }
     let double = Double::start("e2e");

@@ -15,6 +15,7 @@ mod audit;
 mod client;
 mod conformance;
 mod connect;
+mod definitions;
 mod devices;
 mod double;
 mod drain_client;
@@ -28,6 +29,7 @@ mod large;
 mod live;
 mod monitoring;
 mod namespaces;
+mod policy_source;
 mod process;
 #[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../support/program.rs"]

@@ -88,7 +88,9 @@ fn exposition() -> String {
     for collection in resources.iter().map(String::as_str).chain(others) {
         double.serves(collection);
     }
-    let arguments = ["--register", "service", "--register-delay", "0s", "--cluster"];
+    double.install_policies();
+    let arguments =
+        ["--register", "service", "--register-delay", "0s", "--cluster", "--policy-source", "files,cluster"];
     let policy = include_str!("wide.yaml");
     let webhook = Webhook::start("monitoring", &double, Some(policy), &arguments);
     double.until("registered", |double| double.object(VALIDATING, "tollgate").is_some());

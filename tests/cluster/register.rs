@@ -598,7 +598,8 @@ fn own(made: &Arc<SelfSignedCerts>) -> ManifestFn {
 
 fn plain(desired: ManifestFn, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> Registration {
     let (_, revision) = tokio::sync::watch::channel(1);
-    Registration { desired, revision, ready, delay: Duration::ZERO, owner: None }
+    let may_narrow = Arc::new(|| true);
+    Registration { desired, revision, may_narrow, ready, delay: Duration::ZERO, owner: None }
 }
 
 fn made(now: i64) -> Arc<SelfSignedCerts> {
@@ -686,4 +687,37 @@ fn the_authority_of_a_certificate_of_others_is_read_beside_it() {
     until("registered", || bundle(&with, VALIDATING) == one.pem);
     place("ca.crt", &format!("{}{}", one.pem, two.pem));
     until("the new bundle is there", || certificates(&bundle(&with, VALIDATING)) == 2);
+}
+
+#[test]
+fn entries_that_are_not_needed_stay_until_narrowing_is_allowed() {
+    let double = double("narrow");
+    let own_entry =
+        json!({"name": "a.tollgate.dev", "clientConfig": {"url": "https://a"}, "failurePolicy": "Fail"});
+    let leftover = json!({"name": "b.tollgate.dev", "clientConfig": {"url": "https://a"}});
+    double.put(
+        VALIDATING,
+        json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [own_entry, leftover]}),
+    );
+    let desired: ManifestFn = Arc::new(|_| {
+        let entry = json!({"name": "a.tollgate.dev", "clientConfig": {"url": "https://a"}, "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent"});
+        Ok(json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [entry]})
+            .to_string())
+    });
+    let allowed = Arc::new(AtomicUsize::new(0));
+    let asked = allowed.clone();
+    let may_narrow = Arc::new(move || asked.load(Ordering::SeqCst) > 0);
+    let registration = Registration { may_narrow, ..plain(desired, Arc::new(|| true)) };
+    open(&double).register(registration).expect("begun");
+    let stored = || double.object(VALIDATING, "tollgate").expect("stored")["webhooks"].clone();
+    until("widened", || stored()[0]["matchPolicy"] == "Equivalent");
+    double.until_watched(VALIDATING);
+    assert_eq!(
+        (&stored()[0]["failurePolicy"], &stored()[1]["name"]),
+        (&json!("Fail"), &json!("b.tollgate.dev"))
+    );
+    allowed.store(1, Ordering::SeqCst);
+    until("narrowed", || stored().as_array().is_some_and(|webhooks| webhooks.len() == 1));
+    assert_eq!(stored()[0]["failurePolicy"], "Ignore");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::client::Client;
+use crate::client::{Client, Reply};
 use crate::double::Double;
 use crate::process::Process;
 use crate::running::{Authority, Folder, until};
@@ -10,7 +10,7 @@ use crate::running::{Authority, Folder, until};
 pub(crate) struct Webhook {
     pub(crate) process: Process,
     client: Client,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Webhook {
@@ -31,16 +31,26 @@ impl Webhook {
         all.extend(policy.iter().flat_map(|policy| ["--policy", policy]));
         let process = Process::start(double, &all);
         let client = Client::new(process.address, &authority.pem);
-        Webhook { process, client, _folder: folder }
+        Webhook { process, client, folder }
     }
 
     pub(crate) fn until_ready(&self) {
         until("ready", || self.process.get("/readyz").status == 200);
     }
 
+    /// Replaces the text of its policy file.
+    pub(crate) fn write_policy(&self, text: &str) {
+        std::fs::write(self.folder.0.join("policy.yaml"), text).expect("written");
+    }
+
+    /// The reply to a review, whatever it is.
+    pub(crate) fn post(&self, review: &[u8]) -> Reply {
+        self.client.post("/validate", review).expect("an answer")
+    }
+
     /// The response to a review.
     pub(crate) fn ask(&self, review: &[u8]) -> Value {
-        let reply = self.client.post("/validate", review).expect("an answer");
+        let reply = self.post(review);
         assert_eq!(reply.status, 200, "{}", reply.text());
         let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
         answer["response"].clone()

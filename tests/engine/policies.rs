@@ -336,6 +336,7 @@ spec:
     let expected = [
         "b.yaml:5:11: spec.match.namespace: unknown field; did you mean `namespaces`?",
         "b.yaml:6:11: spec.action: \"Forbid\" is not supported; use `Deny`, `Warn` or `Audit`",
+        "b.yaml:8:10: spec.allow[0].key: \"gpu.*/x\" is not valid; use a key, `prefix/*` or `*`",
         "b.yaml:9:15: spec.allow[0].effects[0]: \"NoSchedul\" is not supported; use `None`, `NoSchedule` or `NoExecute`",
         "b.yaml:10:14: spec.allow[0].expires: \"tomorrow\" is not a time in RFC 3339, such as 2027-01-01T00:00:00Z",
         "b.yaml:12:16: spec.deny[0].maxTolerationSeconds: unknown field; known fields: key, values, effects, reason, expires",

@@ -84,12 +84,60 @@ const POLICIES: &str = r#"
   allow: [{key: "${driver}/*", effects: [NoSchedule]}], maxEvictionsPerSecond: 5}}
 ---
 {apiVersion: tollgate.dev/v1alpha1, kind: TaintRulePolicy, metadata: {name: safe-eviction}, spec: {action: Warn,
-  requireSelector: [driver, pool, any], twoSteps: true, maxImpact: {pods: 1}, onUnknown: Warn}}
+  requireSelector: [driver, pool, any], twoSteps: true, maxImpact: {pods: 1}, maxTainted: {devices: 5%},
+  requireAnnotations: [tollgate.dev/owner], onUnknown: Warn}}
 "#;
+
+/// Policies that deny later say when, in every warning or in one beside it.
+#[test]
+fn later_denials_are_announced() {
+    let text = POLICIES.replace("action: Warn", "enforceFrom: 2026-12-01T00:00:00Z");
+    let all = policy_warnings(&text);
+    let time = "will be denied from 2026-12-01T00:00:00Z";
+    for warning in &all {
+        assert_fits(warning);
+    }
+    for text in [
+        "`driver` is required (policy safe-eviction), will be denied from 2026-12-01T00:00:00Z",
+        "toleration of all keys is not allowed (policy research), will be denied from 2026-12-01T00:00:00Z",
+        "will be denied from 2026-12-01T00:00:00Z: violations of policies/production/warn.yaml:",
+        "wait for the status of the rule before you set a stronger effect (policy safe-eviction), admitted for now",
+    ] {
+        assert!(all.iter().any(|warning| warning.contains(text)), "{text}\n{all:#?}");
+    }
+    assert!(all.iter().filter(|warning| warning.contains(time)).count() > 8, "{all:#?}");
+}
 
 #[test]
 fn policies_have_a_short_form() {
-    let file = PolicyFile { name: "policies/production/warn.yaml".to_owned(), text: POLICIES.to_owned() };
+    let all = policy_warnings(POLICIES);
+    for warning in &all {
+        assert_fits(warning);
+        // Every one of these objects is admitted.
+        assert!(!warning.contains("denied"), "{warning}");
+    }
+    let has = |text: &str| all.iter().any(|warning| warning.contains(text));
+    for text in [
+        "`driver` is required (policy safe-eviction), admitted for now",
+        "create the rule with `effect: None` first (policy safe-eviction), admitted for now",
+        "cannot check this rule: the cluster state is not available (policy safe-eviction), admitted for now",
+        "wait for the status of the rule before you set a stronger effect",
+        "set `effect: None` before you change the selector",
+        "toleration of gpu.example.com/degraded is not allowed (policy research), admitted for now",
+        "toleration of gpu.example.com/lost is not allowed (policy research), admitted for now",
+        "toleration of all keys is not allowed (policy research), admitted for now",
+        "taint other.example.com/drain:NoExecute is not allowed (policy own-domain), admitted for now",
+        "policy research: results would be wrong; contact: gpu-team@example.com",
+        "policy research: contact: gpu-team@example.com",
+        "annotations[tollgate.dev/owner]: this annotation is required (policy safe-eviction), admitted for now",
+    ] {
+        assert!(has(text), "{text}\n{all:#?}");
+    }
+}
+
+/// The warnings of these policies about rules and claims that violate them.
+fn policy_warnings(policies: &str) -> Vec<String> {
+    let file = PolicyFile { name: "policies/production/warn.yaml".to_owned(), text: policies.to_owned() };
     let set = PolicySet::load(&[file], &|path| Err(format!("no file {path}"))).expect("policies that load");
     let rules = RuleSet::compile(|rule| rule.origin == Origin::Policy);
     let engine = Engine::new(vec![profile::DEFAULT], rules).with_policies(Arc::new(set));
@@ -116,25 +164,5 @@ fn policies_have_a_short_form() {
     for key in ["gpu.example.com/degraded", "gpu.example.com/lost", ""] {
         all.extend(warnings(&engine, &Value::Null, &toleration(key)));
     }
-    for warning in &all {
-        assert_fits(warning);
-        // Every one of these objects is admitted.
-        assert!(!warning.contains("denied"), "{warning}");
-    }
-    let has = |text: &str| all.iter().any(|warning| warning.contains(text));
-    for text in [
-        "`driver` is required (policy safe-eviction), admitted for now",
-        "create the rule with `effect: None` first (policy safe-eviction), admitted for now",
-        "cannot check this rule: the cluster state is not available (policy safe-eviction), admitted for now",
-        "wait for the status of the rule before you set a stronger effect",
-        "set `effect: None` before you change the selector",
-        "toleration of gpu.example.com/degraded is not allowed (policy research), admitted for now",
-        "toleration of gpu.example.com/lost is not allowed (policy research), admitted for now",
-        "toleration of all keys is not allowed (policy research), admitted for now",
-        "taint other.example.com/drain:NoExecute is not allowed (policy own-domain), admitted for now",
-        "policy research: results would be wrong; contact: gpu-team@example.com",
-        "policy research: contact: gpu-team@example.com",
-    ] {
-        assert!(has(text), "{text}\n{all:#?}");
-    }
+    all
 }

@@ -205,7 +205,9 @@ fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
 /// Flags of the program, as its help says.
 fn flags(name: &str, words: &[&str]) -> Vec<String> {
     let mut help = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-    let help = help.args([name, "--help"]).env("COLUMNS", "1000").output().expect("run");
+    // `policy` has commands of its own.
+    let inner = words.iter().find(|word| !word.starts_with('-')).filter(|_| name == "policy");
+    let help = help.arg(name).args(inner).arg("--help").env("COLUMNS", "1000").output().expect("run");
     if !help.status.success() {
         return vec![format!("{name} is not a command of tollgate")];
     }

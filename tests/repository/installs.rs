@@ -80,7 +80,14 @@ fn every_values_file_gives_the_objects_of_its_overlay() {
         let rendered =
             chart::render(&files, Some(&files.0[&format!("chart/values/{name}.yaml")]), "tollgate-system");
         let rendered = rendered.unwrap_or_else(|fault| panic!("{name}: {fault}"));
-        let installed: Vec<Value> = rendered.into_iter().filter(|object| !chart::is_hook(object)).collect();
+        let mut installed: Vec<Value> =
+            rendered.into_iter().filter(|object| !chart::is_hook(object)).collect();
+        // Without their definitions, all policies would be deleted.
+        for definition in installed.iter_mut().filter(|object| object["kind"] == "CustomResourceDefinition") {
+            let annotations =
+                definition["metadata"].as_object_mut().and_then(|fields| fields.remove("annotations"));
+            assert_eq!(annotations, Some(json!({"helm.sh/resource-policy": "keep"})), "{name}");
+        }
         let sorted = |objects: &[Value]| {
             let mut objects: Vec<Value> = objects.iter().map(normalized).collect();
             objects.sort_by_key(id);

@@ -294,11 +294,13 @@ fn set_image(image: &Value, objects: &mut [Value]) -> Result<(), String> {
 
 /// Namespaces first, webhook configurations last: kustomize's order of kinds.
 fn order(object: &Value) -> (usize, String) {
-    const FIRST: [&str; 12] = [
+    const FIRST: [&str; 14] = [
         "Namespace",
+        "CustomResourceDefinition",
         "ServiceAccount",
         "Role",
         "ClusterRole",
+        "RoleBinding",
         "ClusterRoleBinding",
         "ConfigMap",
         "Secret",

@@ -40,7 +40,7 @@ fn alerts(rules: &Value) -> Vec<&Value> {
 /// The tests of alerts: name of the alert, whether it must fire.
 fn played() -> BTreeSet<(String, bool)> {
     let mut played = BTreeSet::new();
-    for file in ["availability", "calm", "certificates", "cluster", "policies"] {
+    for file in ["availability", "calm", "certificates", "cluster", "policies", "policy-source"] {
         for test in list(&one(&format!("tests/{file}.test.yaml")), "tests") {
             for check in list(test, "alert_rule_test") {
                 played.insert((text(check, "alertname").to_owned(), !list(check, "exp_alerts").is_empty()));

@@ -5,6 +5,7 @@
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 /// The documents of a YAML text as JSON.
@@ -36,7 +37,9 @@ pub(crate) fn type_fault(object: &Value) -> Option<String> {
         "ServiceAccount" => round_trip::<v1::ServiceAccount>(object),
         "ClusterRole" => round_trip::<rbac::v1::ClusterRole>(object),
         "Role" => round_trip::<rbac::v1::Role>(object),
+        "RoleBinding" => round_trip::<rbac::v1::RoleBinding>(object),
         "Lease" => round_trip::<coordination::v1::Lease>(object),
+        "CustomResourceDefinition" => round_trip::<CustomResourceDefinition>(object),
         "ClusterRoleBinding" => round_trip::<rbac::v1::ClusterRoleBinding>(object),
         // Kinds of cert-manager, whose types are not here: the fields it documents.
         "Issuer" => return unknown_field(&object["spec"], &["selfSigned", "ca"]),
@@ -88,6 +91,8 @@ fn lost(whole: &Value, part: &Value, at: &str) -> Option<String> {
             let pairs = whole.iter().zip(part).enumerate();
             pairs.into_iter().find_map(|(index, (whole, part))| lost(whole, part, &format!("{at}[{index}]")))
         }
+        // Go decodes the bounds of a schema as floats.
+        (Value::Number(whole), Value::Number(part)) if whole.as_f64() == part.as_f64() => None,
         _ => (whole != part).then(|| format!("{at}: {part} decodes as {whole}")),
     }
 }

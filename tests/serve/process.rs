@@ -206,6 +206,7 @@ fn each_decision_is_one_line_of_json() {
         "name",
         "namespace",
         "operation",
+        "policies",
         "resource",
         "rules",
         "time",

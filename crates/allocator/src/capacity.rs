@@ -13,7 +13,8 @@ use tollgate_formats::quantity::Quantity;
 pub(crate) struct Capacity<'d> {
     pub(crate) name: &'d str,
     value: Quantity<'d>,
-    policy: Option<Policy<'d>>,
+    /// Boxed: few devices have one, and it is larger than all the rest.
+    policy: Option<Box<Policy<'d>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ type Unrepresentable = String;
 impl<'d> Capacity<'d> {
     pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
         let value = capacity.quantity().unwrap_or(Quantity::ZERO);
-        Capacity { name, value, policy: capacity.request_policy().map(Policy::new) }
+        Capacity { name, value, policy: capacity.request_policy().map(Policy::new).map(Box::new) }
     }
 
     /// What is left of it, if that much is used, in the format of its value.

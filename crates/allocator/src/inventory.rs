@@ -72,9 +72,9 @@ pub(crate) struct Device<'d> {
     pub(crate) name: &'d str,
     pub(crate) body: DeviceBody<'d>,
     pub(crate) nodes: NodeSelection<'d>,
-    pub(crate) capacities: Vec<Capacity<'d>>,
+    pub(crate) capacities: Box<[Capacity<'d>]>,
     /// The counters that the device takes from shared counter sets.
-    pub(crate) consumes: Vec<CounterSet<'d>>,
+    pub(crate) consumes: Box<[CounterSet<'d>]>,
     /// Those of the slice, then those of rules.
     pub(crate) taints: Vec<Taint<'d>>,
     /// The names of the rules whose taints are the last ones of `taints`.

@@ -8,6 +8,7 @@ use crate::inventory::DeviceKey;
 use crate::node::Node;
 use crate::selector::SelectorError;
 use crate::usage::Holding;
+use std::borrow::Cow;
 use std::fmt;
 use tollgate_api::view::{self, List, NodeRequirement, NodeSelector, Strings, Toleration};
 use tollgate_formats::quantity::Quantity;
@@ -137,24 +138,34 @@ pub enum Unschedulable {
     ClaimElsewhere,
 }
 
-impl fmt::Display for Unschedulable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+impl Unschedulable {
+    /// What the scheduler writes.
+    pub fn text(&self) -> Cow<'static, str> {
+        let text = match self {
             Unschedulable::NoClass { request, class } => {
-                write!(f, "request {request}: device class {class} does not exist")
+                return format!("request {request}: device class {class} does not exist").into();
             }
             Unschedulable::UnknownRequest { claim, request } => {
-                write!(f, "resource claim {claim}, request {request}: unknown request type")
+                return format!("resource claim {claim}, request {request}: unknown request type").into();
             }
-            Unschedulable::NoPrioritizedList { claim, request } => write!(
-                f,
-                "resource claim {claim}, request {request}: has subrequests, but the DRAPrioritizedList feature is \
-                 disabled"
-            ),
-            Unschedulable::CannotAllocate => f.write_str("cannot allocate all claims"),
-            Unschedulable::InvalidPools => f.write_str("invalid resource pools were encountered"),
-            Unschedulable::ClaimElsewhere => f.write_str("resourceclaim not available on the node"),
-        }
+            Unschedulable::NoPrioritizedList { claim, request } => {
+                return format!(
+                    "resource claim {claim}, request {request}: has subrequests, but the DRAPrioritizedList feature is \
+                     disabled"
+                )
+                .into();
+            }
+            Unschedulable::CannotAllocate => "cannot allocate all claims",
+            Unschedulable::InvalidPools => "invalid resource pools were encountered",
+            Unschedulable::ClaimElsewhere => "resourceclaim not available on the node",
+        };
+        Cow::Borrowed(text)
+    }
+}
+
+impl fmt::Display for Unschedulable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
     }
 }
 

@@ -136,8 +136,11 @@ pub fn quantity(value: Value<'_>) -> Option<tollgate_formats::quantity::Quantity
 /// An object of a kind we judge, in the version it came in.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'d> {
+    pub kind: ApiKind,
     pub version: Version,
-    /// Its kind and body.
+    /// The document: what the body is a view of.
+    pub value: Value<'d>,
+    /// The body, by kind.
     pub body: Body<'d>,
     /// The document as it was written: nothing dropped, merged or filled in, nothing known of its types.
     pub written: Value<'d>,
@@ -189,38 +192,16 @@ impl<'d> Object<'d> {
             | ApiKind::Job
             | ApiKind::CronJob => Body::Pods(Pods { kind, value }),
         };
-        Object { version, body, written: value }
+        Object { kind, version, value, body, written: value }
     }
 
     pub fn kind(self) -> ApiKind {
-        match self.body {
-            Body::Slice(_) => ApiKind::ResourceSlice,
-            Body::Claim(_) => ApiKind::ResourceClaim,
-            Body::Template(_) => ApiKind::ResourceClaimTemplate,
-            Body::Rule(_) => ApiKind::DeviceTaintRule,
-            Body::Class(_) => ApiKind::DeviceClass,
-            Body::Patch(_) => ApiKind::ResourceSlicePatch,
-            Body::ClassicClass(_) => ApiKind::ClassicClass,
-            Body::ClassicClaim(_) => ApiKind::ClassicClaim,
-            Body::Pods(pods) => pods.kind,
-            Body::FoundationDb(_) => ApiKind::FoundationDbCluster,
-        }
+        self.kind
     }
 
     /// The whole document.
     pub fn value(self) -> Value<'d> {
-        match self.body {
-            Body::Slice(view) => view.0,
-            Body::Claim(view) => view.0,
-            Body::Template(view) => view.0,
-            Body::Rule(view) => view.0,
-            Body::Class(view) => view.0,
-            Body::Patch(view) => view.0,
-            Body::ClassicClass(view) => view.0,
-            Body::ClassicClaim(view) => view.0,
-            Body::Pods(pods) => pods.value,
-            Body::FoundationDb(view) => view.0,
-        }
+        self.value
     }
 
     pub fn metadata(self) -> ObjectMeta<'d> {

@@ -23,6 +23,7 @@ mod tests;
 mod value;
 
 pub use device::{AttributeValue, Device};
+pub(crate) use library::formatting::read_precision;
 
 use plan::Plan;
 use run::Run;

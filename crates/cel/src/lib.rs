@@ -16,8 +16,6 @@ mod fields;
 mod functions;
 mod issue;
 mod literals;
-#[cfg(test)]
-mod lower;
 mod macros;
 mod names;
 mod number;
@@ -38,7 +36,9 @@ pub use fields::{Schema, Selected};
 pub use functions::functions;
 pub use issue::Fault;
 pub use macros::weight;
-pub use outcome::{CelEnv, Outcome, POLICY, Scope, Target, V1_33, V1_34, V1_35, V1_36, V1_37};
+pub use outcome::{
+    ADMISSION_POLICY, CelEnv, Outcome, POLICY, Scope, Target, V1_33, V1_34, V1_35, V1_36, V1_37,
+};
 
 use check::Checked;
 use evaluate::fold;

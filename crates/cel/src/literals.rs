@@ -26,7 +26,7 @@ pub(super) fn validate(tree: &Tree, checked: &Checked, env: CelEnv, issues: &mut
                 }
             }
             // Policies may mix types: what is made of such a list can still be evaluated.
-            ExprKind::List { .. } | ExprKind::Map { .. } if env.scope == Scope::Request => {}
+            ExprKind::List { .. } | ExprKind::Map { .. } if env.mixed_literals => {}
             ExprKind::List { elements } if !is_exempt(id) => check_one_type(tree, checked, elements, issues),
             ExprKind::Map { entries } if !is_exempt(id) => check_entry_types(tree, checked, entries, issues),
             _ => {}

@@ -56,6 +56,8 @@ pub struct CelEnv {
     pub matches_function_has_cost: bool,
     /// `includes` costs as much as its list is long; before that, as much as the longest attribute.
     pub includes_is_traversal: bool,
+    /// Lists and maps may have items of different types.
+    pub mixed_literals: bool,
 }
 
 /// Kubernetes 1.33.
@@ -72,6 +74,7 @@ pub const V1_33: CelEnv = CelEnv {
     any_is_unknown: true,
     matches_function_has_cost: false,
     includes_is_traversal: false,
+    mixed_literals: false,
 };
 /// Kubernetes 1.34.
 pub const V1_34: CelEnv = CelEnv { allow_multiple_allocations: true, semver_normalize: true, ..V1_33 };
@@ -91,7 +94,10 @@ pub const V1_37: CelEnv = CelEnv {
 };
 
 /// The expressions of policies: those of the newest release, without the libraries that are not evaluated.
-pub const POLICY: CelEnv =
+pub const POLICY: CelEnv = CelEnv { mixed_literals: true, ..ADMISSION_POLICY };
+
+/// The expressions of policies that a ValidatingAdmissionPolicy can contain, too.
+pub const ADMISSION_POLICY: CelEnv =
     CelEnv { scope: Scope::Request, ext_lists: false, includes: false, semver_normalize: false, ..V1_37 };
 
 /// What the expression is for; decides which result types are right.

@@ -1,7 +1,12 @@
-//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text.
+//! Says whether a pattern is a regular expression to Go's `regexp` package (RE2 syntax), or why not, with Go's text, and
+//! writes it for the `regex` crate.
 //!
 //! Not an engine: nothing is matched or compiled. What is counted is what Go limits: repetitions, nesting and the
 //! size of the program. Go `regexp/syntax`, `parse`
+//!
+//! Both engines find the leftmost match by the same preferences, and their syntax is nearly the same. What differs:
+//! Go's `\d`, `\w`, `\s` and `\b` know only ASCII, it has `\Q…\E` and octal escapes, a `{` that counts nothing is a
+//! brace, and a class has no operators.
 
 mod class;
 mod node;
@@ -45,17 +50,33 @@ pub fn is_valid(pattern: &str) -> bool {
 
 /// Parses a pattern; returns how many instructions the program has that Go makes of it.
 pub fn parse(pattern: &str) -> Result<u64, PatternError> {
-    let mut parser =
-        Parser { whole: pattern, rest: pattern, group: Group::default(), outer: Vec::new(), folds: false };
+    parse_whole(pattern).map(|parser| parser.group.into_node().size())
+}
+
+/// Parses a pattern; returns it in the syntax of the `regex` crate.
+pub(crate) fn translate(pattern: &str) -> Result<String, PatternError> {
+    parse_whole(pattern).map(|parser| parser.translated)
+}
+
+fn parse_whole(pattern: &str) -> Result<Parser<'_>, PatternError> {
+    let mut parser = Parser {
+        whole: pattern,
+        rest: pattern,
+        group: Group::default(),
+        outer: Vec::new(),
+        folds: false,
+        translated: String::with_capacity(pattern.len() + 16),
+    };
     let mut last_repeat = None;
     while !parser.rest.is_empty() {
+        let (before, length) = (parser.rest, parser.translated.len());
         last_repeat = parser.step(last_repeat)?;
+        // What has no translation of its own is written alike; an empty `\Q\E` is nothing.
+        if parser.translated.len() == length && !before.starts_with('\\') {
+            parser.translated.push_str(between(before, parser.rest));
+        }
     }
-    if parser.outer.is_empty() {
-        Ok(parser.group.into_node().size())
-    } else {
-        error("missing closing )", pattern)
-    }
+    if parser.outer.is_empty() { Ok(parser) } else { error("missing closing )", pattern) }
 }
 
 /// Reads a pattern from its start.
@@ -67,6 +88,8 @@ struct Parser<'p> {
     outer: Vec<(Group, bool)>,
     /// Whether letters match in either case.
     folds: bool,
+    /// What was parsed, for the `regex` crate.
+    translated: String,
 }
 
 impl<'p> Parser<'p> {
@@ -88,7 +111,7 @@ impl<'p> Parser<'p> {
                 self.group.next_alternative();
             }
             Some('[') => {
-                self.rest = class::skip_bracketed(before)?;
+                self.rest = class::read_bracketed(before, &mut self.translated)?;
                 self.push(Node::class())?;
             }
             Some(operator @ ('*' | '+' | '?')) => {
@@ -126,8 +149,9 @@ impl<'p> Parser<'p> {
     /// Reads the next `count` characters, which stand for themselves.
     fn take_literals(&mut self, count: usize) -> Result<(), PatternError> {
         for _ in 0..count {
-            let length = self.rest.chars().next().map_or(0, char::len_utf8);
-            self.skip(length);
+            let letter = self.rest.chars().next().unwrap_or_default();
+            self.skip(letter.len_utf8());
+            class::push_literal(&mut self.translated, u32::from(letter));
             self.push(Node::literal(self.folds))?;
         }
         Ok(())
@@ -247,6 +271,8 @@ impl<'p> Parser<'p> {
         match start.as_bytes().get(1) {
             Some(b'A' | b'b' | b'B' | b'z') => {
                 self.skip(2);
+                let anchor = between(start, self.rest);
+                self.translated.push_str(if anchor == "\\b" { "(?-u:\\b)" } else { anchor });
                 self.push(Node::leaf())
             }
             Some(b'C') => error("invalid escape sequence", "\\C"),
@@ -259,11 +285,19 @@ impl<'p> Parser<'p> {
                 Ok(())
             }
             _ => {
-                let (node, rest) = match class::skip_escaped_class(start)? {
-                    Some(rest) => (Node::class(), rest),
-                    None => (Node::literal(self.folds), class::read_escaped_character(start)?.1),
+                let node = if let Some(rest) = class::skip_escaped_class(start)? {
+                    self.rest = rest;
+                    let class = class::translated_class(between(start, rest));
+                    // Neither `\w` nor its like gets more letters by ignoring case; `\pL` does.
+                    let (open, close) = if class.starts_with('[') { ("(?-i:", ")") } else { ("", "") };
+                    self.translated.extend([open, &class, close]);
+                    Node::class()
+                } else {
+                    let (code, rest) = class::read_escaped_character(start)?;
+                    self.rest = rest;
+                    class::push_literal(&mut self.translated, code);
+                    Node::literal(self.folds)
                 };
-                self.rest = rest;
                 self.push(node)
             }
         }

@@ -1,6 +1,7 @@
 //! Texts written to break a parser: each must come back with some answer, on a test thread's two megabytes, in a debug
 //! build. What servers say of expressions is in `tests/cel`.
 
+mod lower;
 mod trees;
 
 use std::fmt::Write as _;

@@ -25,6 +25,8 @@ pub enum NeededBy {
     Cluster,
     /// `--cluster=all`.
     ClusterState,
+    /// `--policy-source` with `cluster`.
+    PolicySource,
     /// `tollgate impact` without `--state`.
     Impact,
     /// `tollgate audit` without `--state`, and `tollgate snapshot`.
@@ -67,6 +69,8 @@ pub enum ObjectNames {
     Owner,
     /// The Lease of `tollgate drain`, in the namespace of the manifests.
     DrainLease,
+    /// The Lease of the replica that writes the status of policies, in the namespace of the manifests.
+    PolicyLease,
 }
 
 /// Every kind of request that Tollgate sends to an API server, from which the ClusterRoles in the manifests are
@@ -96,6 +100,22 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", LIST_AND_WATCH),
     objects_call(NeededBy::ClusterState, "", "pods", LIST_AND_WATCH),
     objects_call(NeededBy::ClusterState, "policy", "poddisruptionbudgets", LIST_AND_WATCH),
+    policies_call("tolerationpolicies", LIST_AND_WATCH),
+    policies_call("taintpolicies", LIST_AND_WATCH),
+    policies_call("taintrulepolicies", LIST_AND_WATCH),
+    policies_call("parameterpolicies", LIST_AND_WATCH),
+    // The only changes: one replica at a time, which holds the Lease, says whether the policies are in force.
+    policies_call("tolerationpolicies/status", PATCH),
+    policies_call("taintpolicies/status", PATCH),
+    policies_call("taintrulepolicies/status", PATCH),
+    policies_call("parameterpolicies/status", PATCH),
+    lease_call(NeededBy::PolicySource, ObjectNames::PolicyLease),
+    // Whether the CustomResourceDefinitions are being deleted.
+    ApiCall {
+        needed_by: NeededBy::PolicySource,
+        target: CallTarget::PublicUrl("/apis/tollgate.dev/v1alpha1"),
+        verbs: &["get"],
+    },
     metrics_call(NeededBy::Impact),
     objects_call(NeededBy::Impact, "resource.k8s.io", "resourceslices", LIST),
     objects_call(NeededBy::Impact, "resource.k8s.io", "resourceclaims", LIST),
@@ -118,6 +138,7 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::Audit, "", "pods", LIST),
     objects_call(NeededBy::Audit, "", "namespaces", LIST),
     objects_call(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
+    objects_call(NeededBy::Audit, "admissionregistration.k8s.io", "validatingadmissionpolicies", LIST),
     // APIs that are installed on their own; without them the group is not in the discovery.
     discovery_call("/apis/apps.foundationdb.org"),
     objects_call(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),
@@ -168,15 +189,7 @@ pub const API_CALLS: &[ApiCall] = &[
         &["get", "list", "watch", "create", "update", "delete"],
     ),
     objects_call(NeededBy::Drain, "", "pods/eviction", &["create"]),
-    ApiCall {
-        needed_by: NeededBy::Drain,
-        target: CallTarget::Resource {
-            group: "coordination.k8s.io",
-            resource: "leases",
-            names: ObjectNames::DrainLease,
-        },
-        verbs: &["get", "update"],
-    },
+    lease_call(NeededBy::Drain, ObjectNames::DrainLease),
     ApiCall {
         needed_by: NeededBy::Drain,
         target: CallTarget::PublicUrl("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
@@ -190,6 +203,20 @@ const LIST_AND_WATCH: &[&str] = &["list", "watch"];
 
 /// The verbs of commands that read a resource once: they list it, and do not watch it.
 const LIST: &[&str] = &["list"];
+
+/// The verb of a change of some fields.
+const PATCH: &[&str] = &["patch"];
+
+/// Requests for policies that are custom resources.
+const fn policies_call(resource: &'static str, verbs: &'static [&'static str]) -> ApiCall {
+    objects_call(NeededBy::PolicySource, "tollgate.dev", resource, verbs)
+}
+
+/// Reading and replacing a Lease that exists already.
+const fn lease_call(needed_by: NeededBy, names: ObjectNames) -> ApiCall {
+    let target = CallTarget::Resource { group: "coordination.k8s.io", resource: "leases", names };
+    ApiCall { needed_by, target, verbs: &["get", "update"] }
+}
 
 /// Reading `/metrics`, which has the feature gates of the API server.
 const fn metrics_call(needed_by: NeededBy) -> ApiCall {

@@ -183,6 +183,11 @@ impl ApiClient {
         Ok(ApiClient { client, token, plugin, timing, endpoint, large })
     }
 
+    /// The same client with other timeouts.
+    pub(super) fn with_timing(&self, timing: Timing) -> ApiClient {
+        ApiClient { timing, ..self.clone() }
+    }
+
     /// Gets the object or list at a path.
     pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
         self.send_and_read(build_request(Method::GET, path, accept, Body::empty())?).await

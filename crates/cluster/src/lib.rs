@@ -13,11 +13,13 @@ mod client;
 mod dry_run;
 mod exec_plugin;
 mod kubeconfig;
+mod lease;
 mod list;
 mod listed_kind;
 mod namespaces;
 mod object_watch;
 mod page;
+mod policy_resources;
 mod proxy;
 mod register;
 mod retry;
@@ -33,16 +35,18 @@ mod write_request;
 pub use api_calls::{API_CALLS, ApiCall, CallTarget, NeededBy, ObjectNames};
 pub use client::{ApiError, Endpoint, Target};
 pub use dry_run::{CreateResponse, DryRun};
+pub use lease::{HeldLease, LeaseSettings, LeaseStatus};
 pub use list::{ListEvent, Listed, ReadLimits};
 pub use listed_kind::{
-    BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
-    DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind, NAMESPACES,
-    NODES, POD_GROUPS, PODS, REPLICA_SETS, RULES, SLICES, STATEFUL_SETS, TEMPLATES,
+    ADMISSION_POLICIES, BUDGETS, CLAIMS, CLASSES, CLASSIC_CLAIMS, CLASSIC_CLASSES, COSCHEDULING_POD_GROUPS,
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, FOUNDATIONDB, JOB_SETS, JOBS, LEADER_WORKER_SETS, ListedKind,
+    NAMESPACES, NODES, POD_GROUPS, PODS, POLICIES, REPLICA_SETS, RULES, SLICES, STATEFUL_SETS, TEMPLATES,
 };
 pub use namespaces::{LabelLookup, NamespaceWatch};
 pub use object_watch::{
     ObjectChange, ObjectWatch, ProjectFn, WatchedKindStatus, WatchedObject, WatchedObjects,
 };
+pub use policy_resources::POLICY_LEASE;
 pub use register::{ManifestFn, Registration};
 pub use retry::Timing;
 pub use server_info::ServerInfo;

@@ -25,6 +25,8 @@ pub struct ListedKind {
 const PAGE: usize = 500;
 /// A slice has up to 128 devices with their attributes.
 const SLICE_PAGE: usize = 24;
+/// A policy can have up to 256 KiB.
+const POLICY_PAGE: usize = 100;
 
 const DRA: &str = "resource.k8s.io";
 
@@ -81,6 +83,13 @@ pub const BUDGETS: ListedKind =
     namespaced_kind("policy", "PodDisruptionBudget", "poddisruptionbudgets", &["v1"]);
 /// Namespaces.
 pub const NAMESPACES: ListedKind = cluster_kind("", "Namespace", "namespaces", &["v1"]);
+/// ValidatingAdmissionPolicies, among them exported policies.
+pub const ADMISSION_POLICIES: ListedKind = cluster_kind(
+    "admissionregistration.k8s.io",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    &["v1"],
+);
 /// FoundationDBClusters, where their operator is installed.
 pub const FOUNDATIONDB: ListedKind =
     namespaced_kind("apps.foundationdb.org", "FoundationDBCluster", "foundationdbclusters", &["v1beta2"]);
@@ -116,8 +125,34 @@ pub const POD_GROUPS: ListedKind =
 pub const COSCHEDULING_POD_GROUPS: ListedKind =
     namespaced_kind("scheduling.x-k8s.io", "PodGroup", "podgroups", &["v1alpha1"]);
 
+/// The group of Tollgate's own resources.
+pub(super) const POLICY_GROUP: &str = "tollgate.dev";
+/// The only version of Tollgate's own resources.
+pub(super) const POLICY_VERSION: &str = "v1alpha1";
+
+/// A kind of policy, as a custom resource.
+const fn policy_kind(kind: &'static str, resource: &'static str) -> ListedKind {
+    ListedKind {
+        kind,
+        group: POLICY_GROUP,
+        resource,
+        versions: &[POLICY_VERSION],
+        namespaced: false,
+        page: POLICY_PAGE,
+    }
+}
+
+/// The kinds of policies, where their CustomResourceDefinitions are installed.
+pub const POLICIES: [ListedKind; 4] = [
+    policy_kind("TolerationPolicy", "tolerationpolicies"),
+    policy_kind("TaintPolicy", "taintpolicies"),
+    policy_kind("TaintRulePolicy", "taintrulepolicies"),
+    policy_kind("ParameterPolicy", "parameterpolicies"),
+];
+
 /// The groups that not every API server has.
-const OPTIONAL_GROUPS: [&str; 6] = [
+const OPTIONAL_GROUPS: [&str; 7] = [
+    POLICY_GROUP,
     FOUNDATIONDB.group,
     CLASSIC_CLAIMS.group,
     JOB_SETS.group,

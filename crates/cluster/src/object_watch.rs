@@ -17,15 +17,13 @@ use super::client::FULL_OBJECTS;
 use super::list::ReadLimits;
 use super::listed_kind::ListedKind;
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
-use super::watch_health::{WatchHealth, WatchState};
+use super::watch_health::{WatchHealth, WatchState, WatchStatus};
 use tollgate_document::doc::{Builder, Doc, Syntax, Value};
 
 /// Changes that are remembered for [`ObjectWatch::changes_since`].
 const MAX_CHANGES: usize = 10_000;
 /// Interval of checks whether everything is listed.
 const SYNC_PERIOD: Duration = Duration::from_millis(20);
-/// Where the permissions are that the watches need.
-const ROLE: &str = "manifests/components/drain";
 
 /// From an object of that kind and `apiVersion` to what is cached of it. It must keep `metadata.name` and
 /// `metadata.namespace`. An error says why the object cannot be read.
@@ -137,17 +135,18 @@ impl WatchedKind {
 impl ObjectWatch {
     /// Starts to list and watch the kinds, for the life of the process. Without the permission to list one of the
     /// `needed` kinds, the watch does not become complete; one of the `wanted` kinds is then left out with a note.
-    /// Kinds that the API server does not serve have no objects.
+    /// Kinds that the API server does not serve have no objects. `role` names the manifests with the permissions.
     pub fn start(
         cluster: &Cluster,
         needed: &[ListedKind],
         wanted: &[ListedKind],
         project: &ProjectFn,
+        role: &'static str,
     ) -> ObjectWatch {
         let kinds: Arc<[WatchedKind]> = (needed.iter().map(|kind| (kind, true)))
             .chain(wanted.iter().map(|kind| (kind, false)))
             .map(|(kind, is_needed)| {
-                let health = Arc::new(WatchHealth::with_role(kind.resource, ROLE));
+                let health = Arc::new(WatchHealth::with_role(kind.resource, role));
                 WatchedKind { kind: *kind, is_needed, health }
             })
             .collect();
@@ -200,6 +199,12 @@ impl ObjectWatch {
     /// The status of each kind, the needed ones first.
     pub fn status(&self) -> Vec<WatchedKindStatus> {
         self.kinds.iter().map(WatchedKind::status).collect()
+    }
+
+    /// The watch of one kind, with its counters; `None` if the kind is not watched.
+    pub fn watch_status(&self, kind: &ListedKind) -> Option<WatchStatus> {
+        let watched = self.kinds.iter().find(|watched| watched.kind == *kind)?;
+        Some(watched.health.status())
     }
 
     /// What is missing that should be there: kinds that are not listed, watches that are interrupted, objects that cannot

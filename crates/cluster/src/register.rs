@@ -5,7 +5,8 @@
 //!
 //! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times.
 //! So entries that are no longer needed are removed once, when the desired configuration changes; after that a replica
-//! only adds what is missing, and two replicas never overwrite each other in turn.
+//! only adds what is missing, and two replicas never overwrite each other in turn. A replica that may not narrow the
+//! registration ([`Registration::may_narrow`]) only ever adds.
 //!
 //! Two servers that register different addresses or settings under one name never agree. Each reverts what the other
 //! wrote less and less often, and names the other's address.
@@ -15,6 +16,7 @@
 //! again as soon as there is a new owner.
 
 mod compare;
+mod reports;
 mod rivals;
 
 use std::future::poll_fn;
@@ -30,12 +32,13 @@ use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
 use super::retry::{Backoff, Timing};
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedStatus};
-use compare::{Owner, differences, has_leftovers, lacks_bundle, stored_bundle};
+pub(super) use compare::with_member;
+use compare::{Narrowing, Owner, differences, has_leftovers, lacks_bundle, stored_bundle};
 use rivals::{Reverts, last_manager};
 use tollgate_document::doc::{self, Value};
 
 /// Field manager of all writes.
-const FIELD_MANAGER: &str = "tollgate";
+pub(super) const FIELD_MANAGER: &str = "tollgate";
 const API_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
 const CLUSTER_ROLES_PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 /// Interval of readiness checks.
@@ -53,6 +56,8 @@ pub struct Registration {
     pub desired: ManifestFn,
     /// Counts changes of the desired configuration; `RegistrationStatus::revision` is the last one registered.
     pub revision: watch::Receiver<u64>,
+    /// False if entries must not be removed now, nor made to fail open: what this process knows may not be all.
+    pub may_narrow: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Nothing is written before this is true.
     pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Additional delay before the configuration is created: the Service must have endpoints first.
@@ -143,6 +148,8 @@ struct Applied {
     owner: Option<Owner>,
     /// There were entries to register; without any, there may be no object.
     exists: bool,
+    /// It was allowed to remove what is not desired.
+    narrowed: bool,
 }
 
 /// What the stored configuration is after a reconciliation.
@@ -234,15 +241,22 @@ impl Registrar {
             }
         }
         let desired = self.desired_with_bundle(&stored_bundle(stored))?;
-        let is_new = self.applied.as_ref().is_none_or(|applied| applied.revision != revision);
-        let registered =
-            match self.apply_desired(stored, parse(&desired)?.root(), owner.as_ref(), is_new).await {
-                // A replica was faster.
-                Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
-                written => written?,
-            };
+        let narrowing = self.narrowing();
+        let same = self.applied.as_ref().filter(|applied| applied.revision == revision);
+        // What is not desired is removed once.
+        let narrowed = same.is_some_and(|applied| applied.narrowed);
+        let removes = narrowing == Narrowing::Allowed && !narrowed;
+        let manifest = parse(&desired)?;
+        let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
+        let registered = match applied.await {
+            // A replica was faster.
+            Err(error) if error.code() == 409 => return Ok(Reconciled::Recheck),
+            written => written?,
+        };
         let exists = registered != Registered::NotNeeded;
-        self.applied = Some(Applied { revision, desired: desired.clone(), owner: owner.clone(), exists });
+        let narrowed = narrowed || removes;
+        self.applied =
+            Some(Applied { revision, desired: desired.clone(), owner: owner.clone(), exists, narrowed });
         self.status.update(|state| {
             (state.ok, state.settled, state.revision) =
                 (registered != Registered::NoCaBundle, true, revision);
@@ -266,13 +280,15 @@ impl Registrar {
         self.watch_for_drift(lines, desired, owner).await
     }
 
-    /// Writes the desired configuration unless it is stored already.
+    /// Writes the desired configuration unless it is stored already. Other entries of Tollgate are kept unless it
+    /// `removes` them.
     async fn apply_desired(
         &self,
         stored: Value<'_>,
         desired: Value<'_>,
         owner: Option<&Owner>,
-        is_new: bool,
+        narrowing: Narrowing,
+        removes: bool,
     ) -> Result<Registered, ApiError> {
         if !stored.exists() {
             if desired.get("webhooks").is_empty() {
@@ -283,13 +299,15 @@ impl Registrar {
             self.log_write("webhook configuration created", &[]);
             return Ok(Registered::from_stored(parse(&answer)?.root()));
         }
-        let wrong = differences(stored, desired, owner);
-        if wrong.is_empty() && !(is_new && has_leftovers(stored, desired)) {
+        let wrong = differences(stored, desired, owner, narrowing);
+        if wrong.is_empty() && !(removes && has_leftovers(stored, desired)) {
             return Ok(Registered::from_stored(stored));
         }
         // It was changed by another program if it is not what this process registered last.
         let changed = match &self.applied {
-            Some(applied) => differences(stored, parse(&applied.desired)?.root(), applied.owner.as_ref()),
+            Some(applied) => {
+                differences(stored, parse(&applied.desired)?.root(), applied.owner.as_ref(), narrowing)
+            }
             None => Vec::new(),
         };
         if !changed.is_empty() {
@@ -306,10 +324,10 @@ impl Registrar {
                 });
             }
         }
-        let patch = compare::patch(stored, desired, owner, !is_new);
+        let patch = compare::patch(stored, desired, owner, !removes, narrowing);
         let answer = self.client.merge(&self.target.path(), FIELD_MANAGER, patch).await?;
         // Another controller or an admission plugin may have changed it on the way.
-        let still = differences(parse(&answer)?.root(), desired, owner);
+        let still = differences(parse(&answer)?.root(), desired, owner, narrowing);
         if !still.is_empty() {
             let message =
                 format!("the change was accepted, but these fields still differ: {}", still.join(", "));
@@ -350,7 +368,12 @@ impl Registrar {
                         "ADDED" | "MODIFIED" => {
                             stored = stored_bundle(object);
                             desired = self.desired_with_bundle(&stored)?;
-                            let wrong = differences(object, parse(&desired)?.root(), owner.as_ref());
+                            let wrong = differences(
+                                object,
+                                parse(&desired)?.root(),
+                                owner.as_ref(),
+                                self.narrowing(),
+                            );
                             if !wrong.is_empty() {
                                 self.status.update(|state| {
                                     (state.ok, state.reverts) = (false, state.reverts + 1);
@@ -379,6 +402,12 @@ impl Registrar {
                 }
                 Err(_) => {}
             }
+            // Entries that are not needed can be removed now.
+            if self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
+                && (self.registration.may_narrow)()
+            {
+                return Ok(Reconciled::DesiredChanged);
+            }
             // The certificates may have been renewed meanwhile, or the owner replaced.
             if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
                 return Ok(Reconciled::Recheck);
@@ -400,74 +429,12 @@ impl Registrar {
         }
     }
 
+    fn narrowing(&self) -> Narrowing {
+        if (self.registration.may_narrow)() { Narrowing::Allowed } else { Narrowing::Forbidden }
+    }
+
     fn desired_with_bundle(&self, bundle: &str) -> Result<String, ApiError> {
         (self.registration.desired)(bundle).map_err(|error| ApiError::Unreachable(format!("{error:#}")))
-    }
-
-    fn report_rival(&self, rival: &str, delay: Duration) {
-        let Target { resource, name } = &self.target;
-        let seconds = delay.as_secs_f32();
-        tracing::warn!(
-            resource,
-            name,
-            rival,
-            seconds,
-            "another server registers itself under the same name; set a different --register-name"
-        );
-        self.status.update(|state| {
-            state.ok = false;
-            state.message = format!(
-                "{resource}/{name} is also registered by another server ({rival}); set a different --register-name"
-            );
-        });
-    }
-
-    fn report_error(&self, error: &ApiError) {
-        let Target { resource, name } = &self.target;
-        let hint = match error.code() {
-            401 => "; check the credentials",
-            403 => "; apply the ClusterRole of manifests/overlays/self-managed",
-            _ => "",
-        };
-        tracing::warn!(resource, name, "cannot register the webhook configuration; retrying: {error}{hint}");
-        self.status.update(|state| {
-            state.ok = false;
-            state.failed += 1;
-            state.message = format!("not registered: {error}{hint}");
-        });
-    }
-
-    fn report_missing_owner(&self, is_stored: bool) {
-        let Target { resource, name } = &self.target;
-        let owner = self.registration.owner.as_deref().unwrap_or_default();
-        let message = format!("not registered: the owner, ClusterRole {owner}, does not exist");
-        if self.status.get().message != message {
-            tracing::warn!(
-                resource,
-                name,
-                owner,
-                "webhook configuration not registered: its owner does not exist"
-            );
-        }
-        // A webhook that is not registered is ready; one that is called and not trusted is not.
-        self.status.update(|state| {
-            (state.ok, state.message) = (false, message);
-            state.settled |= !is_stored;
-        });
-    }
-
-    fn report_deleted(&self) {
-        let Target { resource, name } = &self.target;
-        tracing::warn!(
-            resource,
-            name,
-            "webhook configuration deleted; Tollgate does not recreate the configuration until Tollgate restarts"
-        );
-        self.status.update(|state| {
-            state.ok = false;
-            "deleted; Tollgate does not recreate the configuration until Tollgate restarts"
-                .clone_into(&mut state.message);
-        });
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Timing {
     pub silence_timeout: Duration,
     /// A task that ran for this long resets its backoff.
     pub stable_after: Duration,
+    /// Delay before a resource that the API server does not serve is requested again: it may be installed later.
+    pub not_served_delay: Duration,
     /// Interval of checks for changed local files (certificates).
     pub check_interval: Duration,
 }
@@ -34,6 +36,7 @@ impl Default for Timing {
             watch_timeout: Duration::from_mins(1),
             silence_timeout: Duration::from_secs(80),
             stable_after: Duration::from_secs(30),
+            not_served_delay: Duration::from_mins(5),
             check_interval: Duration::from_secs(10),
         }
     }

@@ -21,6 +21,7 @@ use super::listed_kind::{BUDGETS, CLAIMS, ListedKind, PODS, RULES, SLICES};
 use super::watch::{ObjectKeys, ObjectSink, Reflector, Resource, Stored};
 use super::watch_health::{WatchHealth, WatchStatus};
 use tollgate_document::doc::Value;
+use tollgate_engine::Timestamp;
 use tollgate_engine::impact::{ClusterState, LeftOutObject, Snapshot, SnapshotKind};
 
 /// A watched kind.
@@ -110,6 +111,11 @@ impl StateWatch {
         // Counted under the lock: a clone would make the next change copy the snapshot.
         let snapshot = self.0.lock();
         Some((health.status(), snapshot.count(watched.kind)))
+    }
+
+    /// How many rules with effect NoSchedule or NoExecute have expired, and how many have no owner.
+    pub fn count_forgotten_rules(&self, now: Timestamp) -> (usize, usize) {
+        self.0.lock().count_forgotten_rules(now)
     }
 
     /// Bytes that the snapshot takes, and bytes that it may take.

@@ -10,6 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
@@ -134,7 +135,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             match self.list_and_watch(&mut position).await {
                 Ok(()) if position.is_none() => {
                     // Not served. An upgrade may change that.
-                    tokio::time::sleep(self.timing.max_backoff.saturating_mul(10)).await;
+                    tokio::time::sleep(self.timing.not_served_delay).await;
                     continue;
                 }
                 Ok(()) => api_errors = 0,
@@ -394,18 +395,8 @@ fn object_key(object: Value<'_>) -> (&str, &str) {
 
 /// Percent-encodes everything but letters, digits, `-`, `_` and `.`.
 pub(super) fn percent_encode(token: &str) -> String {
-    let mut text = String::with_capacity(token.len());
-    for byte in token.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
-            text.push(char::from(byte));
-        } else {
-            text.push('%');
-            for half in [byte >> 4, byte & 15] {
-                text.push(char::from_digit(u32::from(half), 16).unwrap_or('0').to_ascii_uppercase());
-            }
-        }
-    }
-    text
+    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+    utf8_percent_encode(token, &KEPT).to_string()
 }
 
 #[cfg(test)]

@@ -131,6 +131,11 @@ impl<'a> Doc<'a> {
         Value { doc: self, at: index }
     }
 
+    /// Gives back the memory that it has in reserve: for a document that is kept.
+    pub fn shrink(&mut self) {
+        self.nodes.shrink();
+    }
+
     /// How many bytes the document takes in memory, without its source.
     pub fn bytes_kept(&self) -> usize {
         size_of::<Doc<'_>>() + self.nodes.capacity() * size_of::<Node>() + self.owned.bytes_kept()

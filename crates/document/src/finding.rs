@@ -192,6 +192,8 @@ pub struct Finding {
     pub short: Option<Cow<'static, str>>,
     /// Why a policy says so and whom to ask, for a second warning of the webhook.
     pub advice: Option<Cow<'static, str>>,
+    /// When the policy that now only warns starts to deny, in RFC 3339; the detail says so as well.
+    pub denied_from: Option<Box<str>>,
     /// How to mend it, where there is exactly one right answer.
     pub fix: Option<Box<Fix>>,
 }
@@ -218,6 +220,7 @@ impl Finding {
             help: None,
             short: None,
             advice: None,
+            denied_from: None,
             fix: None,
         }
     }

@@ -28,9 +28,6 @@ pub use outcome::{
 };
 pub use plan::{PlanInput, plan, rules_for};
 pub use request::{DEFAULT_KEY, DrainRequest, MoveOptions};
-pub use rule::{
-    EXPIRES_ANNOTATION, FLAGS_ANNOTATION, ID_LABEL, OWNER_ANNOTATION, REASON_ANNOTATION, STARTED_ANNOTATION,
-    TARGET_ANNOTATION, drain_id,
-};
+pub use rule::{FLAGS_ANNOTATION, ID_LABEL, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id};
 pub use targets::MAX_RULES;
 pub use users::holding_claims;

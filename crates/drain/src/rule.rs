@@ -13,9 +13,6 @@ pub const ID_LABEL: &str = "tollgate.dev/drain-id";
 pub const TARGET_ANNOTATION: &str = "tollgate.dev/target";
 /// The annotation with the flags as they were typed.
 pub const FLAGS_ANNOTATION: &str = "tollgate.dev/flags";
-pub const REASON_ANNOTATION: &str = "tollgate.dev/reason";
-pub const OWNER_ANNOTATION: &str = "tollgate.dev/owner";
-pub const EXPIRES_ANNOTATION: &str = "tollgate.dev/expires";
 /// The annotation with the time at which the drain started, from which `--force-after` counts.
 pub const STARTED_ANNOTATION: &str = "tollgate.dev/started";
 

@@ -15,6 +15,7 @@ mod identify;
 mod left_out;
 mod memory;
 mod namespaces;
+mod own_kinds;
 mod prepare;
 mod response;
 mod verdict;
@@ -39,7 +40,7 @@ use std::sync::Arc;
 
 use crate::admission::{AdminAccess, Context};
 use crate::impact::Snapshot;
-use crate::policy::{PolicySet, Violations};
+use crate::policy::{PolicyLocation, PolicySet, Violations};
 use crate::rules::server_defaults::{dropped_field_finding, rule_takes_effect, unserved_parts};
 use crate::rules::table::{ADMIN_ACCESS_UNCHECKED, FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::upstream::meta_update;
@@ -104,8 +105,8 @@ pub struct Diagnostic {
     pub level: Level,
     /// The profiles, in the order asked for.
     pub profiles: Vec<&'static str>,
-    /// `file:line name` of the policy that says so.
-    pub policy: Option<Box<str>>,
+    /// The policy that says so.
+    pub policy: Option<PolicyLocation>,
 }
 
 /// A finding for one profile, before the findings of all profiles are merged. The order of the fields determines the
@@ -113,8 +114,8 @@ pub struct Diagnostic {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ProfileFinding {
     finding: Finding,
-    /// Level and location (`file:line name`) of the policy that reports it; `None` if a rule does.
-    ground: Option<(Level, Box<str>)>,
+    /// Level and location of the policy that reports it; `None` if a rule does.
+    ground: Option<(Level, PolicyLocation)>,
     rank: usize,
 }
 
@@ -206,6 +207,9 @@ impl Engine {
     fn validate_from(&self, admission: &Attributes<'_>, labels: Labels<'_>, source: Source<'_>) -> Verdict {
         if !admission.operation.writes_object() {
             return Verdict::Checked(Vec::new());
+        }
+        if let Some(kind) = own_kinds::policy_kind(admission.object) {
+            return self.verdict_of(&own_kinds::findings(kind, admission));
         }
         let identity = identify(admission.object);
         let is_unchecked = |profile: &&Profile| identify::is_unchecked(&identity, profile);
@@ -477,11 +481,6 @@ impl Engine {
             diagnostic.profiles.sort_by_key(rank);
         }
         merged
-    }
-
-    /// Returns a verdict with this finding alone, whichever rules are selected.
-    fn denied_with(&self, finding: Finding) -> Verdict {
-        Verdict::Checked(self.merge(vec![ProfileFinding { finding, ground: None, rank: 0 }]))
     }
 
     /// Adds the finding if its rule is reported by this engine (see [`Engine::reports`]).

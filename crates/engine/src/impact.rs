@@ -15,6 +15,7 @@ mod details;
 mod differences;
 mod eviction;
 mod fields;
+mod forgotten;
 mod interner;
 mod kinds;
 pub mod other_apis;
@@ -29,6 +30,7 @@ mod shape;
 mod shed;
 mod slots;
 mod snapshot;
+mod tainted;
 pub mod target;
 mod uid;
 mod unmatched;
@@ -44,6 +46,7 @@ pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts};
 pub use details::DeviceDetails;
 pub use differences::differences;
 pub use eviction::{TaintSource, Tolerance};
+pub use forgotten::ForgottenRule;
 pub use kinds::SnapshotKind;
 use kinds::resource_version_of;
 pub use partitions::Partition;
@@ -53,10 +56,12 @@ use record::ClassSelection;
 pub use record::{Rule, Toleration};
 pub use shed::LeftOutObject;
 pub use snapshot::Snapshot;
+pub use tainted::{RulesTogether, TaintedDevices};
 
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_api::view::{self, View as _};
 use tollgate_document::doc::Value;
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime::Timestamp;
 
 /// The change whose impact is computed.
@@ -259,11 +264,6 @@ impl ImpactQuery<'_> {
             _ => format!("selects {most}{devices} and evicts no pods"),
         }
     }
-}
-
-/// Returns `1 pod` or `2 pods` for the word `pod`.
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The impact of a change.

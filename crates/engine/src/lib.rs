@@ -33,6 +33,7 @@ pub mod defaults;
 pub mod engine;
 pub mod impact;
 pub mod policy;
+pub mod rule_annotations;
 pub mod rules;
 pub mod site;
 pub mod tolerance;
@@ -43,7 +44,7 @@ pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,
     SnapshotKind, UnreadableObject, assess as assess_impact,
 };
-pub use policy::{PolicyError, PolicyFile, PolicySet, ReadFile};
+pub use policy::{PolicyError, PolicyFile, PolicyResource, PolicySet, ReadFile};
 pub use rules::{Level, Origin, Rule, RuleSet};
 pub use tollgate_api::profile::{Gate, GateChoice, Gates, Profile};
 pub use tollgate_document::doc::{Doc, SyntaxError, Value, ValueKind, parse as parse_json};

@@ -7,46 +7,61 @@
 //! violation, never "no match"; a stored violation that an update does not change is not reported, unless it could
 //! spread; an empty set costs nothing.
 
+mod broken;
 mod cel;
-mod changes;
-mod compare;
 mod conditions;
+mod deadlines;
+mod diff;
 mod entries;
+mod export;
 mod expression_fields;
 mod fields;
 mod glob;
+mod import;
 mod index;
 mod json_schema;
 mod kind;
 mod load;
+mod location;
 mod matching;
 mod missing;
 mod parameters;
 mod relevance;
 mod report;
+mod resource;
 mod schema;
 mod taint;
 mod taint_rule;
 mod toleration;
 
-pub use compare::ComparedNamespace;
 pub use conditions::evaluate;
+pub use deadlines::{ExpiringEntry, Expiry, LaterEnforcement};
+pub use diff::{ChangeKind, Difference, Effect, FieldChange, PolicyChange, PolicyDiff};
+pub use export::{AdmissionPolicy, Export, ExportedValidation, NamedExpression, Omission, OmissionReason};
 pub use fields::TEST_FILE;
 pub use glob::matches as glob_matches;
+pub use import::ImportedPolicy;
 pub use kind::PolicyKind;
 pub use load::{PolicyError, PolicyFile, ReadFile};
 pub use load::{document_errors, is_test, normalized, policy_errors};
+pub use location::PolicyLocation;
 pub use missing::{MissingTolerations, missing_tolerations};
 pub use relevance::Among;
-pub use schema::{Struct, Ty, field, near, required};
+pub(crate) use resource::resource_findings;
+pub use resource::{Acceptance, FieldError, PolicyResource, ResourceState, resource_errors};
+pub use resource::{SCHEMA_FILE, is_map_key, max_items};
+pub use schema::{Field, Struct, Ty, field, near, required};
+pub use toleration::{ListedEntry, ListedTolerations};
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use crate::admission::{Context, DecodedAttributes, Operation};
 use crate::defaults::Edit;
 use crate::rules::ratchet::{self, Extent, KnownFaults, Ratchet};
 use crate::rules::table::POLICY_LOOKUP;
 use crate::rules::{Level, RuleSet};
+use broken::Defect;
 use cel::Variables;
 use conditions::{Expressions, RequestVariables};
 use index::NamespaceIndex;
@@ -60,25 +75,33 @@ use tollgate_api::view::Object;
 use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
+use tollgate_formats::gotime::Timestamp;
 
 /// Compiled policies, which check requests.
 #[derive(Debug, Default)]
 pub struct PolicySet {
-    policies: Vec<Policy>,
+    policies: Vec<Arc<Policy>>,
     index: NamespaceIndex,
     digest: Box<str>,
     warnings: Vec<PolicyError>,
+    resources: Vec<ResourceState>,
 }
 
 /// One policy.
 #[derive(Debug)]
 struct Policy {
     name: Box<str>,
-    /// `file:line`
+    /// `file:line`, or `TolerationPolicy/research` for a resource
     source: Box<str>,
+    /// The generation of a resource; `None` for a file.
+    generation: Option<i64>,
+    /// Why it cannot be evaluated; only for resources, because files load completely or not at all.
+    broken: Option<Defect>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
+    /// When `action: Deny` comes into force; `None` for from the start.
+    enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
     fails_closed: bool,
     /// Whom to ask about it.
@@ -100,8 +123,8 @@ pub struct Violation {
     pub finding: Finding,
     /// How it affects the verdict.
     pub level: Level,
-    /// `file:line name` of the policy.
-    pub policy: Box<str>,
+    /// The policy.
+    pub policy: PolicyLocation,
 }
 
 /// A policy that matches a request, and whether it binds the user. Its allow entries count even if the user is exempt,
@@ -156,7 +179,7 @@ impl PolicySet {
             return Violations::default();
         }
         let known = RefCell::new(KnownFaults::new(extent));
-        let mut report = ViolationReport::within(budget, rules);
+        let mut report = ViolationReport::within(budget, rules, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
@@ -166,7 +189,8 @@ impl PolicySet {
             && extent != Extent::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
-            let mut learned = ViolationReport::within(FindingBudget::endless(ratchet::TEXT), rules);
+            let endless = FindingBudget::endless(ratchet::TEXT);
+            let mut learned = ViolationReport::within(endless, rules, admission.now.time);
             learned.ratchet = Some(Ratchet::Learn(&known, stored.object));
             check_all(&matched, &stored, context, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
@@ -187,7 +211,7 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::within(FindingBudget::default(), &nothing);
+        let mut report = ViolationReport::within(FindingBudget::default(), &nothing, admission.now.time);
         let matched = self.match_policies(admission, context, &mut report);
         toleration::default_edits(&matched, admission, context.profile)
     }
@@ -203,13 +227,16 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::within(FindingBudget::default(), &every);
+        let mut report = ViolationReport::within(FindingBudget::default(), &every, admission.now.time);
         self.match_policies(admission, context, &mut report);
-        let locations: Vec<String> =
-            self.policies.iter().filter(|policy| policy.adds_defaults()).map(Policy::location).collect();
+        let locations: Vec<PolicyLocation> = self
+            .policies
+            .iter()
+            .filter(|policy| policy.adds_defaults())
+            .map(|policy| policy.location())
+            .collect();
         let is_undecided = |violation: &Violation| {
-            violation.finding.kind == ErrorType::Internal
-                && locations.iter().any(|location| **location == *violation.policy)
+            violation.finding.kind == ErrorType::Internal && locations.contains(&violation.policy)
         };
         report.violations.into_iter().filter(is_undecided).map(|violation| violation.finding).collect()
     }
@@ -223,10 +250,10 @@ impl PolicySet {
         report: &mut ViolationReport<'_>,
     ) -> Vec<MatchedPolicy<'_>> {
         let ours: Vec<&Policy> = match admission.object_namespace() {
-            None => self.policies.iter().collect(),
+            None => self.policies.iter().map(Arc::as_ref).collect(),
             Some(namespace) => {
                 let candidates = self.index.candidates(namespace).into_iter();
-                candidates.filter_map(|number| self.policies.get(number as usize)).collect()
+                candidates.filter_map(|number| self.policies.get(number as usize)).map(Arc::as_ref).collect()
             }
         };
         let ours =
@@ -275,6 +302,12 @@ impl PolicySet {
             {
                 continue;
             }
+            if let Some(defect) = &policy.broken {
+                if binds {
+                    policy.report_broken(defect, admission, context, report);
+                }
+                continue;
+            }
             if binds {
                 policy.check_validations(&variables, admission, context, report);
             }
@@ -290,14 +323,18 @@ fn root_or_absent<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
 }
 
 impl Policy {
-    /// Returns `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`.
+    /// Returns `policy research at policies/research.yaml:1 (contact: gpu-team, docs: https://…)`, or
+    /// `policy TolerationPolicy/research` for a resource.
     fn describe(&self) -> String {
         let help: Vec<String> = [("contact", &self.contact), ("docs", &self.docs)]
             .into_iter()
             .filter_map(|(name, text)| Some(format!("{name}: {}", text.as_deref()?)))
             .collect();
         let help = if help.is_empty() { String::new() } else { format!(" ({})", help.join(", ")) };
-        format!("policy {} at {}{help}", self.name, self.source)
+        match self.generation {
+            None => format!("policy {} at {}{help}", self.name, self.source),
+            Some(_) => format!("policy {}{help}", self.source),
+        }
     }
 
     /// Returns `policy research: the reason; contact: gpu-team; docs: https://…`; `None` if there is neither reason,
@@ -309,6 +346,13 @@ impl Policy {
         (!parts.is_empty()).then(|| format!("policy {}: {}", self.name, parts.join("; ")))
     }
 
+    /// Returns when the policy starts to deny; `None` if it does so now, or if it never denies. Without a clock, it does
+    /// so now.
+    fn denies_from(&self, now: Option<Timestamp>) -> Option<Timestamp> {
+        let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
+        self.enforce_from.filter(|from| self.action == Level::Deny && is_later(from))
+    }
+
     /// True if it cannot report anything about an object without tolerations.
     fn limits_tolerations_only(&self) -> bool {
         self.expressions.is_empty() && self.spec.limits_tolerations_only()
@@ -317,10 +361,5 @@ impl Policy {
     /// True if it adds tolerations to claims. A policy that only audits adds none.
     fn adds_defaults(&self) -> bool {
         self.spec.has_defaults() && self.action != Level::Audit
-    }
-
-    /// Returns `policies/research.yaml:1 research`.
-    fn location(&self) -> String {
-        format!("{} {}", self.source, self.name)
     }
 }

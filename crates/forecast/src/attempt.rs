@@ -3,20 +3,18 @@
 //! One attempt goes as upstream's scheduling cycle does: are all claims there, do their classes exist, which nodes pass
 //! the filters, which of them does the allocator find devices on, which has the best score.
 
-use crate::allocations::{AskIndex, AskedClaim, Devices, Found, Memory};
+use crate::allocations::AskedClaim;
 use crate::claims::Consumer;
 use crate::course::{PodState, World};
-use crate::device_features::feature_of_allocation;
+use crate::device_filter::{DeviceFilter, Verdict};
 use crate::forecast::Pending;
 use crate::held::Held;
 use crate::nodes::{Cycle, Diagnosis, NO_NODES, NodeIndex, nodes_to_find};
 use crate::tables::{ClaimIndex, ClaimReference, PodEntry, PodIndex};
-use foldhash::fast::RandomState;
-use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
-use tollgate_allocator::condition::{PostFilter, error_message, rejected_text, unschedulable_message};
+use tollgate_allocator::condition::{PostFilter, rejected_text, unschedulable_message};
 
 /// How many consumers can reserve a claim.
 const MAX_CONSUMERS: usize = 256;
@@ -48,9 +46,9 @@ pub(crate) struct PodClaims<'p> {
     /// Those that have to be allocated.
     pub(crate) unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
     /// Those that are allocated already.
-    allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
+    pub(crate) allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
     /// What the allocated ones count for each node.
-    score: i64,
+    pub(crate) score: i64,
     /// Too many have reserved one of them.
     is_in_use: bool,
 }
@@ -255,6 +253,7 @@ impl<'p> World<'_, 'p> {
             claims,
             ask: None,
             has_extended: plan.extended.has(pod, era.classes),
+            noted: None,
             uncertain: &mut self.uncertain,
         };
         if !claims.unallocated.is_empty() {
@@ -285,7 +284,7 @@ impl<'p> World<'_, 'p> {
                 Verdict::Rejected(text) => diagnosis.add_text(node, text, false),
                 Verdict::ClaimElsewhere(claims) => {
                     elsewhere.extend(claims);
-                    diagnosis.add_text(node, Unschedulable::ClaimElsewhere.to_string(), false);
+                    diagnosis.add_text(node, Unschedulable::ClaimElsewhere.text(), false);
                 }
                 Verdict::Failed(message) => return Attempt::Pending(scheduler_error(message)),
                 Verdict::NotModelled(what) => return Attempt::NotModelled(what),
@@ -296,9 +295,9 @@ impl<'p> World<'_, 'p> {
         }
         self.start = (self.start + looked_at) % cycle.candidate_count().max(1);
         if let Some(best) = choose(&cycle, &feasible, &scores, &mut self.random)
-            && let (Some(node), Some(allocations)) = (feasible.get(best), found.into_iter().nth(best))
+            && let (Some(node), Some(allocations)) = (feasible.get(best), found.get(best))
         {
-            return Attempt::Found(Choice { node: *node, allocations });
+            return Attempt::Found(Choice { node: *node, allocations: filter.with_claims(allocations) });
         }
         let has_claims =
             filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
@@ -383,111 +382,4 @@ fn choose(
     let places: Vec<usize> =
         scores.iter().enumerate().filter(|(_, score)| *score == best).map(|(place, _)| place).collect();
     places.get(random.below(places.len())).copied()
-}
-
-/// What the filter for devices says about a node.
-enum Verdict<'p> {
-    Fits(Vec<(ClaimIndex, Arc<Held<'p>>)>, i64),
-    Rejected(String),
-    /// Allocated claims of the pod are not available on the node.
-    ClaimElsewhere(Vec<ClaimIndex>),
-    /// The attempt ends with an error.
-    Failed(String),
-    NotModelled(String),
-}
-
-/// The filter for devices at one attempt.
-struct DeviceFilter<'w, 'p> {
-    devices: &'w mut Devices<'p>,
-    memory: &'w mut Memory<'p>,
-    pod: PodIndex,
-    entry: &'p PodEntry<'p>,
-    claims: &'w PodClaims<'p>,
-    /// What the claims that have to be allocated ask for, if there are any.
-    ask: Option<AskIndex>,
-    /// Devices can provide extended resources of the pod.
-    has_extended: bool,
-    /// What is not modelled, by pod.
-    uncertain: &'w mut HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
-}
-
-impl<'p> DeviceFilter<'_, 'p> {
-    // upstream v1.37 DynamicResources.Filter
-    fn check(&mut self, node: NodeIndex, cycle: &Cycle<'_, 'p, 'p>) -> Verdict<'p> {
-        let (ask, extended) = self.ask_on(node, cycle);
-        self.note_uncertainty(ask);
-        let mut allocations = Vec::new();
-        let mut score = self.claims.score;
-        if let Some(ask) = ask {
-            match self.devices.find(self.memory, node, ask) {
-                Some(Found::Allocated(found, own)) => {
-                    score += own;
-                    allocations = self.with_claims(&found, extended.is_some());
-                }
-                Some(Found::Unschedulable(reason)) => return Verdict::Rejected(reason.to_string()),
-                Some(Found::Failed) => {
-                    let asked = self.asked(extended);
-                    let error = self.devices.error(self.memory, node, &asked);
-                    return Verdict::Failed(error.map_or(String::new(), |error| error_message(&error)));
-                }
-                Some(Found::Unsupported(what)) => return Verdict::NotModelled(what.to_owned()),
-                Some(Found::GaveUp(steps)) => {
-                    return Verdict::NotModelled(format!("gave up after {steps} steps"));
-                }
-                None => return Verdict::Rejected(Unschedulable::CannotAllocate.to_string()),
-            }
-        }
-        let place = cycle.node(node);
-        let elsewhere = self.claims.allocated.iter().filter(|(_, held)| !held.nodes.includes(place));
-        let elsewhere: Vec<ClaimIndex> = elsewhere.map(|(claim, _)| *claim).collect();
-        if elsewhere.is_empty() {
-            Verdict::Fits(allocations, score)
-        } else {
-            Verdict::ClaimElsewhere(elsewhere)
-        }
-    }
-
-    /// Notes what the answer for a node depends on that is not modelled.
-    fn note_uncertainty(&mut self, ask: Option<AskIndex>) {
-        let era = self.devices.era;
-        let asked = ask.map(|ask| self.memory.unmodelled(era, ask));
-        let devices = self.devices.plan().eras.devices.get(era.devices);
-        let allocated =
-            self.claims.allocated.iter().filter_map(|(_, held)| feature_of_allocation(held, devices?));
-        let mut names = asked.iter().flat_map(|names| names.iter().copied()).chain(allocated).peekable();
-        if names.peek().is_some() {
-            self.uncertain.entry(self.pod).or_default().extend(names);
-        }
-    }
-
-    /// What is asked for on a node, with the claim for extended resources if there is one.
-    fn ask_on(
-        &mut self,
-        node: NodeIndex,
-        cycle: &Cycle<'_, 'p, 'p>,
-    ) -> (Option<AskIndex>, Option<AskedClaim<'p>>) {
-        if !self.has_extended {
-            return (self.ask, None);
-        }
-        let plan = self.devices.plan();
-        let era = self.devices.era;
-        let resources = cycle.delegated(node).map(|(name, _)| name);
-        let Some(spec) = plan.extended.claim(self.pod, era.classes, resources) else {
-            return (self.ask, None);
-        };
-        let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
-        let extended = AskedClaim { namespace: self.entry.namespace, name, spec };
-        let asked = self.asked(Some(extended));
-        (Some(self.memory.ask(era, &asked)), Some(extended))
-    }
-
-    fn asked(&self, extended: Option<AskedClaim<'p>>) -> Vec<AskedClaim<'p>> {
-        self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
-    }
-
-    fn with_claims(&self, found: &Rc<[Arc<Held<'p>>]>, extended: bool) -> Vec<(ClaimIndex, Arc<Held<'p>>)> {
-        let claims = self.claims.unallocated.iter().map(|(claim, _)| *claim);
-        let claims = claims.chain(extended.then_some(self.entry.extended));
-        claims.zip(found.iter().cloned()).collect()
-    }
 }

@@ -28,13 +28,14 @@ pub(crate) struct PlanBuilder<'d> {
     asked: Vec<FoundEviction>,
 }
 
-/// A pod that leaves: when, in which stage, and whether its group is made again as a whole.
+/// A pod that leaves: when, in which stage, whether its group is made again as a whole, and whether a taint evicts it.
 #[derive(Clone, Copy)]
 struct FoundEviction {
     at: Timestamp,
     stage: usize,
     pod: PodIndex,
     with_group: bool,
+    is_by_taint: bool,
 }
 
 impl<'d> PlanBuilder<'d> {
@@ -67,7 +68,14 @@ impl<'d> PlanBuilder<'d> {
                 Step::Evict { namespace, name, with_group } => {
                     let stage = self.plan.stages.len();
                     let pod = self.plan.tables.by_name.get(&(namespace, name)).copied();
-                    self.asked.extend(pod.map(|pod| FoundEviction { at, stage, pod, with_group }));
+                    let is_by_taint = false;
+                    self.asked.extend(pod.map(|pod| FoundEviction {
+                        at,
+                        stage,
+                        pod,
+                        with_group,
+                        is_by_taint,
+                    }));
                 }
                 Step::Wait(seconds) => at.seconds = at.seconds.saturating_add(seconds),
             }
@@ -284,7 +292,8 @@ impl<'d> PlanBuilder<'d> {
                 let end = self.plan.stages.get(number + 1).map(|next| next.at);
                 if due <= stage.at || end.is_none_or(|end| due < end) {
                     let at = due.max(stage.at);
-                    evictions.push(FoundEviction { at, stage: number, pod, with_group: false });
+                    let (stage, with_group, is_by_taint) = (number, false, true);
+                    evictions.push(FoundEviction { at, stage, pod, with_group, is_by_taint });
                     break;
                 }
             }
@@ -356,7 +365,8 @@ impl<'d> PlanBuilder<'d> {
         times.min()
     }
 
-    fn add_eviction(&mut self, FoundEviction { at, stage, pod, with_group }: FoundEviction) {
+    fn add_eviction(&mut self, found: FoundEviction) {
+        let FoundEviction { at, stage, pod, with_group, is_by_taint } = found;
         let Some(object) = self.objects.get(&pod).copied() else { return };
         if object.value.get("metadata").get("deletionTimestamp").exists() {
             return;
@@ -400,7 +410,8 @@ impl<'d> PlanBuilder<'d> {
             });
         }
         let is_ordered = Controllers::is_ordered(&self.state, object);
-        self.plan.evictions.push(Eviction { at, stage, pod, followed, replacement, is_ordered });
+        let eviction = Eviction { at, stage, pod, followed, replacement, is_ordered, is_by_taint };
+        self.plan.evictions.push(eviction);
     }
 
     fn follow_waiting(&mut self) {

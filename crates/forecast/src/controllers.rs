@@ -4,9 +4,8 @@
 //! controller. Only Jobs stop: after too many of their pods have failed, and a deleted pod has failed.
 
 use crate::nodes::PodSource;
-use crate::plan::Plan;
 use crate::state::{ObjectKind, State, StoredObject};
-use crate::tables::{Controller, PodIndex, Predecessor};
+use crate::tables::{Controller, PodIndex};
 use crate::workload::{controller_reference, controllers_of};
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
@@ -183,45 +182,6 @@ impl Job {
                 || spec.get("podFailurePolicy").exists(),
             bound: Vec::new(),
             has_ended: false,
-        }
-    }
-}
-
-/// The ordinal of a pod, the pod, and the one that replaces it.
-type Replacement = (u64, PodIndex, PodIndex);
-
-impl Plan<'_> {
-    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order: other
-    /// replacements, and pods of StatefulSets that wait.
-    pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
-        let mut sets: BTreeMap<(&str, &str), Vec<Replacement>> = BTreeMap::new();
-        for eviction in &self.evictions {
-            let Some(replacement) = eviction.replacement else { continue };
-            let Some(followed) = self.followed.get(eviction.followed) else { continue };
-            let Some(name) = followed.name.as_ref().filter(|_| eviction.is_ordered) else { continue };
-            let Some((set, ordinal)) = name.rsplit_once('-') else { continue };
-            let Ok(ordinal) = ordinal.parse() else { continue };
-            sets.entry((&followed.namespace, set)).or_default().push((ordinal, eviction.pod, replacement));
-        }
-        let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
-        for ((namespace, set), pods) in &mut sets {
-            pods.sort_unstable();
-            for (place, &(ordinal, _, replacement)) in pods.iter().enumerate() {
-                let before = pods.iter().take(place).map(|&(_, pod, replacement)| (Some(pod), replacement));
-                let waiting = waiting.iter().filter(|pod| {
-                    let entry = self.tables.pods.get(**pod).filter(|entry| entry.namespace == *namespace);
-                    let name = entry.and_then(|entry| entry.name.rsplit_once('-'));
-                    name.is_some_and(|(name, number)| {
-                        name == *set && number.parse::<u64>().is_ok_and(|number| number < ordinal)
-                    })
-                });
-                after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
-            }
-        }
-        for (pod, before) in after {
-            if let Some(entry) = self.tables.pods.get_mut(pod) {
-                entry.after = before;
-            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::outcome::EvictedPod;
 use crate::plan::{Action, Plan, Stage};
 use crate::player::Player;
 use crate::random::Random;
+use crate::stateful_sets::EvictionRounds;
 use crate::tables::{ClaimIndex, Controller, PodIndex};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -74,6 +75,8 @@ pub(crate) struct World<'a, 'p> {
     pub(crate) evicted: Vec<EvictedPod>,
     /// For each pod that is followed: its evictions after it was placed.
     pub(crate) evictions: BTreeMap<PodIndex, Evictions>,
+    /// The order of evictions, where it matters to StatefulSets.
+    pub(crate) rounds: EvictionRounds,
     /// Slices that disagree are listed the other way round.
     is_other_order: bool,
 }
@@ -96,6 +99,7 @@ impl<'a, 'p> World<'a, 'p> {
         }
         let nodes = plan.eras.nodes.first()?.len();
         let start = random.below(nodes);
+        let rounds = plan.eviction_rounds(&mut random);
         let mut world = World {
             plan,
             fits: &player.fits,
@@ -122,6 +126,7 @@ impl<'a, 'p> World<'a, 'p> {
             jobs: plan.controllers.jobs.clone(),
             evicted: Vec::new(),
             evictions: BTreeMap::new(),
+            rounds,
             is_other_order,
         };
         for &pod in &plan.waiting {
@@ -243,10 +248,8 @@ impl<'a, 'p> World<'a, 'p> {
     /// A pod is made: it waits for a node, unless it names one.
     pub(crate) fn create(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
-        let is_bound = |pod: PodIndex| matches!(self.pods.get(pod), Some(PodState::Bound(_)));
-        let is_early = entry.after.iter().any(|(old, new)| !old.is_some_and(is_bound) && !is_bound(*new));
         let node = self.plan.catalog.pod(entry.needs).node_name;
-        let state = if is_early {
+        let state = if self.is_early(pod) {
             PodState::HeldBack
         } else if node.is_empty() {
             self.queue.push(pod);
@@ -331,7 +334,8 @@ impl<'a, 'p> World<'a, 'p> {
             }
         }
         let mut drawn: Vec<(bool, u64, PodIndex)> = Vec::new();
-        for (_, pods) in workloads {
+        for (_, mut pods) in workloads {
+            pods.sort_by_key(|pod| self.rounds.get(pod));
             let mut numbers: Vec<u64> = pods.iter().map(|_| self.random.next()).collect();
             numbers.sort_unstable();
             drawn.extend(numbers.into_iter().zip(pods).map(|(number, pod)| {

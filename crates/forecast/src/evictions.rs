@@ -72,7 +72,7 @@ impl Evictions {
 
 impl PodEntry<'_> {
     /// How many seconds the pod takes to be gone after it is deleted.
-    fn grace_period(&self) -> i64 {
+    pub(crate) fn grace_period(&self) -> i64 {
         self.spec.get("terminationGracePeriodSeconds").int().unwrap_or(DEFAULT_GRACE_PERIOD).max(0)
     }
 }

@@ -121,6 +121,7 @@ impl Sum {
 
     fn finish(self, pod: &FollowedPod, samples: u32) -> PodForecast {
         let fits = self.places.values().sum();
+        let not_recreated = self.not_recreated + self.held_back;
         let outcome = if !self.not_modelled.is_empty() {
             PodOutcome::Unknown
         } else if self.not_recreated > 0 {
@@ -150,6 +151,7 @@ impl Sum {
             workload: pod.workload.clone(),
             outcome,
             fits,
+            not_recreated,
             evicted_again: self.evicted_again,
             placements,
             placements_omitted,

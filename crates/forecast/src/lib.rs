@@ -12,6 +12,7 @@ mod claims;
 mod controllers;
 mod course;
 mod device_features;
+mod device_filter;
 mod devices;
 mod eras;
 mod evictions;
@@ -29,6 +30,7 @@ mod random;
 mod restart;
 mod selectors;
 mod state;
+mod stateful_sets;
 mod tables;
 mod workload;
 

@@ -114,6 +114,8 @@ pub struct PodForecast {
     pub outcome: PodOutcome,
     /// The number of courses in which it is bound at the end.
     pub fits: u32,
+    /// The number of courses in which nothing makes it.
+    pub not_recreated: u32,
     /// In some course it is evicted after it was bound, and would be again and again.
     pub evicted_again: bool,
     /// The most frequent first.

@@ -81,6 +81,8 @@ pub struct Plan<'d> {
     pub(crate) waiting: Vec<PodIndex>,
     /// The pods of the state that are evicted, in order of time.
     pub(crate) evictions: Vec<Eviction>,
+    /// Pods of StatefulSets that replace others whose evictions can happen in any order.
+    pub(crate) races: Vec<Vec<PodIndex>>,
     pub(crate) controllers: Controllers,
     /// The pods that a course follows, in the order in which they are reported.
     pub(crate) followed: Vec<FollowedPod>,
@@ -120,6 +122,8 @@ pub(crate) struct Eviction {
     pub(crate) replacement: Option<PodIndex>,
     /// It is replaced after those before it in its StatefulSet are ready.
     pub(crate) is_ordered: bool,
+    /// The eviction controller evicts it, and not whoever asks for it.
+    pub(crate) is_by_taint: bool,
 }
 
 /// A pod that a course follows: a given one, a waiting one, or an evicted one with those that replace it.
@@ -158,6 +162,7 @@ impl<'d> Plan<'d> {
             bound: Vec::new(),
             waiting: Vec::new(),
             evictions: Vec::new(),
+            races: Vec::new(),
             controllers: Controllers::default(),
             followed: Vec::new(),
             has_timestamps: false,

@@ -52,6 +52,11 @@ pub fn rfc3339(time: Timestamp) -> String {
     format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", year.unsigned_abs())
 }
 
+/// The time in UTC as `metav1.MicroTime` is written: `2026-01-02T03:04:05.000006Z`.
+pub fn micro_time(time: Timestamp) -> String {
+    format!("{}.{:06}Z", rfc3339(time).trim_end_matches('Z'), time.nanos / 1000)
+}
+
 /// The bytes of [`rfc3339`], without an allocation; `None` for years outside of 0 to 9999. Their order is that of the
 /// times.
 pub fn written(time: Timestamp) -> Option<[u8; 20]> {

@@ -1,5 +1,6 @@
 //! The formats of Go and Kubernetes: quoting and numbers ([`gofmt`]), times ([`gotime`]), names ([`names`]), interface
-//! addresses ([`netaddr`]), quantities ([`quantity`]), and text that is safe to print ([`sanitize`]).
+//! addresses ([`netaddr`]), quantities ([`quantity`]), text that is safe to print ([`sanitize`]), and counts in
+//! sentences ([`count`]).
 //!
 //! Each module reads one format exactly as Kubernetes does, and has the texts of its errors, byte for byte. Nothing here
 //! knows objects, fields or releases.
@@ -11,6 +12,7 @@
 //! assert!(Quantity::parse("40Gi").is_ok());
 //! ```
 
+pub mod count;
 pub mod gofmt;
 pub mod gotime;
 pub mod names;

@@ -12,6 +12,7 @@ use futures_core::Stream as _;
 
 use super::connection::Connection;
 use super::limiter::{BodyReservation, LimitReached, LoadLimiter, RequestPermit};
+use tollgate_formats::gotime;
 
 /// How long a body may take and still be counted among the small ones that arrive promptly. The API server sends head
 /// and body together; a body that takes longer waits for its client, not for the server.
@@ -275,6 +276,15 @@ impl Deref for Body {
     }
 }
 
+/// Time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
+pub(super) fn body_timeout(query: &str, most: Duration) -> Duration {
+    let requested = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
+        let nanos = gotime::parse_duration(text).ok()?;
+        u64::try_from(nanos).ok().map(Duration::from_nanos)
+    });
+    requested.map_or(most, |requested| requested.min(most))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -283,7 +293,7 @@ mod tests {
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
 
-    use super::{BodyBuffer, BodyLimits, LoadLimiter};
+    use super::{BodyBuffer, BodyLimits, LoadLimiter, body_timeout};
     use crate::limiter::WAITING_REQUEST_COST;
     use crate::memory::MemoryPlan;
 
@@ -345,5 +355,24 @@ mod tests {
         assert!(refused > 0);
         drop(buffer);
         assert_eq!(shares(&limiter), (0, 0));
+    }
+
+    #[test]
+    fn the_callers_timeout_is_kept() {
+        let most = Duration::from_secs(10);
+        for (query, millis) in [
+            ("", 10_000),
+            ("timeout=3s", 3000),
+            ("a=b&timeout=1500ms", 1500),
+            ("timeout=1m30s", 10_000),
+            ("timeout=0s", 0),
+            ("timeout=soon", 10_000),
+            ("timeout=99999999999999999999h", 10_000),
+            ("timeout=5", 10_000),
+            ("timeout=-5s", 10_000),
+            ("timeout=", 10_000),
+        ] {
+            assert_eq!(body_timeout(query, most), Duration::from_millis(millis), "{query}");
+        }
     }
 }

@@ -13,17 +13,17 @@ use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::background::{NamespaceLabels, NamespaceSource};
-use super::body::{BodyError, BodyLimits, ReceivedBody, receive_body};
+use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_body};
 use super::clock::{self, Seconds};
 use super::connection::Connection;
 use super::limiter::{LimitReached, Reservation, SMALL_BODY};
 use super::metrics::{Outcome, resource_label, side_name};
-use super::{ServingConfig, SharedState};
+use super::{ServingConfig, SharedState, log};
 use tollgate_api::review::{BadReview, Request, Response, Status};
 use tollgate_engine::engine::{
     Decision, Endpoint, Labels, NamespaceLookup, Review, parse_review, review_text,
 };
-use tollgate_formats::{gofmt, gotime};
+use tollgate_formats::gofmt;
 
 /// Longest message of an error response, in characters.
 const MAX_REASON_CHARS: usize = 300;
@@ -99,6 +99,9 @@ pub(super) async fn handle(
     shared.record_activity();
     if let Some(connection) = connection(&request) {
         connection.request_started();
+    }
+    if shared.config.current().awaits_policies {
+        return policies_not_known().before_body(&request).into_response(&request, &shared);
     }
     let answer = match receive_review(&request, payload, &shared, endpoint, started).await {
         Ok(received) => answer_review(&request, &shared, endpoint, &received.body.bytes, started).await,
@@ -281,6 +284,10 @@ fn too_busy() -> HttpError {
     HttpError::new(503, "ServiceUnavailable", "too many requests in flight; try again")
 }
 
+fn policies_not_known() -> HttpError {
+    HttpError::new(503, "ServiceUnavailable", "the policies are not loaded from the cluster yet; try again")
+}
+
 fn too_large_message(shared: &SharedState) -> String {
     format!("the AdmissionReview is larger than {} bytes (--max-body)", shared.limits.max_body)
 }
@@ -429,22 +436,9 @@ fn record_decision(
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
-    let mut rules = String::new();
-    let mut listed: Vec<&str> = Vec::new();
-    for diagnostic in findings {
-        if listed.contains(&diagnostic.finding.rule.id) {
-            continue;
-        }
-        listed.push(diagnostic.finding.rule.id);
-        if !rules.is_empty() {
-            rules.push(',');
-        }
-        if rules.len() > MAX_LOGGED_BYTES {
-            rules.push('…');
-            break;
-        }
-        rules.push_str(diagnostic.finding.rule.id);
-    }
+    let rules = log::distinct_names(findings.iter().map(|diagnostic| diagnostic.finding.rule.id));
+    let policies =
+        log::distinct_names(findings.iter().filter_map(|diagnostic| Some(diagnostic.policy.as_ref()?.id())));
     tracing::info!(
         uid = review.uid,
         webhook = side_name(endpoint),
@@ -455,6 +449,7 @@ fn record_decision(
         dryRun = review.dry_run,
         decision = outcome.name(),
         rules,
+        policies,
         micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         "decision"
     );
@@ -462,38 +457,4 @@ fn record_decision(
 
 fn content_length(request: &HttpRequest) -> Option<usize> {
     request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// Time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
-fn body_timeout(query: &str, most: Duration) -> Duration {
-    let requested = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
-        let nanos = gotime::parse_duration(text).ok()?;
-        u64::try_from(nanos).ok().map(Duration::from_nanos)
-    });
-    requested.map_or(most, |requested| requested.min(most))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::body_timeout;
-    use std::time::Duration;
-
-    #[test]
-    fn the_callers_timeout_is_kept() {
-        let most = Duration::from_secs(10);
-        for (query, millis) in [
-            ("", 10_000),
-            ("timeout=3s", 3000),
-            ("a=b&timeout=1500ms", 1500),
-            ("timeout=1m30s", 10_000),
-            ("timeout=0s", 0),
-            ("timeout=soon", 10_000),
-            ("timeout=99999999999999999999h", 10_000),
-            ("timeout=5", 10_000),
-            ("timeout=-5s", 10_000),
-            ("timeout=", 10_000),
-        ] {
-            assert_eq!(body_timeout(query, most), Duration::from_millis(millis), "{query}");
-        }
-    }
 }

@@ -38,6 +38,7 @@ pub use settings::RespondFn;
 pub use settings::{Certificates, Limits, Settings};
 pub use tls::TlsVersions;
 pub use trust::{check_bundle, check_server};
+pub use watch::ReloadTrigger;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,7 +56,6 @@ use limiter::LoadLimiter;
 use metrics::Metrics;
 use reload::ReloadableConfig;
 use tollgate_engine::engine::Engine;
-use watch::FileWatcher;
 
 /// Last part of a drain, in which no new connections are accepted: a quarter of the drain, at most this long.
 const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
@@ -123,6 +123,11 @@ impl EngineHandle {
         self.0.config.set_hooks(hooks);
     }
 
+    /// True if requests fail because policies of some source are not known yet.
+    pub fn awaits_policies(&self) -> bool {
+        self.0.config.current().awaits_policies
+    }
+
     /// Calls `read` with the engine in use and returns its result.
     pub fn engine<T>(&self, read: impl FnOnce(&Engine) -> T) -> T {
         read(&self.0.config.current().engine)
@@ -138,6 +143,9 @@ pub struct Server {
     listener: TcpListener,
     ops_listener: TcpListener,
     self_signed: Option<Arc<SelfSignedCerts>>,
+    trigger: ReloadTrigger,
+    /// Taken when the server starts to reload.
+    triggers: Option<watch::Triggers>,
 }
 
 impl Server {
@@ -212,7 +220,9 @@ impl Server {
         let (listener, ops_listener) = (listen(settings.listen)?, listen(settings.ops_listen)?);
         webhook::configure_socket(&listener, limits.write_timeout)?;
         webhook::configure_socket(&ops_listener, limits.write_timeout)?;
-        Ok(Server { settings, shared, tls, listener, ops_listener, self_signed })
+        let (trigger, triggers) = watch::channel();
+        let triggers = Some(triggers);
+        Ok(Server { settings, shared, tls, listener, ops_listener, self_signed, trigger, triggers })
     }
 
     /// Address of the webhook.
@@ -250,38 +260,46 @@ impl Server {
         self.shared.config.current().engine.policies.needs_labels()
     }
 
+    /// Triggers reloads while the server runs.
+    pub fn reload_trigger(&self) -> ReloadTrigger {
+        self.trigger.clone()
+    }
+
     /// Access to the engine while the server runs.
     pub fn engine_handle(&self) -> EngineHandle {
         EngineHandle(self.shared.clone())
     }
 
     /// Serves until SIGTERM or SIGINT, and then until the drain is over.
-    pub fn run(self) -> anyhow::Result<()> {
+    pub fn run(mut self) -> anyhow::Result<()> {
         let watched = self.shared.clone();
         watched.config.current().warn_if_labels_are_missing(watched.namespaces());
         let waiting = self.shared.clone();
         let is_waiting = move || waiting.config.use_waiting(waiting.namespaces());
-        let watch = watch::spawn(self.settings.reload_period, is_waiting, move |requested| {
+        let reload = move |requested| {
             watched.sources.iter().for_each(CertificateSource::reload);
             let mut directories = watched.config.reload(requested, watched.namespaces());
             directories.extend(watched.sources.iter().flat_map(|source| source.directories.iter().cloned()));
             directories
-        })?;
-        actix_web::rt::System::new().block_on(self.serve(watch))
+        };
+        if let Some(triggers) = self.triggers.take() {
+            watch::spawn(self.trigger.clone(), triggers, self.settings.reload_period, is_waiting, reload)?;
+        }
+        actix_web::rt::System::new().block_on(self.serve())
     }
 
-    async fn serve(self, watch: FileWatcher) -> anyhow::Result<()> {
+    async fn serve(self) -> anyhow::Result<()> {
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let mut hang_up = signal(SignalKind::hangup())?;
         let drain = self.settings.drain;
-        let shared = self.shared.clone();
+        let (shared, trigger) = (self.shared.clone(), self.trigger.clone());
         let webhook = self.start()?;
         shared.serving.set(true);
         let Limits { max_memory, max_connections, .. } = shared.limits;
         tracing::info!(mebibytes = max_memory >> 20, connections = max_connections, "serving");
         std::future::poll_fn(|cx| {
             while hang_up.poll_recv(cx).is_ready() {
-                watch.request_reload();
+                trigger.request_reload();
             }
             match (term.poll_recv(cx), int.poll_recv(cx)) {
                 (Poll::Pending, Poll::Pending) => Poll::Pending,

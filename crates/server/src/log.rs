@@ -38,6 +38,30 @@ const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 /// How long shutdown waits for the last lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
+/// Bytes after which a list of names is cut off.
+const MAX_NAMES_BYTES: usize = 1024;
+
+/// The names without duplicates, in order, separated by commas; cut off if they are too long.
+pub(super) fn distinct_names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut out = String::new();
+    let mut listed: Vec<&str> = Vec::new();
+    for name in names {
+        if listed.contains(&name) {
+            continue;
+        }
+        listed.push(name);
+        if !out.is_empty() {
+            out.push(',');
+        }
+        if out.len() > MAX_NAMES_BYTES {
+            out.push('…');
+            break;
+        }
+        out.push_str(name);
+    }
+    out
+}
+
 /// The log of the process: its writer and its level.
 #[derive(Debug)]
 pub struct Log {

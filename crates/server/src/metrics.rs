@@ -1,9 +1,11 @@
-//! The metrics of the server. Every label has a fixed set of values; namespaces, names and users are never labels.
+//! The metrics of the server. Every label has a fixed set of values, or the names of loaded policies, up to a limit;
+//! namespaces, names of objects and users are never labels.
 //!
 //! Handles are looked up once and kept: a request costs a few atomic additions and no allocation.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -16,6 +18,8 @@ use prometheus_client::registry::{Metric, Registry};
 
 use tollgate_api::review::Operation;
 use tollgate_engine::engine::{Decision, Diagnostic, Endpoint, Engine};
+use tollgate_engine::policy::ExpiringEntry;
+use tollgate_engine::rules::Level;
 
 /// Label names with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -48,6 +52,9 @@ const RESOURCES: [&str; 19] = [
 
 /// Status codes of requests without a decision, as label values; the last stands for all others.
 const CODES: [&str; 9] = ["400", "404", "405", "408", "413", "415", "500", "503", "other"];
+
+/// Most policies or entries that are labels of one metric.
+const MAX_POLICIES: usize = 200;
 
 /// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +112,45 @@ fn request_cell(endpoint: Endpoint, resource: &str, operation: Operation, outcom
     Some(cell * 2 + usize::from(endpoint == Endpoint::Mutate))
 }
 
+/// Findings by policy. The names of policies are labels, so their number is limited.
+#[derive(Debug)]
+struct PolicyFindings {
+    counters: Family<[(&'static str, String); 2], Counter>,
+    named: Mutex<BTreeSet<String>>,
+}
+
+impl PolicyFindings {
+    fn new(counters: Family<[(&'static str, String); 2], Counter>) -> PolicyFindings {
+        PolicyFindings { counters, named: Mutex::default() }
+    }
+
+    /// The label for a policy: its kind and name, or `other` if there are too many.
+    fn label(&self, policy: &str) -> String {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if !named.contains(policy) && named.len() >= MAX_POLICIES {
+            return "other".to_owned();
+        }
+        named.insert(policy.to_owned());
+        policy.to_owned()
+    }
+
+    fn counter(&self, policy: &str, level: Level) -> Counter {
+        let labels = [("policy", self.label(policy)), ("level", level.name().to_owned())];
+        self.counters.get_or_create_owned(&labels)
+    }
+
+    fn count(&self, policy: &str, level: Level) {
+        self.counter(policy, level).inc();
+    }
+
+    /// Exports the counters of these policies before the first finding, which `increase` would not see otherwise.
+    fn prepare(&self, policies: impl Iterator<Item = (String, Level)>) {
+        for (policy, action) in policies.take(MAX_POLICIES) {
+            self.counter(&policy, action);
+        }
+    }
+}
+
 /// Every metric of the process.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -115,6 +161,7 @@ pub(super) struct Metrics {
     durations: [Histogram; 2],
     errors: Family<Labels<1>, Counter>,
     findings: Family<Labels<2>, Counter>,
+    policy_findings: PolicyFindings,
     reloads: Family<Labels<2>, Counter>,
     reload_ok: Family<Labels<1>, Gauge>,
     expiry: Family<Labels<1>, Gauge>,
@@ -123,6 +170,8 @@ pub(super) struct Metrics {
     policy_reload_ok: Gauge,
     policy_loaded: Gauge,
     policies: Gauge,
+    entry_expiry: Family<[(&'static str, String); 2], Gauge>,
+    enforce_from: Family<[(&'static str, String); 2], Gauge>,
     pub(super) in_flight: Gauge,
     pub(super) connections: Gauge,
     pub(super) evicted: Counter,
@@ -162,6 +211,11 @@ impl Metrics {
                 "Requests without a decision, by HTTP status code",
             ),
             findings: register_metric(&mut registry, "findings", "Findings by rule and level"),
+            policy_findings: PolicyFindings::new(register_metric(
+                &mut registry,
+                "policy_findings",
+                "Findings of policies, by policy and level",
+            )),
             in_flight: register_metric(
                 &mut registry,
                 "in_flight",
@@ -192,6 +246,16 @@ impl Metrics {
                 "Expiry time of the certificate in use",
             ),
             policies: register_metric(&mut registry, "policies", "Number of policies in use"),
+            entry_expiry: register_metric(
+                &mut registry,
+                "policy_entry_expiry_timestamp_seconds",
+                "Time at which an allow entry of a TolerationPolicy expires, for the first 200 that expire",
+            ),
+            enforce_from: register_metric(
+                &mut registry,
+                "policy_enforce_from_timestamp_seconds",
+                "Time from which a policy with enforceFrom denies, for the first 200 such policies",
+            ),
             policy_digest: register_metric(
                 &mut registry,
                 "policy_info",
@@ -243,6 +307,9 @@ impl Metrics {
         for diagnostic in findings {
             let labels = [("rule", diagnostic.finding.rule.id), ("level", diagnostic.level.name())];
             self.findings.get_or_create(&labels).inc();
+            if let Some(policy) = &diagnostic.policy {
+                self.policy_findings.count(policy.id(), diagnostic.level);
+            }
         }
     }
 
@@ -274,9 +341,21 @@ impl Metrics {
     pub(super) fn record_policies_loaded(&self, engine: &Engine, at: Option<i64>) {
         let set = &engine.policies;
         self.policies.set(i64::try_from(set.len()).unwrap_or(i64::MAX));
+        self.policy_findings.prepare(set.actions());
         self.policy_digest.clear();
         if !set.is_empty() {
             self.policy_digest.get_or_create(&[("digest", set.digest().to_owned())]).set(1);
+        }
+        self.entry_expiry.clear();
+        let expired = |entry: &ExpiringEntry<'_>| at.is_some_and(|at| entry.expires.seconds <= at);
+        for entry in set.expiring_entries().into_iter().filter(|entry| !expired(entry)).take(MAX_POLICIES) {
+            let labels = [("policy", entry.policy.to_owned()), ("entry", entry.entry.to_owned())];
+            self.entry_expiry.get_or_create(&labels).set(entry.expires.seconds);
+        }
+        self.enforce_from.clear();
+        for later in set.later_enforcements().take(MAX_POLICIES) {
+            let labels = [("kind", later.kind.name().to_owned()), ("policy", later.policy.to_owned())];
+            self.enforce_from.get_or_create(&labels).set(later.from.seconds);
         }
         if let Some(at) = at {
             self.policy_reloads.get_or_create(&[("result", "success")]).inc();
@@ -313,6 +392,7 @@ mod tests {
     use super::{Metrics, Outcome, resource_label};
     use tollgate_api::review::Operation;
     use tollgate_engine::engine::Endpoint;
+    use tollgate_engine::rules::Level;
 
     #[test]
     fn what_users_send_never_becomes_a_label() {
@@ -320,6 +400,26 @@ mod tests {
         assert_eq!(resource_label("resourceclaims", "status"), "resourceclaims/status");
         assert_eq!(resource_label("resourceslices", "status"), "other");
         assert_eq!(resource_label("configmaps", ""), "other");
+    }
+
+    #[test]
+    fn policies_beyond_the_limit_are_counted_together() {
+        let metrics = Metrics::new();
+        metrics
+            .policy_findings
+            .prepare((0..150).map(|number| (format!("TaintPolicy/p{number}"), Level::Deny)));
+        for number in 140..260 {
+            metrics.policy_findings.count(&format!("TaintPolicy/p{number}"), Level::Deny);
+        }
+        let text = metrics.render();
+        for (policy, count) in
+            [("TaintPolicy/p0", 0), ("TaintPolicy/p145", 1), ("TaintPolicy/p199", 1), ("other", 60)]
+        {
+            let line =
+                format!("tollgate_policy_findings_total{{policy=\"{policy}\",level=\"deny\"}} {count}\n");
+            assert!(text.contains(&line), "{line}");
+        }
+        assert!(!text.contains("TaintPolicy/p200\""));
     }
 
     #[test]

@@ -27,11 +27,14 @@ pub struct ServingConfig {
     pub engine: Engine,
     /// Namespaces loaded from a file.
     pub namespaces: Option<Arc<Namespaces>>,
+    /// Policies of some source are not known yet. Requests fail with an error, because what those policies deny must
+    /// not be admitted.
+    pub awaits_policies: bool,
 }
 
 impl From<Engine> for ServingConfig {
     fn from(engine: Engine) -> ServingConfig {
-        ServingConfig { engine, namespaces: None }
+        ServingConfig { engine, namespaces: None, awaits_policies: false }
     }
 }
 
@@ -71,6 +74,9 @@ pub enum ReloadOutcome {
     Unchanged,
     /// They changed and are valid.
     Loaded(Box<ServingConfig>),
+    /// Something else than the files changed. It is used with the last valid files, and these are the errors of the
+    /// current ones.
+    LoadedWithLastFiles(Box<ServingConfig>, Vec<String>),
     /// They changed and are invalid: all errors, with file, line and column.
     Invalid(Vec<String>),
 }
@@ -183,29 +189,45 @@ impl ReloadableConfig {
             }
             ReloadOutcome::Unchanged => {}
             ReloadOutcome::Loaded(config) => {
-                *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
-                if self.use_waiting(watched) {
-                    self.metrics.record_policies_waiting();
-                    tracing::info!(
-                        "new policies are not used until the namespaces are listed; the last valid policies stay in use"
-                    );
-                }
+                self.use_when_ready(config, watched);
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            ReloadOutcome::LoadedWithLastFiles(config, errors) => {
+                self.use_when_ready(config, watched);
+                self.record_errors(&errors);
             }
             ReloadOutcome::Invalid(errors) => {
                 *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                let count = errors.len();
-                let error = errors.join("; ");
-                self.metrics.record_policy_failure();
-                tracing::warn!(
-                    errors = error.as_str(),
-                    count,
-                    "cannot use the new policies; the last valid policies stay in use"
-                );
-                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.record_errors(&errors);
             }
         }
         directories
+    }
+
+    /// Uses a new configuration, as soon as the labels it needs are `watched`.
+    fn use_when_ready(&self, config: Box<ServingConfig>, watched: Option<&dyn NamespaceSource>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+        if self.use_waiting(watched) {
+            self.metrics.record_policies_waiting();
+            tracing::info!(
+                "new policies are not used until the namespaces are listed; the last valid policies stay in use"
+            );
+        }
+    }
+
+    /// Reports files that are invalid. The same errors are logged once.
+    fn record_errors(&self, errors: &[String]) {
+        let (count, error) = (errors.len(), errors.join("; "));
+        self.metrics.record_policy_failure();
+        let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_deref() != Some(error.as_str()) {
+            tracing::warn!(
+                errors = error.as_str(),
+                count,
+                "cannot use the new policies; the last valid policies stay in use"
+            );
+        }
+        *known = Some(error);
     }
 
     /// Uses the configuration that waits, if the labels it needs are known now. True if it still waits; false also if

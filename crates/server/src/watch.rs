@@ -29,30 +29,45 @@ enum Trigger {
     Requested,
 }
 
-/// Handle of the thread that triggers reloads.
-#[derive(Debug)]
-pub(super) struct FileWatcher(mpsc::Sender<Trigger>);
+/// Triggers reloads; does not wait for them. Clones trigger the same reloads.
+#[derive(Clone, Debug)]
+pub struct ReloadTrigger(mpsc::Sender<Trigger>);
 
-impl FileWatcher {
-    /// Asks the thread to reload at once, even if nothing changed; does not wait for it.
+impl ReloadTrigger {
+    /// Reloads because something other than a file changed.
+    pub fn changed(&self) {
+        let _ = self.0.send(Trigger::Changed);
+    }
+
+    /// Reloads because somebody asks for it, even if nothing changed.
     pub(super) fn request_reload(&self) {
         let _ = self.0.send(Trigger::Requested);
     }
 }
 
+/// The triggers that the thread of [`spawn`] receives.
+#[derive(Debug)]
+pub(super) struct Triggers(mpsc::Receiver<Trigger>);
+
+/// A trigger, and its receiving end.
+pub(super) fn channel() -> (ReloadTrigger, Triggers) {
+    let (sender, receiver) = mpsc::channel();
+    (ReloadTrigger(sender), Triggers(receiver))
+}
+
 /// Starts a thread that calls `reload` after each change in the directories that it returned last, once per period, and
 /// on request (then with `true`). In between, calls `is_waiting` again and again as long as it returns true.
 pub(super) fn spawn(
+    trigger: ReloadTrigger,
+    Triggers(triggers): Triggers,
     period: Duration,
     is_waiting: impl Fn() -> bool + Send + 'static,
     reload: impl Fn(bool) -> Vec<PathBuf> + Send + 'static,
-) -> std::io::Result<FileWatcher> {
-    let (sender, triggers) = mpsc::channel();
-    let mut watched = WatchedDirectories::new(sender.clone());
-    let watch = FileWatcher(sender.clone());
+) -> std::io::Result<()> {
+    let mut watched = WatchedDirectories::new(trigger.0.clone());
     std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
         // Kept here: a channel without senders is closed.
-        let _kept = sender;
+        let _kept = trigger;
         let mut requested = false;
         loop {
             // Before the first wait, and again after a new directory is watched: it may have changed before that.
@@ -69,7 +84,7 @@ pub(super) fn spawn(
             }
         }
     })?;
-    Ok(watch)
+    Ok(())
 }
 
 /// Waits for a trigger or the end of the period. Meanwhile calls `is_waiting` as long as it returns true.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::AuditRun;
+use super::exports;
 use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
@@ -15,16 +16,17 @@ use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, Lines, documents, list};
 use tollgate_engine::engine::{Identity, NamespaceLookup as _, Namespaces, identify};
+use tollgate_engine::impact::Snapshot;
 use tollgate_forecast::ObjectKind;
 
 /// Reads the files and returns their names and texts.
-pub(super) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+pub(in crate::cli) fn read_texts(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let inputs = files::collect_complete(paths)?;
     inputs.iter().map(|input| Ok((input.name(), files::read(input, state::MAX_STATE)?))).collect()
 }
 
 /// What the headers of the files say about their cluster: release and API server.
-pub(super) fn read_headers(texts: &[(String, String)]) -> Inventory {
+pub(in crate::cli) fn read_headers(texts: &[(String, String)]) -> Inventory {
     let mut inventory = Inventory::default();
     for (_, text) in texts {
         inventory.add_header(text);
@@ -46,7 +48,11 @@ pub(super) fn audit(
             console.error(omission);
         }
         reporter.incomplete.extend(omissions);
-        run.engine = run.engine.with_snapshot(Arc::new(snapshot));
+        let snapshot = Arc::new(snapshot);
+        reporter.deadlines.add_rules(&snapshot, &run.now);
+        run.engine = run.engine.with_snapshot(snapshot);
+    } else if run.namespace.is_none() && texts.iter().any(|(_, text)| text.contains("DeviceTaintRule")) {
+        reporter.deadlines.add_rules(&read_devices(texts), &run.now);
     }
     let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
@@ -87,6 +93,7 @@ pub(super) fn audit(
                     continue;
                 }
                 let object = item.value();
+                exports::compare(kind, object, &run.engine.policies, reporter);
                 let fault = match identify(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     Identity::Foreign => continue,
@@ -154,8 +161,23 @@ pub(super) fn cluster_profile(inventory: &Inventory) -> Option<&'static Profile>
     profile.on_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }
 
+/// The rules of the dump and the devices that they select, as far as they can be read: what cannot is reported where it
+/// is checked.
+fn read_devices(texts: &[(String, String)]) -> Snapshot {
+    let mut snapshot = Snapshot::new();
+    for document in texts.iter().flat_map(|(_, text)| documents(text).with_max_size(usize::MAX)).flatten() {
+        for item in list::objects(document.doc.root()) {
+            let (api_version, kind) = item.api_version_and_kind();
+            if ["ResourceSlice", "ResourceClaim", "DeviceTaintRule"].contains(&kind) {
+                _ = snapshot.apply_as(api_version, kind, item.value());
+            }
+        }
+    }
+    snapshot
+}
+
 /// The Namespace objects of the dump; `None` if it has none, because then nothing is known of labels.
-fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
+pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<Namespaces> {
     let mut namespaces = Namespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {
         for document in documents(text).with_max_size(usize::MAX).flatten() {

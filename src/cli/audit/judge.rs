@@ -43,6 +43,7 @@ pub(super) fn judge_and_report(
         (_, true) => DocumentStatus::Valid,
         (_, false) => DocumentStatus::Invalid,
     };
+    reporter.deadlines.add_claim(run, object, labels);
     let file = object_name(api_version, kind, namespace, name);
     let mut text = String::new();
     let mut findings = Vec::new();

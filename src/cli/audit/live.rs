@@ -1,25 +1,32 @@
 //! The objects of a running cluster, checked as pages arrive.
 //!
-//! Rules come last: where a policy limits their impact, slices, claims and pods are known by then.
+//! Rules come last, and are checked when all of them are known: where a policy limits their impact, it depends on slices,
+//! claims, pods and the other rules.
 
 use std::sync::Arc;
 
 use super::AuditRun;
+use super::exports;
 use super::judge::judge_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
 use crate::cli::live::{AskedServer, LiveObjects, LiveState, MissingObjects};
 use crate::cli::snapshot::KINDS;
-use crate::cluster::{BUDGETS, ListedKind, NAMESPACES, RULES, ReadLimits};
+use crate::cluster::{
+    ADMISSION_POLICIES, BUDGETS, CLAIMS, ListedKind, NAMESPACES, RULES, ReadLimits, SLICES,
+};
 use tollgate_api::conform::suggest::and_list;
 use tollgate_api::profile::{ApiKind, Profile, Version};
-use tollgate_document::doc;
+use tollgate_document::doc::{self, Value};
 use tollgate_document::source::list;
 use tollgate_engine::engine::{NamespaceLookup as _, Namespaces};
 use tollgate_engine::impact::SnapshotKind;
 
 /// Keys and values of all namespaces that are kept: 50,000 namespaces with ten labels each.
 const MAX_NAMESPACE_NODES: usize = 1_500_000;
+
+/// The kinds that tell which devices rules keep idle.
+const DEVICE_KINDS: [ListedKind; 3] = [SLICES, CLAIMS, RULES];
 
 /// Lists the objects of a cluster, checks them and reports them.
 pub(super) fn audit(
@@ -34,29 +41,29 @@ pub(super) fn audit(
         run.engine = run.engine.for_stored_objects(Some(current));
     }
     let mut objects = LiveObjects::new(asked, run.namespace);
+    read_exports(asked, &run, reporter, console);
     let mut unchecked = None;
     let namespaces = read_namespaces(asked, &run, &mut objects, &mut unchecked, console);
-    let mut state = run.needs_state().then(LiveState::new);
+    // Without a namespace, rules are listed, and with them the devices that they keep idle.
+    let needs_state = run.needs_state();
+    let mut state = (needs_state || run.namespace.is_none()).then(LiveState::new);
     for kind in &KINDS {
         if *kind == NAMESPACES || !is_listed(kind, &run) {
             continue;
         }
-        if *kind == RULES
-            && let Some(state) = state.take()
-        {
-            let snapshot = state.finish(&mut objects.omissions, console);
-            run.engine = run.engine.with_snapshot(Arc::new(snapshot));
-        }
         let mut count = 0;
+        let mut rules: Vec<(String, String)> = Vec::new();
         // Of budgets only impact reads something.
         let limits =
             if *kind == BUDGETS { ReadLimits::impact(SnapshotKind::Budget) } else { ReadLimits::WHOLE };
         let listed = objects.read(kind, limits, console, &mut |api_version, object, console| {
             count += 1;
-            if let Some(state) = &mut state {
+            if let Some(state) = state.as_mut().filter(|_| needs_state || DEVICE_KINDS.contains(kind)) {
                 state.add(api_version, kind.kind, object);
             }
-            if *kind != BUDGETS {
+            if *kind == RULES {
+                rules.push((api_version.to_owned(), object.to_json()));
+            } else if *kind != BUDGETS {
                 let item = list::with_type(object, api_version, kind.kind);
                 let namespace = object.get("metadata").get("namespace").str();
                 judge_and_report(&run, &item, namespaces.labels(namespace), reporter, console);
@@ -66,10 +73,17 @@ pub(super) fn audit(
             note_version(kind, &api_version, &run, console);
             reporter.listed.push((kind.resource, api_version, count));
         }
+        if *kind == RULES {
+            run = add_state(run, state.take(), &mut objects, reporter, console);
+            for (api_version, json) in &rules {
+                // Serialized above, so it parses.
+                let Ok(rule) = doc::parse(json) else { continue };
+                let item = list::with_type(rule.root(), api_version, kind.kind);
+                judge_and_report(&run, &item, namespaces.labels(""), reporter, console);
+            }
+        }
     }
-    if let Some(state) = state {
-        state.finish(&mut objects.omissions, console);
-    }
+    add_state(run, state, &mut objects, reporter, console);
     // A namespace that nobody looked at is not a clean one.
     let is_empty = || reporter.listed.iter().all(|(_, _, count)| *count == 0);
     if let Some(why) = unchecked.filter(|_| is_empty()) {
@@ -77,6 +91,45 @@ pub(super) fn audit(
     }
     reporter.not_served = std::mem::take(&mut objects.omissions.not_served);
     reporter.incomplete.append(&mut objects.omissions.failures);
+}
+
+/// Lists the forgotten rules of the cluster, and gives the engine the state if a rule or policy needs it. What is missing
+/// from the state matters only then.
+fn add_state<'a>(
+    mut run: AuditRun<'a>,
+    state: Option<LiveState>,
+    objects: &mut LiveObjects<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) -> AuditRun<'a> {
+    let Some(state) = state else { return run };
+    let needs_state = run.needs_state();
+    let snapshot =
+        if needs_state { state.finish(&mut objects.omissions, console) } else { state.into_snapshot() };
+    reporter.deadlines.add_rules(&snapshot, &run.now);
+    if needs_state {
+        run.engine = run.engine.with_snapshot(Arc::new(snapshot));
+    }
+    run
+}
+
+/// Compares the exported policies in the cluster with the loaded ones. Without the right to list them, that is a note.
+fn read_exports(
+    asked: &AskedServer,
+    run: &AuditRun<'_>,
+    reporter: &mut AuditReporter,
+    console: &mut Console,
+) {
+    if run.engine.policies.is_empty() || run.namespace.is_some() {
+        return;
+    }
+    // What is missing here says nothing about the audited objects.
+    let mut objects = LiveObjects::new(asked, None);
+    let mut compare = |_: &str, object: Value<'_>, _: &mut Console| {
+        exports::compare(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
+    };
+    // Why they cannot be listed was printed.
+    _ = objects.read_if_allowed(&ADMISSION_POLICIES, ReadLimits::WHOLE, console, &mut compare);
 }
 
 /// True if objects of the kind are listed: with `--namespace` only kinds that live in namespaces, and budgets only if

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::report::{DocumentResult, DocumentStatus};
+use tollgate_engine::policy::PolicyLocation;
 use tollgate_engine::rules::Level;
 use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
@@ -167,9 +168,7 @@ impl OpenReports {
                 Level::Warn => ("warn", "medium"),
                 Level::Audit => ("warn", "info"),
             };
-            // `file:line name` of a policy: where it was loaded from does not matter in a cluster.
-            let policy =
-                diagnostic.policy.as_deref().and_then(|policy| policy.rsplit(' ').next()).unwrap_or(origin);
+            let policy = diagnostic.policy.as_ref().map_or(origin, PolicyLocation::name);
             report.results.push(ReportResult {
                 source: SOURCE,
                 policy: policy.to_owned(),
@@ -187,11 +186,15 @@ impl OpenReports {
                     uid: uid.to_owned(),
                 }],
                 message: gofmt::shorten(&diagnostic.to_string(), MAX_MESSAGE).into_owned(),
-                properties: BTreeMap::from([
+                properties: [
                     ("field", finding.field()),
                     ("level", diagnostic.level.name().to_owned()),
                     ("releases", diagnostic.profiles.join(",")),
-                ]),
+                ]
+                .into_iter()
+                // Policies of different kinds can have the same name.
+                .chain(diagnostic.policy.iter().map(|policy| ("policy", policy.id().to_owned())))
+                .collect(),
             });
         }
     }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::deadlines::Deadlines;
 use super::openreports::OpenReports;
 use super::totals::{Count, Totals};
 use super::{AuditRun, OPENREPORTS};
@@ -30,6 +31,9 @@ pub(super) struct AuditReporter {
     /// What should have been read and was not.
     pub(super) incomplete: Vec<String>,
     pub(super) not_served: Vec<String>,
+    pub(super) deadlines: Deadlines,
+    /// ValidatingAdmissionPolicies that were exported from other policies.
+    pub(super) outdated_exports: Vec<String>,
     /// Resource, apiVersion, number of objects.
     pub(super) listed: Vec<(&'static str, String, usize)>,
 }
@@ -42,8 +46,12 @@ struct AuditRecord<'a> {
     listed: Vec<ListedRecord<'a>>,
     not_served: &'a [String],
     incomplete: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    outdated_exports: &'a [String],
     by_rule: &'a std::collections::BTreeMap<&'static str, Count>,
     by_namespace: &'a std::collections::BTreeMap<String, Count>,
+    #[serde(flatten)]
+    deadlines: &'a Deadlines,
 }
 
 #[derive(Serialize)]
@@ -76,8 +84,11 @@ impl AuditReporter {
         if open_reports.is_none() {
             console.write_all(report.begin().as_bytes())?;
         }
+        let mut deadlines = Deadlines::default();
+        deadlines.add_entries(&run.engine.policies, &run.now);
         Ok(AuditReporter {
             report,
+            deadlines,
             open_reports,
             summary: Summary::default(),
             statistics: Statistics::default(),
@@ -88,6 +99,7 @@ impl AuditReporter {
             cluster: None,
             incomplete: Vec::new(),
             not_served: Vec::new(),
+            outdated_exports: Vec::new(),
             listed: Vec::new(),
         })
     }
@@ -130,7 +142,7 @@ impl AuditReporter {
                 String::new()
             }
             (None, Format::Text) if !self.report.statistics => {
-                format!("{}{}", self.summary_line(), self.totals.tables())
+                format!("{}{}{}", self.summary_line(), self.totals.tables(), self.deadlines.tables())
             }
             (None, Format::Json) => self.with_record()?,
             (None, _) => self.report.end(&self.summary, &self.statistics),
@@ -140,6 +152,13 @@ impl AuditReporter {
             let command = reports.prune_command(&self.kubectl);
             console.note(&format!(
                 "after you apply these reports, delete the reports from earlier audits with: {command}"
+            ));
+        }
+        if !self.outdated_exports.is_empty() {
+            let names = self.outdated_exports.join(", ");
+            console.note(&format!(
+                "these ValidatingAdmissionPolicies were exported from other policies: {names}; export the policies again \
+                 with `tollgate policy export --to vap`, and delete those that the new export does not contain"
             ));
         }
         if !self.incomplete.is_empty() {
@@ -171,8 +190,10 @@ impl AuditReporter {
             listed: listed.collect(),
             not_served: &self.not_served,
             incomplete: &self.incomplete,
+            outdated_exports: &self.outdated_exports,
             by_rule: &self.totals.by_rule,
             by_namespace: &self.totals.by_namespace,
+            deadlines: &self.deadlines,
         };
         let end = self.report.end(&self.summary, &self.statistics);
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::send::{Ending, RunResult};
@@ -14,10 +13,9 @@ use crate::cli::outcome::Failure;
 use crate::cli::table::{aligned, thousands};
 use crate::conformance::{Answer, Case, Corpus, Count, OwnAnswer, Refusal, Row, SameParts};
 use crate::files;
+use crate::report::record::{Json, list, record};
 
 /// What the table is about.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct ReportHeader {
     context: Option<String>,
     server: String,
@@ -105,64 +103,40 @@ fn cells(kind: &str, version: &str, row: &Row) -> Vec<String> {
 }
 
 /// The table for programs.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct JsonReport<'r> {
-    #[serde(flatten)]
-    header: &'r ReportHeader,
-    /// The run reached the end.
-    complete: bool,
-    rows: Vec<JsonRow>,
-    total: JsonRow,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonRow {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<&'static str>,
-    compared: usize,
-    same_verdict: usize,
-    with_fields: usize,
-    same_fields: usize,
-    with_texts: usize,
-    same_texts: usize,
-    differing: usize,
-    not_served: usize,
-    other_admission: usize,
-    not_allowed: usize,
-    failed: usize,
-}
-
-/// The table for programs.
-pub(super) fn json<'r>(header: &'r ReportHeader, result: &RunResult) -> JsonReport<'r> {
+pub(super) fn json(header: &ReportHeader, result: &RunResult) -> Json {
     let rows = result.agreement.rows.iter();
     let rows = rows.map(|((kind, version), row)| json_row(Some((kind.name(), version.name())), row));
-    JsonReport {
-        header,
-        complete: matches!(result.ending, Ending::Complete),
-        rows: rows.collect(),
-        total: json_row(None, &result.agreement.total),
+    record! {
+        "context": header.context,
+        "server": header.server,
+        "release": header.release,
+        "profile": header.profile,
+        "featureGates": header.feature_gates,
+        "gatesRead": header.gates_read,
+        "namespace": header.namespace,
+        "updatesNotAsked": header.updates_not_asked,
+        "dangerousNotShipped": header.dangerous_not_shipped,
+        "complete": matches!(result.ending, Ending::Complete),
+        "rows": list(rows),
+        "total": json_row(None, &result.agreement.total),
     }
 }
 
-fn json_row(of: Option<(&'static str, &'static str)>, row: &Row) -> JsonRow {
-    JsonRow {
-        kind: of.map(|(kind, _)| kind),
-        version: of.map(|(_, version)| version),
-        compared: row.verdict.of,
-        same_verdict: row.verdict.same,
-        with_fields: row.fields.of,
-        same_fields: row.fields.same,
-        with_texts: row.texts.of,
-        same_texts: row.texts.same,
-        differing: row.differing,
-        not_served: row.not_served,
-        other_admission: row.other_admission,
-        not_allowed: row.not_allowed,
-        failed: row.failed,
+fn json_row(of: Option<(&str, &str)>, row: &Row) -> Json {
+    record! {
+        "kind" if given: of.map(|(kind, _)| kind),
+        "version" if given: of.map(|(_, version)| version),
+        "compared": row.verdict.of,
+        "sameVerdict": row.verdict.same,
+        "withFields": row.fields.of,
+        "sameFields": row.fields.same,
+        "withTexts": row.texts.of,
+        "sameTexts": row.texts.same,
+        "differing": row.differing,
+        "notServed": row.not_served,
+        "otherAdmission": row.other_admission,
+        "notAllowed": row.not_allowed,
+        "failed": row.failed,
     }
 }
 
@@ -172,25 +146,6 @@ pub(super) struct Differing<'d> {
     pub(super) answer: &'d Answer,
     pub(super) own: &'d OwnAnswer,
     pub(super) same: SameParts,
-}
-
-/// A line of the file.
-#[derive(Serialize)]
-struct DifferenceLine<'d> {
-    id: &'d str,
-    kind: &'static str,
-    version: &'static str,
-    /// `verdict`, `fields`, `texts`.
-    differs: Vec<&'static str>,
-    server: Said,
-    tollgate: Said,
-    object: &'d RawValue,
-}
-
-#[derive(Serialize)]
-struct Said {
-    allowed: bool,
-    errors: Vec<String>,
 }
 
 /// The file of `--out`.
@@ -211,22 +166,21 @@ impl DifferenceFile {
 
     pub(super) fn write(&mut self, differing: &Differing<'_>) -> Result<(), Failure> {
         let Differing { case, answer, own, same } = differing;
-        let object = serde_json::from_str(&case.object).map_err(|error| Failure::Internal(error.into()))?;
         let parts = [
             ("verdict", same.verdict),
             ("fields", same.fields != Some(false)),
             ("texts", same.texts != Some(false)),
         ];
-        let line = DifferenceLine {
-            id: &case.id,
-            kind: case.kind.name(),
-            version: case.version.name(),
-            differs: parts.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect(),
-            server: answer_record(answer),
-            tollgate: Said { allowed: own.allowed, errors: own.texts.iter().cloned().collect() },
-            object,
+        let object = RawValue::from_string(case.object.clone());
+        let line = record! {
+            "id": case.id,
+            "kind": case.kind.name(),
+            "version": case.version.name(),
+            "differs": parts.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect::<Vec<_>>(),
+            "server": answer_record(answer),
+            "tollgate": record! { "allowed": own.allowed, "errors": own.texts },
+            "object": object.map_err(|error| Failure::Internal(error.into()))?,
         };
-        let line = serde_json::to_string(&line).map_err(|error| Failure::Internal(error.into()))?;
         writeln!(self.file, "{line}").map_err(|error| self.failure(&error))
     }
 
@@ -240,12 +194,10 @@ impl DifferenceFile {
 }
 
 /// The record of an answer in the file of `--out`.
-fn answer_record(answer: &Answer) -> Said {
+fn answer_record(answer: &Answer) -> Json {
     match answer {
-        Answer::Refused(Refusal::Undecodable(words)) => Said { allowed: false, errors: vec![words.clone()] },
-        Answer::Refused(Refusal::Invalid { texts, .. }) => {
-            Said { allowed: false, errors: texts.iter().cloned().collect() }
-        }
-        _ => Said { allowed: true, errors: Vec::new() },
+        Answer::Refused(Refusal::Undecodable(words)) => record! { "allowed": false, "errors": [words] },
+        Answer::Refused(Refusal::Invalid { texts, .. }) => record! { "allowed": false, "errors": texts },
+        _ => record! { "allowed": true, "errors": [(); 0] },
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::Grouping;
 use crate::cli::table;
 use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, ReportedDevice, ReportedTaint};
+use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
 /// Items that a cell lists, except in the wide output.
@@ -25,9 +26,9 @@ pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: Layout<'_>
     let Layout { by, is_wide, classes: shown } = layout;
     let totals: DeviceCounts = report.devices.iter().collect();
     let DeviceCounts { total, allocated, tainted, blocked, free } = totals;
-    let devices = if total == 1 { "device" } else { "devices" };
+    let devices = counted(total, "device");
     let mut out = format!(
-        "{total} {devices}: {allocated} allocated, {tainted} tainted, {blocked} blocked, {free} free ({header})\n"
+        "{devices}: {allocated} allocated, {tainted} tainted, {blocked} blocked, {free} free ({header})\n"
     );
     let classes = report.classes.iter().zip(report.class_counts()).enumerate();
     let classes = classes.filter(|(place, _)| shown.contains(place));

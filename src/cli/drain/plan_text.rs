@@ -9,6 +9,7 @@ use super::PlanReport;
 use crate::cli::table;
 use tollgate_drain::{DeviceId, DrainPlan, Fate, PlannedPod, StayReason, Wave};
 use tollgate_engine::impact::target::DeviceNames;
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
@@ -21,9 +22,12 @@ const LIST_WIDTH: usize = 110;
 /// The plan as text.
 pub(super) fn render(report: &PlanReport) -> String {
     let PlanReport { profile, at, samples, request, plan, .. } = report;
-    let courses = if *samples == 1 { "course" } else { "courses" };
-    let mut out =
-        format!("Drain plan ({}, at {}, {samples} {courses})\n", profile.name, gotime::rfc3339(*at));
+    let mut out = format!(
+        "Drain plan ({}, at {}, {})\n",
+        profile.name,
+        gotime::rfc3339(*at),
+        counted(*samples as usize, "course")
+    );
     _ = writeln!(out, "{}", line(&verdict(plan)));
     out.push_str(&rules_section(plan, &request.key));
     out.push_str(&waves_section(plan));
@@ -75,12 +79,6 @@ pub(super) fn verdict(plan: &DrainPlan) -> String {
         _ = write!(out, "; dominated by {what}");
     }
     out
-}
-
-/// `1 pod`, `2 pods`
-pub(super) fn counted(count: usize, what: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{ending}")
 }
 
 /// What pods that stay do or are, after their number: `have no room`.

@@ -9,9 +9,10 @@ use std::fmt::Write as _;
 use super::ForecastReport;
 use crate::cli::impact::GroupBy;
 use crate::cli::table;
+use sentence::summary;
 pub(in crate::cli) use sentence::summary_of_evicted;
-use sentence::{plural_ending, summary};
 use tollgate_forecast::{Forecast, Origin, Placement, PodForecast, PodOutcome};
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
 
@@ -25,9 +26,8 @@ const NAMED_PODS: usize = 5;
 pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<GroupBy>) -> String {
     let ForecastReport { profile, at, forecast, .. } = report;
     let mut out = String::new();
-    let (samples, time) = (forecast.samples, gotime::rfc3339(*at));
-    let courses = if samples == 1 { "course" } else { "courses" };
-    _ = writeln!(out, "Forecast ({}, at {time}, {samples} {courses})", profile.name);
+    let (courses, time) = (counted(forecast.samples as usize, "course"), gotime::rfc3339(*at));
+    _ = writeln!(out, "Forecast ({}, at {time}, {courses})", profile.name);
     _ = writeln!(out, "{}", evictions_line(forecast, *at));
     for origin in [Origin::Replacement, Origin::Given, Origin::Waiting] {
         out.push_str(&summary(forecast, origin));
@@ -45,7 +45,7 @@ pub(super) fn render(report: &ForecastReport, limit: usize, by: Option<GroupBy>)
 /// `8 pods evicted: 6 now, 2 later (the last at …)`
 fn evictions_line(forecast: &Forecast, at: gotime::Timestamp) -> String {
     let evicted = forecast.evicted.len();
-    let mut out = format!("{evicted} pod{} evicted", plural_ending(evicted));
+    let mut out = format!("{} evicted", counted(evicted, "pod"));
     let later = forecast.evicted.iter().filter(|pod| pod.at > at).count();
     if let Some(last) = forecast.evicted.iter().map(|pod| pod.at).max().filter(|_| later > 0) {
         let now = evicted - later;
@@ -99,6 +99,9 @@ fn outcome(pod: &PodForecast, samples: u32) -> String {
     let outcome = match pod.outcome {
         PodOutcome::Sometimes => format!("fits in {} of {samples}", pod.fits),
         PodOutcome::NotRecreated => "not recreated".to_owned(),
+        PodOutcome::Pending if pod.not_recreated > 0 => {
+            format!("pending, not recreated in {} of {samples}", pod.not_recreated)
+        }
         PodOutcome::Fits | PodOutcome::Pending | PodOutcome::Unknown => pod.outcome.name().to_owned(),
     };
     if pod.evicted_again { format!("{outcome}, evicted again") } else { outcome }
@@ -156,7 +159,7 @@ fn pending_section(forecast: &Forecast) -> String {
             (1, false) => "stays Pending in some courses",
             (_, false) => "stay Pending in some courses",
         };
-        _ = writeln!(out, "\n{} pod{} {verb}: {names}", pods.len(), plural_ending(pods.len()));
+        _ = writeln!(out, "\n{} {verb}: {names}", counted(pods.len(), "pod"));
         if let Some(message) = message {
             let reason = reason.map_or(String::new(), |reason| format!(" ({})", line(reason)));
             _ = writeln!(out, "  the scheduler says{reason}: {}", line(message));
@@ -182,8 +185,8 @@ fn unknown_section(forecast: &Forecast) -> String {
         let verb = if count == 1 { "has" } else { "have" };
         _ = writeln!(
             out,
-            "\n{count} pod{} {verb} an unknown outcome: {names}\n  not modelled: {}",
-            plural_ending(count),
+            "\n{} {verb} an unknown outcome: {names}\n  not modelled: {}",
+            counted(count, "pod"),
             line(what)
         );
     }
@@ -206,7 +209,7 @@ fn total_line(forecast: &Forecast) -> String {
         "total: {} fit, {} sometimes, {} pending, {} unknown, {} not recreated",
         totals.fits, totals.sometimes, totals.pending, totals.unknown, totals.not_recreated
     );
-    if totals.sometimes > 0 {
+    if totals.sometimes > 0 || forecast.most_pending < totals.pending {
         _ = write!(out, "; at most {} pending in one course", forecast.most_pending);
     }
     out

@@ -6,10 +6,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::{format_time, listed_count};
 use crate::cli::table;
+use crate::report::record::{Json, list, record};
 use tollgate_engine::impact::{Impact, PodImpact, PodOutcome};
 use tollgate_forecast::{ObjectKind, State, Workload, workload_of};
 use tollgate_formats::gotime::Timestamp;
@@ -41,15 +40,27 @@ enum GroupKey<'a> {
 
 /// The pods of a group by their outcome.
 #[derive(Clone, Copy, Default, Debug)]
-struct GroupCounts {
-    now: usize,
-    later: usize,
-    tolerated: usize,
-    unaffected: usize,
-    last: Option<Timestamp>,
+pub(super) struct OutcomeCounts {
+    pub(super) now: usize,
+    pub(super) later: usize,
+    pub(super) tolerated: usize,
+    pub(super) unaffected: usize,
+    pub(super) last: Option<Timestamp>,
 }
 
-impl GroupCounts {
+impl OutcomeCounts {
+    pub(super) fn add(&mut self, outcome: PodOutcome) {
+        match outcome {
+            PodOutcome::EvictedNow => self.now += 1,
+            PodOutcome::EvictedAt(time) => {
+                self.later += 1;
+                self.last = self.last.max(Some(time));
+            }
+            PodOutcome::Tolerated => self.tolerated += 1,
+            PodOutcome::Unaffected => self.unaffected += 1,
+        }
+    }
+
     fn evicted(self) -> usize {
         self.now + self.later
     }
@@ -63,24 +74,15 @@ impl GroupCounts {
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
     by: GroupBy,
-    groups: Vec<(GroupKey<'a>, GroupCounts)>,
+    groups: Vec<(GroupKey<'a>, OutcomeCounts)>,
 }
 
 impl<'a> Groups<'a> {
     /// Groups the pods of an impact. Without the objects of the cluster, a pod has no node, and its workload is its owner.
     pub(super) fn of(impact: &Impact<'a>, by: GroupBy, state: Option<&State<'a>>) -> Groups<'a> {
-        let mut groups: BTreeMap<GroupKey<'a>, GroupCounts> = BTreeMap::new();
+        let mut groups: BTreeMap<GroupKey<'a>, OutcomeCounts> = BTreeMap::new();
         for pod in &impact.pods {
-            let counts = groups.entry(group_key(pod, by, state)).or_default();
-            match pod.outcome {
-                PodOutcome::EvictedNow => counts.now += 1,
-                PodOutcome::EvictedAt(time) => {
-                    counts.later += 1;
-                    counts.last = counts.last.max(Some(time));
-                }
-                PodOutcome::Tolerated => counts.tolerated += 1,
-                PodOutcome::Unaffected => counts.unaffected += 1,
-            }
+            groups.entry(group_key(pod, by, state)).or_default().add(pod.outcome);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, counts)| Reverse(counts.evicted()));
@@ -107,13 +109,13 @@ impl<'a> Groups<'a> {
     }
 
     /// The word of `--by`, and the groups for JSON.
-    pub(super) fn records(&self) -> (&'static str, Vec<GroupRecord<'a>>) {
+    pub(super) fn records(&self) -> (&'static str, Vec<Json>) {
         let by = match self.by {
             GroupBy::Namespace => "namespace",
             GroupBy::Workload => "workload",
             GroupBy::Node => "node",
         };
-        (by, self.groups.iter().map(|(key, counts)| record(*key, *counts)).collect())
+        (by, list(self.groups.iter().map(|(key, counts)| group_record(*key, *counts))))
     }
 }
 
@@ -136,7 +138,7 @@ fn group_key<'a>(pod: &PodImpact<'a>, by: GroupBy, state: Option<&State<'a>>) ->
     }
 }
 
-fn row((key, counts): &(GroupKey<'_>, GroupCounts)) -> Vec<String> {
+fn row((key, counts): &(GroupKey<'_>, OutcomeCounts)) -> Vec<String> {
     let names = match key {
         GroupKey::Namespace(namespace) => vec![(*namespace).to_owned()],
         GroupKey::Workload(namespace, workload) => {
@@ -150,63 +152,26 @@ fn row((key, counts): &(GroupKey<'_>, GroupCounts)) -> Vec<String> {
     names.into_iter().chain(numbers.map(|number| number.to_string())).chain([last]).collect()
 }
 
-/// A group in JSON.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct GroupRecord<'a> {
-    #[serde(flatten)]
-    name: GroupName<'a>,
-    pods: usize,
-    evicted: usize,
-    evicted_now: usize,
-    evicted_later: usize,
-    tolerated: usize,
-    unaffected: usize,
-    last_eviction: Option<String>,
-}
-
-#[derive(Serialize)]
-struct WorkloadRecord<'a> {
-    kind: &'a str,
-    name: &'a str,
-}
-
-/// The fields that name a group, which depend on `--by`.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum GroupName<'a> {
-    Namespace {
-        namespace: &'a str,
-    },
-    Workload {
-        namespace: &'a str,
-        /// Null for pods without a controller.
-        workload: Option<WorkloadRecord<'a>>,
-    },
-    Node {
-        /// Null for pods that are not scheduled.
-        node: Option<&'a str>,
-    },
-}
-
-fn record(key: GroupKey<'_>, counts: GroupCounts) -> GroupRecord<'_> {
-    let name = match key {
-        GroupKey::Namespace(namespace) => GroupName::Namespace { namespace },
-        GroupKey::Workload(namespace, workload) => {
-            let workload =
-                workload.map(|workload| WorkloadRecord { kind: workload.kind, name: workload.name });
-            GroupName::Workload { namespace, workload }
-        }
-        GroupKey::Node(node) => GroupName::Node { node },
+/// A group in JSON. The members that name it depend on `--by`; they are null for pods without a controller, and for
+/// those that are not scheduled.
+fn group_record(key: GroupKey<'_>, counts: OutcomeCounts) -> Json {
+    let (namespace, workload, node) = match key {
+        GroupKey::Namespace(namespace) => (Some(namespace), None, None),
+        GroupKey::Workload(namespace, workload) => (Some(namespace), Some(workload), None),
+        GroupKey::Node(node) => (None, None, Some(node)),
     };
-    GroupRecord {
-        name,
-        pods: counts.pods(),
-        evicted: counts.evicted(),
-        evicted_now: counts.now,
-        evicted_later: counts.later,
-        tolerated: counts.tolerated,
-        unaffected: counts.unaffected,
-        last_eviction: counts.last.map(format_time),
+    let (has_namespace, has_workload, has_node) = (namespace.is_some(), workload.is_some(), node.is_some());
+    let workload = workload.flatten();
+    record! {
+        "namespace" if has_namespace: namespace,
+        "workload" if has_workload: workload.map(|of| record! { "kind": of.kind, "name": of.name }),
+        "node" if has_node: node.flatten(),
+        "pods": counts.pods(),
+        "evicted": counts.evicted(),
+        "evictedNow": counts.now,
+        "evictedLater": counts.later,
+        "tolerated": counts.tolerated,
+        "unaffected": counts.unaffected,
+        "lastEviction": counts.last.map(format_time),
     }
 }

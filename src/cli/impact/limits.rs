@@ -6,6 +6,7 @@ use super::Assessment;
 use crate::cli::forecast::{CheckedLimits, check_pending};
 use crate::cli::limit_list::LimitList;
 use tollgate_forecast::Forecast;
+use tollgate_formats::count::counted;
 
 /// The size of an impact.
 #[derive(Clone, Copy, Debug)]
@@ -75,10 +76,9 @@ impl Limits {
         ];
         let over = found.into_iter().filter_map(|(found, name, verb, noun)| {
             let limit = self.0.get(name).filter(|limit| found > *limit)?;
-            let plural = if found == 1 { "" } else { "s" };
             let is_upper_bound = extent.is_upper_bound || (extent.counts_devices_twice && noun == "device");
             let hedge = if is_upper_bound { "at most " } else { "" };
-            Some(format!("{verb} {hedge}{found} {noun}{plural}; --max allows {limit}"))
+            Some(format!("{verb} {hedge}{}; --max allows {limit}", counted(found, noun)))
         });
         over.collect()
     }

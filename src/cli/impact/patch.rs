@@ -5,40 +5,21 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use serde::Serialize;
-
 use super::limits::Extent;
 use super::{Arguments, Assessment, assess, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
 use crate::cli::version::Output;
+use crate::report::record::{list, record};
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Slice, SlicePatch, View as _};
 use tollgate_document::doc::{Change, Doc, New, Value, apply};
 use tollgate_engine::impact::other_apis::patches::{PatchLayers, PatchedDevice};
 use tollgate_engine::impact::{DeviceDetails, ImpactQuery, ProposedChange, Snapshot, UnreadableObject};
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::line;
-
-#[derive(Serialize)]
-struct PatchRecord<'a> {
-    patch: &'a str,
-    profile: &'static str,
-    at: &'a str,
-    /// Its class is not known, so it may select fewer devices.
-    #[serde(rename = "upperBound", skip_serializing_if = "std::ops::Not::not")]
-    is_upper_bound: bool,
-    devices: Vec<DeviceRecord>,
-    slices: Vec<json::ImpactRecord<'a>>,
-}
-
-#[derive(Serialize)]
-struct DeviceRecord {
-    device: String,
-    taints: Vec<String>,
-    steps: Vec<String>,
-}
 
 /// What a patch is assessed with.
 #[derive(Clone, Copy)]
@@ -80,7 +61,7 @@ pub(super) fn report(
         let patched = layers.apply(Slice::of(*value).spec(), version_of(*value));
         let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
         slices.extend(change.map_err(unreadable_failure)?);
-        devices.extend(patched.iter().filter(|device| device.is_patched_by(name)).map(device_record));
+        devices.extend(patched.into_iter().filter(|device| device.is_patched_by(name)));
     }
     let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
     let assessments: Vec<Assessment<'_>> =
@@ -92,10 +73,23 @@ pub(super) fn report(
         Output::Json => {
             let slices = assessments
                 .iter()
-                .map(|assessment| json::ImpactRecord::of(assessment, omissions, arguments.limit))
-                .collect();
-            let record =
-                PatchRecord { patch: name, profile: profile.name, at: now, is_upper_bound, devices, slices };
+                .map(|assessment| json::impact_record(assessment, omissions, arguments.limit));
+            let tainted = devices.iter().map(|device| {
+                record! {
+                    "device": device_name(device),
+                    "taints": texts(&device.taints),
+                    "steps": texts(&device.steps),
+                }
+            });
+            let record = record! {
+                "patch": name,
+                "profile": profile.name,
+                "at": now,
+                // Its class is not known, so it may select fewer devices.
+                "upperBound" if given: is_upper_bound,
+                "devices": list(tainted),
+                "slices": list(slices),
+            };
             writeln!(console, "{}", to_json(&record)?)?;
         }
         Output::Text => {
@@ -141,34 +135,32 @@ fn with_creation_time<'d>(object: Value<'d>, stored: SlicePatch<'_>) -> Doc<'d> 
     apply(object, change.as_slice())
 }
 
-fn device_record(device: &PatchedDevice<'_>) -> DeviceRecord {
-    DeviceRecord {
-        device: format!("{}/{}/{}", device.driver, device.pool, device.device),
-        taints: device.taints.iter().map(ToString::to_string).collect(),
-        steps: device.steps.iter().map(ToString::to_string).collect(),
-    }
+fn device_name(device: &PatchedDevice<'_>) -> String {
+    format!("{}/{}/{}", device.driver, device.pool, device.device)
 }
 
-/// The text report of a patch: each tainted device with the steps that lead to its taints.
+fn texts(items: &[impl ToString]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
+}
+
 fn patch_text(
     name: &str,
     profile: &str,
     now: &str,
-    devices: &[DeviceRecord],
+    devices: &[PatchedDevice<'_>],
     is_upper_bound: bool,
 ) -> String {
-    let plural = if devices.len() == 1 { "" } else { "s" };
     let (name, hedge) = (line(name), if is_upper_bound { "at most " } else { "" });
     let mut out = format!(
-        "ResourceSlicePatch {name} ({profile}, at {now})\n{hedge}{} device{plural} tainted\n",
-        devices.len()
+        "ResourceSlicePatch {name} ({profile}, at {now})\n{hedge}{} tainted\n",
+        counted(devices.len(), "device")
     );
     for device in devices {
-        _ = writeln!(out, "\n{}", line(&device.device));
+        _ = writeln!(out, "\n{}", line(&device_name(device)));
         for step in &device.steps {
-            _ = writeln!(out, "  {}", line(step));
+            _ = writeln!(out, "  {}", line(&step.to_string()));
         }
-        _ = writeln!(out, "  = {}", line(&device.taints.join(" ")));
+        _ = writeln!(out, "  = {}", line(&texts(&device.taints).join(" ")));
     }
     out
 }

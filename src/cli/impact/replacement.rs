@@ -2,44 +2,20 @@
 
 use std::io::Write as _;
 
-use serde::Serialize;
-
 use super::Arguments;
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::version::Output;
 use crate::cli::{table, to_json};
+use crate::report::record::{list, record};
 use tollgate_api::view::{FoundationDbCluster, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::other_apis::replacement::{
     Forecast, ReplacementInput, forecast_replacements, is_same_object,
 };
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ClusterRecord<'a> {
-    cluster: &'a str,
-    namespace: &'a str,
-    at: &'a str,
-    process_groups: Vec<GroupRecord<'a>>,
-    notes: &'a [String],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct GroupRecord<'a> {
-    id: &'a str,
-    pod: &'a str,
-    node: &'a str,
-    condition: &'static str,
-    detected: String,
-    replacing: Option<String>,
-    replaced: Option<String>,
-    waits: bool,
-    because: String,
-}
 
 /// Reports which process groups of a FoundationDBCluster are replaced, and when.
 pub(super) fn report(
@@ -79,12 +55,25 @@ pub(super) fn report(
     let (name, namespace) = (cluster.metadata().name(), cluster.metadata().namespace());
     match arguments.output {
         Output::Json => {
-            let line = ClusterRecord {
-                cluster: name,
-                namespace,
-                at: now,
-                process_groups: group_records(&forecast),
-                notes: &forecast.notes,
+            let groups = forecast.groups.iter().map(|group| {
+                record! {
+                    "id": group.id,
+                    "pod": group.pod,
+                    "node": group.node,
+                    "condition": group.condition.name(),
+                    "detected": gotime::rfc3339(group.detected),
+                    "replacing": group.replacing.map(gotime::rfc3339),
+                    "replaced": group.replaced.map(gotime::rfc3339),
+                    "waits": group.waits,
+                    "because": group.to_string(),
+                }
+            });
+            let line = record! {
+                "cluster": name,
+                "namespace": namespace,
+                "at": now,
+                "processGroups": list(groups),
+                "notes": forecast.notes,
             };
             writeln!(console, "{}", to_json(&line)?)?;
         }
@@ -93,28 +82,10 @@ pub(super) fn report(
     Ok(())
 }
 
-/// The records of the process groups, for JSON.
-fn group_records<'a>(forecast: &'a Forecast<'_>) -> Vec<GroupRecord<'a>> {
-    let records = forecast.groups.iter().map(|group| GroupRecord {
-        id: group.id,
-        pod: group.pod,
-        node: group.node,
-        condition: group.condition.name(),
-        detected: gotime::rfc3339(group.detected),
-        replacing: group.replacing.map(gotime::rfc3339),
-        replaced: group.replaced.map(gotime::rfc3339),
-        waits: group.waits,
-        because: group.to_string(),
-    });
-    records.collect()
-}
-
 /// The text report of a cluster.
 fn forecast_text(name: &str, now: &str, forecast: &Forecast<'_>) -> String {
-    let (name, count) = (sanitize::line(name), forecast.groups.len());
-    let plural = if count == 1 { "" } else { "s" };
-    let mut out =
-        format!("FoundationDBCluster {name} (at {now})\n{count} process group{plural} on tainted nodes\n");
+    let (name, groups) = (sanitize::line(name), counted(forecast.groups.len(), "process group"));
+    let mut out = format!("FoundationDBCluster {name} (at {now})\n{groups} on tainted nodes\n");
     let time = |time: Option<Timestamp>| time.map_or("never".to_owned(), gotime::rfc3339);
     let rows: Vec<Vec<String>> = forecast
         .groups

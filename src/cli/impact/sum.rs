@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::elsewhere::Elsewhere;
 use super::limits::Extent;
 use super::{Assessment, format_time};
-use crate::cli::forecast::TotalsRecord;
+use crate::cli::forecast::totals_record;
 use crate::cli::table;
+use crate::report::record::{Json, list, record};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::ProposedChange;
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime::Timestamp;
 
 /// A pod: namespace and name.
@@ -38,42 +38,6 @@ struct Part {
     pods: BTreeSet<PodName>,
     /// The object as JSON, for a forecast of all of them.
     json: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SumRecord<'a> {
-    /// Names of the rules and slices.
-    together: Vec<&'a str>,
-    profile: &'static str,
-    at: String,
-    sum: SumTotals,
-    parts: Vec<PartRecord<'a>>,
-    /// What becomes of the evicted pods, if the state has nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replacements: Option<TotalsRecord>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SumTotals {
-    evicted: usize,
-    namespaces: usize,
-    /// A device that several rules select counts for each of them.
-    devices_at_most: usize,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    upper_bound: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PartRecord<'a> {
-    rule: &'a str,
-    devices: usize,
-    evicted: usize,
-    namespaces: usize,
-    /// Pods that no other of the changes evicts.
-    evicted_only_by_it: usize,
 }
 
 impl ImpactSum {
@@ -153,12 +117,11 @@ impl ImpactSum {
             (false, true) => "",
             (false, false) => "at least ",
         };
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
         let (rules, profile, at) = (self.counted_rules(), self.profile.name, format_time(self.at));
         let mut out =
-            format!("{rules} together ({profile}, at {at}): {hedge}{pods} pod{} evicted", plural(pods));
+            format!("{rules} together ({profile}, at {at}): {hedge}{} evicted", counted(pods, "pod"));
         if pods > 0 {
-            _ = write!(out, " in {hedge}{namespaces} namespace{}", plural(namespaces));
+            _ = write!(out, " in {hedge}{}", counted(namespaces, "namespace"));
         }
         out.push_str("\n\n");
         let rows: Vec<Vec<String>> = self
@@ -175,27 +138,30 @@ impl ImpactSum {
     }
 
     /// The sum and the parts for JSON.
-    pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> SumRecord<'_> {
+    pub(super) fn record(&self, elsewhere: Option<&Elsewhere>) -> Json {
         let Extent { devices, pods, namespaces, is_upper_bound, .. } = self.extent();
-        let parts = self.parts.iter().zip(self.only_by_each()).map(|(part, only)| PartRecord {
-            rule: &part.name,
-            devices: part.extent.devices,
-            evicted: part.extent.pods,
-            namespaces: part.extent.namespaces,
-            evicted_only_by_it: only,
+        let parts = self.parts.iter().zip(self.only_by_each()).map(|(part, only)| {
+            record! {
+                "rule": part.name,
+                "devices": part.extent.devices,
+                "evicted": part.extent.pods,
+                "namespaces": part.extent.namespaces,
+                "evictedOnlyByIt": only,
+            }
         });
-        SumRecord {
-            together: self.parts.iter().map(|part| part.name.as_str()).collect(),
-            profile: self.profile.name,
-            at: format_time(self.at),
-            sum: SumTotals {
-                evicted: pods,
-                namespaces,
-                devices_at_most: devices,
-                upper_bound: is_upper_bound,
+        record! {
+            "together": self.parts.iter().map(|part| &part.name).collect::<Vec<_>>(),
+            "profile": self.profile.name,
+            "at": format_time(self.at),
+            "sum": record! {
+                "evicted": pods,
+                "namespaces": namespaces,
+                "devicesAtMost": devices,
+                "upperBound" if given: is_upper_bound,
             },
-            parts: parts.collect(),
-            replacements: elsewhere.map(|elsewhere| TotalsRecord::of(elsewhere.forecast.totals)),
+            "parts": list(parts),
+            // What becomes of the evicted pods, if the state has nodes.
+            "replacements" if given: elsewhere.map(|elsewhere| totals_record(elsewhere.forecast.totals)),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::elsewhere::Elsewhere;
 use super::{Assessment, DEFAULT_LIMIT, eviction_time, format_time, histogram, listed_count};
 use crate::cli::table;
 use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
+use tollgate_formats::count::counted;
 use tollgate_formats::sanitize::line;
 
 /// The text report of an impact; lists at most `limit` pods, all for 0. If the state is not complete, the numbers are
@@ -44,12 +45,10 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
     let Hedge { first, each } = hedge;
     _ = writeln!(
         out,
-        "{first}{published} published and {each}{allocated} allocated device{} selected, {each}{} claim{}, {each}{} pod{}",
-        plural_ending(allocated),
-        impact.claims,
-        plural_ending(impact.claims),
-        impact.pods.len(),
-        plural_ending(impact.pods.len()),
+        "{first}{published} published and {each}{} selected, {each}{}, {each}{}",
+        counted(allocated, "allocated device"),
+        counted(impact.claims, "claim"),
+        counted(impact.pods.len(), "pod"),
     );
     let shown = listed_count(impact.pods.len(), limit.unwrap_or(DEFAULT_LIMIT));
     if let (Some(groups), false) = (groups, impact.pods.is_empty()) {
@@ -92,9 +91,8 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
     for budget in budgets {
         _ = writeln!(
             out,
-            "{each}{} eviction{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
-            budget.violated_by,
-            plural_ending(budget.violated_by),
+            "{each}{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
+            counted(budget.violated_by, "eviction"),
             line(budget.namespace),
             line(budget.name),
         );
@@ -103,13 +101,12 @@ pub(super) fn render(assessment: &Assessment<'_>, limit: Option<usize>, is_compl
         let verb = if no_effect.is_none() && depends_on.is_none() { "loses" } else { "would lose" };
         _ = writeln!(
             out,
-            "{} {}/{} ({}) {verb} {each}{} pod{}: {}",
+            "{} {}/{} ({}) {verb} {each}{}: {}",
             group.kind,
             line(group.namespace),
             line(group.name),
             line(&group.policy),
-            group.lost,
-            plural_ending(group.lost),
+            counted(group.lost, "pod"),
             line(&group.effect),
         );
     }
@@ -168,18 +165,13 @@ fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, eac
     let is_certain = assessment.no_effect.is_none() && assessment.depends_on.is_none();
     let verb = if is_certain { "evicted" } else { "would be evicted" };
     let mut out = if is_complete {
-        format!(
-            "total: {first}{evicted} of {each}{} pod{} {verb}",
-            impact.pods.len(),
-            plural_ending(impact.pods.len())
-        )
+        format!("total: {first}{evicted} of {each}{} {verb}", counted(impact.pods.len(), "pod"))
     } else {
-        format!("total: {first}{evicted} pod{} {verb}", plural_ending(evicted))
+        format!("total: {first}{} {verb}", counted(evicted, "pod"))
     };
     if evicted > 0 {
-        let namespaces = impact.namespaces.len();
-        let now = evicted - later;
-        _ = write!(out, " in {each}{namespaces} namespace{}: {each}{now} now", plural_ending(namespaces));
+        let (namespaces, now) = (counted(impact.namespaces.len(), "namespace"), evicted - later);
+        _ = write!(out, " in {each}{namespaces}: {each}{now} now");
         if let Some(last) = last {
             _ = write!(out, ", {each}{later} later (the last at {last})");
         }
@@ -207,13 +199,8 @@ fn total_line(assessment: &Assessment<'_>, is_complete: bool, Hedge { first, eac
     }
     let would = impact.counts.pods;
     if evicted == 0 && would > 0 {
-        let plural = plural_ending(would);
-        _ = write!(out, "; --effect NoExecute shows the {each}{would} pod{plural} that would be evicted");
+        let pods = counted(would, "pod");
+        _ = write!(out, "; --effect NoExecute shows the {each}{pods} that would be evicted");
     }
     out
-}
-
-/// `s` unless the count is 1.
-fn plural_ending(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }

@@ -8,6 +8,7 @@ use crate::cli::progress::Progress;
 use crate::cluster::{ApiError, ListEvent, Listed, ListedKind, ReadLimits};
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_document::doc::Value;
+use tollgate_formats::count::counted;
 
 /// What of a cluster was not read.
 #[derive(Clone, Default, Debug)]
@@ -61,8 +62,7 @@ impl MissingObjects {
             omissions.fail(error, console);
         }
         if self.more > 0 {
-            let objects = if self.more == 1 { "object" } else { "objects" };
-            omissions.fail(format!("{} more {objects} cannot be read", self.more), console);
+            omissions.fail(format!("{} cannot be read", counted(self.more, "more object")), console);
         }
     }
 }

@@ -57,6 +57,11 @@ impl LiveState {
         }
     }
 
+    /// Returns the snapshot, whatever is missing.
+    pub(in crate::cli) fn into_snapshot(self) -> Snapshot {
+        self.snapshot
+    }
+
     /// Returns the snapshot. Prints what is missing to stderr and adds it to the omissions.
     pub(in crate::cli) fn finish(self, omissions: &mut Omissions, console: &mut Console) -> Snapshot {
         self.missing.report(omissions, console);

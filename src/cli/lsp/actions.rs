@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::Serialize;
-
-use super::problems::{Diagnostic, Problem};
-use super::text::{Encoding, PositionRange, Text};
+use super::problems::Problem;
+use super::text::{Encoding, Text};
+use crate::report::record::{Json, list, record};
 use tollgate_document::finding::Applicability;
 use tollgate_engine::rules::Origin;
 
@@ -18,48 +17,6 @@ const QUICK_FIX: &str = "quickfix";
 const FIX_ALL: &str = "source.fixAll.tollgate";
 /// What the server can do, for `initialize`.
 pub(super) const KINDS: [&str; 2] = [QUICK_FIX, FIX_ALL];
-
-/// An item of the answer to `textDocument/codeAction`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CodeAction {
-    title: String,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    diagnostics: Vec<Diagnostic>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_preferred: bool,
-    edit: WorkspaceEdit,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum WorkspaceEdit {
-    /// For the state that the edits were made for, and no other.
-    DocumentChanges([DocumentEdit; 1]),
-    /// For clients that know nothing else.
-    Changes(BTreeMap<String, Vec<TextEdit>>),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DocumentEdit {
-    text_document: DocumentVersion,
-    edits: Vec<TextEdit>,
-}
-
-#[derive(Serialize)]
-struct DocumentVersion {
-    uri: String,
-    version: Option<i64>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TextEdit {
-    range: PositionRange,
-    new_text: String,
-}
 
 /// A document as code actions see it.
 pub(super) struct Target<'a> {
@@ -83,7 +40,7 @@ impl Target<'_> {
         problems: &[Problem],
         is_wanted: impl Fn(&str) -> bool,
         fix_all: impl FnOnce() -> Option<String>,
-    ) -> Vec<CodeAction> {
+    ) -> Vec<Json> {
         let mut found = Vec::new();
         if is_wanted(QUICK_FIX) {
             let here =
@@ -103,7 +60,7 @@ impl Target<'_> {
     }
 
     /// The action that applies the fix of a problem; `None` if it has none.
-    fn fix_action(&self, problem: &Problem) -> Option<CodeAction> {
+    fn fix_action(&self, problem: &Problem) -> Option<Json> {
         let fix = problem.fix.as_ref()?;
         let is_safe = fix.applicability == Applicability::Safe;
         let title = if is_safe {
@@ -111,11 +68,11 @@ impl Target<'_> {
         } else {
             format!("{} (unsafe: might change the meaning of the object)", fix.title)
         };
-        Some(self.action(title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
+        Some(self.action(&title, QUICK_FIX, Some(problem), is_safe, replacements(problem)))
     }
 
     /// The action that turns the text into `fixed`, in one edit from the first to the last byte that differs.
-    fn fix_all_action(&self, fixed: &str) -> CodeAction {
+    fn fix_all_action(&self, fixed: &str) -> Json {
         let old = self.text.as_str();
         let pairs = old.chars().zip(fixed.chars());
         let start: usize =
@@ -126,12 +83,12 @@ impl Target<'_> {
             pairs.take_while(|(one, other)| one == other).map(|(letter, _)| letter.len_utf8()).sum();
         let new = fixed.get(start..fixed.len() - end).unwrap_or_default().to_owned();
         let title = "Apply all safe fixes (tollgate)".to_owned();
-        self.action(title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
+        self.action(&title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 
     /// The action that suppresses a lint with a comment above its line; `None` for other rules and for JSON, which has
     /// no comments.
-    fn suppress_action(&self, problem: &Problem) -> Option<CodeAction> {
+    fn suppress_action(&self, problem: &Problem) -> Option<Json> {
         let rule = problem.rule.filter(|rule| rule.origin == Origin::Lint)?;
         let text = self.text.as_str();
         // JSON has no comments.
@@ -145,30 +102,35 @@ impl Target<'_> {
         let line_break = if before.ends_with("\r\n") || text.contains("\r\n") { "\r\n" } else { "\n" };
         let comment = format!("{indent}# tollgate: allow({}) reason{line_break}", rule.id);
         let title = format!("Suppress {rule} with a comment");
-        Some(self.action(title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
+        Some(self.action(&title, QUICK_FIX, Some(problem), false, vec![(line..line, comment)]))
     }
 
     fn action(
         &self,
-        title: String,
+        title: &str,
         kind: &'static str,
         problem: Option<&Problem>,
         is_preferred: bool,
         edits: Vec<Replacement>,
-    ) -> CodeAction {
-        let edit = |(bytes, new_text): Replacement| TextEdit {
-            range: self.text.range(&bytes, self.encoding),
-            new_text,
-        };
-        let edits = edits.into_iter().map(edit).collect();
+    ) -> Json {
+        let edits = edits.into_iter().map(|(bytes, new_text)| {
+            record! { "range": self.text.range(&bytes, self.encoding), "newText": new_text }
+        });
+        let edits = list(edits);
         let edit = if self.checks_version {
-            let text_document = DocumentVersion { uri: self.uri.to_owned(), version: self.version };
-            WorkspaceEdit::DocumentChanges([DocumentEdit { text_document, edits }])
+            let document = record! { "uri": self.uri, "version": self.version };
+            record! { "documentChanges": [record! { "textDocument": document, "edits": edits }] }
         } else {
-            WorkspaceEdit::Changes(BTreeMap::from([(self.uri.to_owned(), edits)]))
+            record! { "changes": BTreeMap::from([(self.uri, edits)]) }
         };
         let diagnostics = problem.map(|problem| problem.diagnostic(self.uri, self.text, self.encoding));
-        CodeAction { title, kind, diagnostics: diagnostics.into_iter().collect(), is_preferred, edit }
+        record! {
+            "title": title,
+            "kind": kind,
+            "diagnostics" if given: list(diagnostics.into_iter()),
+            "isPreferred" if given: is_preferred,
+            "edit": edit,
+        }
     }
 }
 

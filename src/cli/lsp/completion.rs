@@ -4,14 +4,13 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
-
 use super::cursor::{self, Cursor, Place, Step};
-use super::hover::Markup;
-use super::text::{Encoding, PositionRange, Text};
+use super::hover::markdown;
+use super::text::{Encoding, Text};
 use super::vocabulary::{FieldRow, Shape, Vocabulary};
 use crate::pages::page;
 use crate::report;
+use crate::report::record::{Json, record};
 use tollgate_engine::rules::{self, Origin};
 
 /// Kinds of items, in the protocol's numbers.
@@ -20,28 +19,6 @@ enum ItemKind {
     Property = 10,
     Value = 12,
     EnumMember = 20,
-}
-
-/// An item of the answer to `textDocument/completion`.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CompletionItem {
-    label: String,
-    kind: u8,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    documentation: Option<Markup>,
-    /// Keeps our order: required fields first, then that of the API.
-    sort_text: String,
-    text_edit: TextEdit,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TextEdit {
-    range: PositionRange,
-    new_text: String,
 }
 
 /// An item before it has its place.
@@ -60,7 +37,7 @@ pub(super) fn items_at(
     file: &str,
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
-) -> Vec<CompletionItem> {
+) -> Vec<Json> {
     let cursor = cursor::find(text.as_str(), at);
     let (bytes, candidates) = match cursor.place {
         Place::Nowhere => return Vec::new(),
@@ -77,13 +54,20 @@ pub(super) fn items_at(
     // `key:` wants a space before its value.
     let before = text.as_str().get(..bytes.start).unwrap_or_default();
     let space = if before.ends_with(':') && !cursor.is_json { " " } else { "" };
-    let item = |(number, candidate): (usize, Candidate)| CompletionItem {
-        label: candidate.label,
-        kind: candidate.kind as u8,
-        detail: candidate.detail,
-        documentation: Some(candidate.meaning).filter(|meaning| !meaning.is_empty()).map(Markup::markdown),
-        sort_text: format!("{number:04}"),
-        text_edit: TextEdit { range, new_text: format!("{space}{}", candidate.new_text) },
+    let item = |(number, candidate): (usize, Candidate)| {
+        let meaning = Some(candidate.meaning).filter(|meaning| !meaning.is_empty());
+        record! {
+            "label": candidate.label,
+            "kind": candidate.kind as u8,
+            "detail" if given: candidate.detail,
+            "documentation" if given: meaning.as_deref().map(markdown),
+            // Keeps our order: required fields first, then that of the API.
+            "sortText": format!("{number:04}"),
+            "textEdit": record! {
+                "range": range,
+                "newText": format!("{space}{}", candidate.new_text),
+            },
+        }
     };
     candidates.into_iter().enumerate().map(item).collect()
 }

@@ -2,34 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use super::cursor::{self, Place, Step};
 use super::problems::Problem;
-use super::text::{Encoding, PositionRange, Text};
+use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
 use crate::pages::page;
 use crate::report;
+use crate::report::record::{Json, record};
 use tollgate_engine::rules::RuleId;
 
-/// The answer to `textDocument/hover`.
-#[derive(Debug, Serialize)]
-pub(super) struct Hover {
-    contents: Markup,
-    range: PositionRange,
-}
-
-/// Text in Markdown.
-#[derive(Debug, Serialize)]
-pub(super) struct Markup {
-    kind: &'static str,
-    value: String,
-}
-
-impl Markup {
-    pub(super) fn markdown(value: String) -> Markup {
-        Markup { kind: "markdown", value }
-    }
+/// Markdown, as the protocol wants it.
+pub(super) fn markdown(value: &str) -> Json {
+    record! { "kind": "markdown", "value": value }
 }
 
 /// The hover for a byte of a text: the problems there, or else the field. `None` if nothing is known about it.
@@ -40,12 +24,12 @@ pub(super) fn hover_at(
     problems: &[Problem],
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
-) -> Option<Hover> {
+) -> Option<Json> {
     of_problems(text, at, problems, encoding).or_else(|| of_field(text, at, file, vocabulary, encoding))
 }
 
 /// The pages of the rules that found something at this byte, each once; `None` if there are none.
-fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Hover> {
+fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Json> {
     let here = |problem: &&Problem| problem.bytes.start <= at && at <= problem.bytes.end;
     let first = problems.iter().find(here)?;
     let rules: BTreeSet<RuleId> = problems.iter().filter(here).filter_map(|problem| problem.rule).collect();
@@ -56,9 +40,9 @@ fn of_problems(text: &Text, at: usize, problems: &[Problem], encoding: Encoding)
     if pages.is_empty() {
         return None;
     }
-    Some(Hover {
-        contents: Markup::markdown(pages.join("\n\n---\n\n")),
-        range: text.range(&first.bytes, encoding),
+    Some(record! {
+        "contents": markdown(&pages.join("\n\n---\n\n")),
+        "range": text.range(&first.bytes, encoding),
     })
 }
 
@@ -69,7 +53,7 @@ fn of_field(
     file: &str,
     vocabulary: &Vocabulary<'_>,
     encoding: Encoding,
-) -> Option<Hover> {
+) -> Option<Json> {
     let cursor = cursor::find(text.as_str(), at);
     let written = text.as_str().get(cursor.word.clone())?.trim_matches(['"', '\'']);
     let shape = vocabulary.shape_at(&cursor, file)?;
@@ -100,5 +84,8 @@ fn of_field(
     if lines.is_empty() {
         return None;
     }
-    Some(Hover { contents: Markup::markdown(lines.join("\n\n")), range: text.range(&cursor.word, encoding) })
+    Some(record! {
+        "contents": markdown(&lines.join("\n\n")),
+        "range": text.range(&cursor.word, encoding),
+    })
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::frame;
+use crate::report::record::{Json, record};
 use tollgate_document::doc::{self, Value, ValueKind};
 
 /// Error codes of JSON-RPC and of the protocol.
@@ -88,32 +89,6 @@ impl Message {
     }
 }
 
-#[derive(Serialize)]
-struct Outgoing<'a, T> {
-    jsonrpc: &'static str,
-    /// Present and null in an answer to what has no id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
-    #[serde(flatten)]
-    content: Content<T>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Content<T> {
-    Params(T),
-    Result(T),
-    Error(ResponseError),
-}
-
-#[derive(Serialize)]
-struct ResponseError {
-    code: i32,
-    message: String,
-}
-
 /// The other side.
 #[derive(Debug)]
 pub(super) struct Client<W> {
@@ -128,37 +103,35 @@ impl<W: Write> Client<W> {
 
     /// Answers a request.
     pub(super) fn reply(&mut self, id: &str, result: impl Serialize) -> io::Result<()> {
-        self.send(Some(id), None, Content::Result(result))
+        self.send(&record! { "jsonrpc": "2.0", "id": raw(id)?, "result": result })
     }
 
     /// Answers a request with an error. `id` is `None` if it could not be read.
     pub(super) fn fail(&mut self, id: Option<&str>, code: ErrorCode, message: &str) -> io::Result<()> {
-        let error = ResponseError { code: code as i32, message: message.to_owned() };
-        self.send(Some(id.unwrap_or("null")), None, Content::<()>::Error(error))
+        let error = record! { "code": code as i32, "message": message };
+        self.send(&record! { "jsonrpc": "2.0", "id": raw(id.unwrap_or("null"))?, "error": error })
     }
 
     /// Sends a notification.
     pub(super) fn notify(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
-        self.send(None, Some(method), Content::Params(params))
+        self.send(&record! { "jsonrpc": "2.0", "method": method, "params": params })
     }
 
     /// Sends a request. Nobody waits for its answer.
     pub(super) fn request(&mut self, method: &str, params: impl Serialize) -> io::Result<()> {
         self.requests += 1;
-        let id = self.requests.to_string();
-        self.send(Some(&id), Some(method), Content::Params(params))
+        let id = self.requests;
+        self.send(&record! { "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    fn send<T: Serialize>(
-        &mut self,
-        id: Option<&str>,
-        method: Option<&str>,
-        content: Content<T>,
-    ) -> io::Result<()> {
-        let id = id.map(|id| RawValue::from_string(id.to_owned())).transpose()?;
-        let outgoing = Outgoing { jsonrpc: "2.0", id: id.as_deref(), method, content };
-        frame::write_frame(&mut self.output, &serde_json::to_string(&outgoing)?)
+    fn send(&mut self, message: &Json) -> io::Result<()> {
+        frame::write_frame(&mut self.output, message.get())
     }
+}
+
+/// The id of a request, which is JSON as it was received.
+fn raw(id: &str) -> io::Result<Json> {
+    Ok(RawValue::from_string(id.to_owned())?)
 }
 
 #[cfg(test)]

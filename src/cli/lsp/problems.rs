@@ -6,9 +6,8 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
-
-use super::text::{Encoding, PositionRange, Text};
+use super::text::{Encoding, Text};
+use crate::report::record::{Json, list, record};
 use crate::report::{self, DocumentResult, LocatedFinding};
 use tollgate_document::source::{InputError, Lines, TextFix};
 use tollgate_engine::rules::{Level, RuleId, Tag};
@@ -87,40 +86,6 @@ fn parse_problem(error: &InputError, text: &str) -> Problem {
     }
 }
 
-/// Diagnostic of the protocol.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Diagnostic {
-    range: PositionRange,
-    severity: u8,
-    code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code_description: Option<CodeDescription>,
-    source: &'static str,
-    message: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<u8>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    related_information: Vec<RelatedInformation>,
-}
-
-#[derive(Serialize)]
-struct CodeDescription {
-    href: String,
-}
-
-#[derive(Serialize)]
-struct RelatedInformation {
-    location: Location,
-    message: &'static str,
-}
-
-#[derive(Serialize)]
-struct Location {
-    uri: String,
-    range: PositionRange,
-}
-
 impl Problem {
     /// A problem at the start of a text that is not checked, with the reason.
     pub(super) fn not_checked(message: String) -> Problem {
@@ -154,24 +119,28 @@ impl Problem {
 
     /// The problem as a diagnostic of the protocol. `uri` is the address of the document, to which related places
     /// belong.
-    pub(super) fn diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Diagnostic {
+    pub(super) fn diagnostic(&self, uri: &str, text: &Text, encoding: Encoding) -> Json {
         let tag = |tag| match tag {
             Tag::Unnecessary => 1,
             Tag::Deprecated => 2,
         };
-        let related = |bytes: &Range<usize>| RelatedInformation {
-            location: Location { uri: uri.to_owned(), range: text.range(bytes, encoding) },
-            message: "related value",
-        };
-        Diagnostic {
-            range: text.range(&self.bytes, encoding),
-            severity: self.severity as u8,
-            code: self.rule.map_or(UNREADABLE, |rule| rule.id),
-            code_description: self.rule.map(|rule| CodeDescription { href: report::docs_url(rule.id) }),
-            source: "tollgate",
-            message: self.message.clone(),
-            tags: self.rule.and_then(|rule| rule.tag).map(tag).into_iter().collect(),
-            related_information: self.also.iter().map(related).collect(),
+        let related = self.also.iter().map(|bytes| {
+            record! {
+                "location": record! { "uri": uri, "range": text.range(bytes, encoding) },
+                "message": "related value",
+            }
+        });
+        let tags: Vec<u8> = self.rule.and_then(|rule| rule.tag).map(tag).into_iter().collect();
+        let page = self.rule.map(|rule| record! { "href": report::docs_url(rule.id) });
+        record! {
+            "range": text.range(&self.bytes, encoding),
+            "severity": self.severity as u8,
+            "code": self.rule.map_or(UNREADABLE, |rule| rule.id),
+            "codeDescription" if given: page,
+            "source": "tollgate",
+            "message": self.message,
+            "tags" if given: tags,
+            "relatedInformation" if given: list(related),
         }
     }
 }

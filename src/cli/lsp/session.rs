@@ -11,20 +11,17 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::value::RawValue;
-
-use super::actions::{CodeAction, Target};
+use super::actions::Target;
 use super::capabilities;
-use super::completion::{self, CompletionItem};
+use super::completion;
 use super::document::{OpenDocument, parse_position, path_of_uri, replaces_text};
-use super::hover::{self, Hover};
+use super::hover;
 use super::judge::Judges;
 use super::message::{Client, ErrorCode, Message};
-use super::problems::Diagnostic;
 use super::text::{Encoding, Text};
 use super::vocabulary::Vocabulary;
 use super::worker::{CheckQueue, Checked, Job};
+use crate::report::record::{Json, json, list, record};
 use tollgate_document::doc::Value;
 
 /// What the client may ask for.
@@ -62,20 +59,6 @@ pub(super) struct Session<'a, W> {
     /// Open documents whose text is not known, after a change that could not be understood.
     lost: BTreeSet<String>,
     generation: u64,
-}
-
-#[derive(Serialize)]
-struct PublishDiagnostics<'a> {
-    uri: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<i64>,
-    diagnostics: Vec<Diagnostic>,
-}
-
-#[derive(Serialize)]
-struct ShowMessage<'a> {
-    r#type: u8,
-    message: &'a str,
 }
 
 /// A request that cannot be answered.
@@ -127,14 +110,13 @@ impl<'a, W: Write> Session<'a, W> {
     }
 
     /// Answers a request.
-    fn answer_request(&mut self, message: &Message) -> Result<Answer, RequestError> {
+    fn answer_request(&mut self, message: &Message) -> Result<Json, RequestError> {
         let method = message.method.as_str();
         match (self.phase, method) {
             (Phase::Started, "initialize") => {
                 self.phase = Phase::Running;
                 message.with_params(|params| self.initialize(params));
                 capabilities::initialize_result(self.encoding)
-                    .map(Answer::Initialize)
                     .map_err(|error| RequestError(ErrorCode::InternalError, error.to_string()))
             }
             (Phase::Started, _) => Err(RequestError(
@@ -143,7 +125,7 @@ impl<'a, W: Write> Session<'a, W> {
             )),
             (Phase::Running, "shutdown") => {
                 self.phase = Phase::ShutDown;
-                Ok(Answer::Nothing(()))
+                Ok(json(&()))
             }
             (Phase::ShutDown, _) => {
                 Err(RequestError(ErrorCode::InvalidRequest, format!("received {method} after shutdown")))
@@ -153,14 +135,14 @@ impl<'a, W: Write> Session<'a, W> {
             }
             (Phase::Running, "textDocument/hover") => {
                 let hover = message.with_params(|params| self.at_position(params, Session::hover))?;
-                Ok(Answer::Hover(hover.flatten()))
+                Ok(json(&hover.flatten()))
             }
             (Phase::Running, "textDocument/completion") => {
                 let items = message.with_params(|params| self.at_position(params, Session::completion))?;
-                Ok(Answer::Completion(items.unwrap_or_default()))
+                Ok(json(&items.unwrap_or_default()))
             }
             (Phase::Running, "textDocument/codeAction") => {
-                message.with_params(|params| self.code_actions(params)).map(Answer::CodeActions)
+                message.with_params(|params| self.code_actions(params)).map(|actions| json(&actions))
             }
             (Phase::Running, _) => {
                 Err(RequestError(ErrorCode::MethodNotFound, format!("{method} is not supported")))
@@ -181,16 +163,16 @@ impl<'a, W: Write> Session<'a, W> {
         Ok(document.map(|document| call(self, document, document.text.offset(position, self.encoding))))
     }
 
-    fn hover(&self, document: &OpenDocument, at: usize) -> Option<Hover> {
+    fn hover(&self, document: &OpenDocument, at: usize) -> Option<Json> {
         let problems = document.problems.as_deref().unwrap_or_default();
         hover::hover_at(&document.text, at, &document.file, problems, &vocabulary(document), self.encoding)
     }
 
-    fn completion(&self, document: &OpenDocument, at: usize) -> Vec<CompletionItem> {
+    fn completion(&self, document: &OpenDocument, at: usize) -> Vec<Json> {
         completion::items_at(&document.text, at, &document.file, &vocabulary(document), self.encoding)
     }
 
-    fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<CodeAction>, RequestError> {
+    fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<Json>, RequestError> {
         let range = params.get("range");
         let (Some(start), Some(end)) = (parse_position(range.get("start")), parse_position(range.get("end")))
         else {
@@ -254,7 +236,7 @@ impl<'a, W: Write> Session<'a, W> {
                     message.with_params(|params| params.get("textDocument").get("uri").str().to_owned());
                 self.lost.remove(&uri);
                 if self.documents.remove(&uri).is_some() {
-                    self.publish(&uri, None, Vec::new())?;
+                    self.publish(&uri, None, &[])?;
                 }
             }
             (
@@ -307,7 +289,7 @@ impl<'a, W: Write> Session<'a, W> {
         // The text is no longer known: it is not checked until the client sends it whole.
         self.documents.remove(uri);
         self.lost.insert(uri.to_owned());
-        self.publish(uri, None, Vec::new())?;
+        self.publish(uri, None, &[])?;
         let message = format!("tollgate: cannot apply a change to {uri}; reopen the file");
         self.show(&message)?;
         Ok(Next::GoOn)
@@ -360,35 +342,24 @@ impl<'a, W: Write> Session<'a, W> {
             return Ok(());
         }
         let problems = document.problems.insert(problems.unwrap_or_default());
-        let diagnostics =
-            problems.iter().map(|problem| problem.diagnostic(&uri, &document.text, encoding)).collect();
-        let version = document.version;
-        self.publish(&uri, version, diagnostics)
+        let diagnostics = problems.iter().map(|problem| problem.diagnostic(&uri, &document.text, encoding));
+        let (diagnostics, version) = (list(diagnostics), document.version);
+        self.publish(&uri, version, &diagnostics)
     }
 
-    fn publish(&mut self, uri: &str, version: Option<i64>, diagnostics: Vec<Diagnostic>) -> io::Result<()> {
-        let params = PublishDiagnostics { uri, version, diagnostics };
+    fn publish(&mut self, uri: &str, version: Option<i64>, diagnostics: &[Json]) -> io::Result<()> {
+        let has_version = version.is_some();
+        let params = record! { "uri": uri, "version" if has_version: version, "diagnostics": diagnostics };
         self.client.notify("textDocument/publishDiagnostics", params)
     }
 
     /// Shows an error to the user.
     fn show(&mut self, message: &str) -> io::Result<()> {
-        self.client.notify("window/showMessage", ShowMessage { r#type: 1, message })
+        self.client.notify("window/showMessage", record! { "type": 1, "message": message })
     }
 }
 
 /// The fields and words that may be written in a document, by its profiles.
 fn vocabulary(document: &OpenDocument) -> Vocabulary<'_> {
     Vocabulary { profiles: &document.judge.configured.engine.profiles }
-}
-
-/// The answer to a request.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Answer {
-    Nothing(()),
-    Initialize(Box<RawValue>),
-    Hover(Option<Hover>),
-    Completion(Vec<CompletionItem>),
-    CodeActions(Vec<CodeAction>),
 }

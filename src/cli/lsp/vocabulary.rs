@@ -214,9 +214,10 @@ fn type_name(shape: Shape) -> String {
             schema::Ty::Map { value, .. } => return format!("map of {}", type_name(Shape::Api(*value))),
         },
         Shape::Policy(ty) => match ty {
-            policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Word => "string",
+            policy::Ty::NonEmptyStr | policy::Ty::Str | policy::Ty::Text(_) | policy::Ty::Word => "string",
             policy::Ty::OneOf(words) => return words.join(" | "),
             policy::Ty::Int(_) => "integer",
+            policy::Ty::IntOrPercent => "integer or percentage",
             policy::Ty::Bool => "boolean",
             policy::Ty::Time => "time",
             policy::Ty::Schema => "JSON Schema",

@@ -1,27 +1,12 @@
 //! One line of `mutate --patch`: a JSON Patch and the object that it changes.
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cli::outcome::Failure;
 use crate::cli::to_json;
+use crate::report::record::record;
 use tollgate_document::field::PathStyle;
 use tollgate_document::source::list::ListedObject;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PatchLine<'a> {
-    file: &'a str,
-    document: usize,
-    /// Where the object is in a list, as `items[2]`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    item: String,
-    api_version: &'a str,
-    kind: &'a str,
-    namespace: &'a str,
-    name: &'a str,
-    patch: Box<RawValue>,
-}
 
 /// The JSON line for the patch of an object.
 pub(super) fn patch_line(
@@ -34,14 +19,16 @@ pub(super) fn patch_line(
     let metadata = value.get("metadata");
     let name = [metadata.get("name").str(), metadata.get("generateName").str()];
     let patch = RawValue::from_string(patch.to_owned()).map_err(|error| Failure::Internal(error.into()))?;
-    to_json(&PatchLine {
-        file,
-        document,
-        item: item.within(tollgate_document::field::Path::ROOT.owned()).print(PathStyle::User),
-        api_version: value.get("apiVersion").str(),
-        kind: value.get("kind").str(),
-        namespace: metadata.get("namespace").str(),
-        name: name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
-        patch,
+    let item = item.within(tollgate_document::field::Path::ROOT.owned()).print(PathStyle::User);
+    to_json(&record! {
+        "file": file,
+        "document": document,
+        // Where the object is in a list, as `items[2]`.
+        "item" if given: item,
+        "apiVersion": value.get("apiVersion").str(),
+        "kind": value.get("kind").str(),
+        "namespace": metadata.get("namespace").str(),
+        "name": name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        "patch": patch,
     })
 }

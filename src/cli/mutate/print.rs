@@ -55,6 +55,15 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
         }
         ValueKind::Object => out.push_str("{}\n"),
         ValueKind::Array => out.push_str("[]\n"),
+        ValueKind::String if is_block(value.text()) => {
+            out.push_str("|-\n");
+            for line in value.text().split('\n') {
+                // An empty line has no indentation.
+                out.push_str(&" ".repeat(if line.is_empty() { 0 } else { indent }));
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
         ValueKind::String => {
             out.push_str(&yaml_string(value.text()));
             out.push('\n');
@@ -65,6 +74,14 @@ fn write_yaml(out: &mut String, value: Value<'_>, indent: usize, fresh: bool) {
             out.push('\n');
         }
     }
+}
+
+/// True if the text has several lines, or characters that quotes would hide behind escapes, and can be written as it is.
+fn is_block(text: &str) -> bool {
+    text.contains(['\n', '&', '<', '>'])
+        && !text.starts_with([' ', '\n'])
+        && !text.ends_with([' ', '\n'])
+        && text.chars().all(|c| c == '\n' || matches!(c, ' '..='~'))
 }
 
 /// The text as a YAML scalar: plain, or in quotes if it would be read as another type.
@@ -154,6 +171,8 @@ mod tests {
         assert_eq!(document.doc.root().to_json(), text);
         let indented = json(parsed.root());
         assert_eq!(doc::parse(&indented).expect("JSON").root().to_json(), text);
+        let lines = doc::parse(r#"{"a":["b\n\n  c"]}"#).expect("JSON");
+        assert_eq!(yaml(lines.root()), "a:\n- |-\n  b\n\n    c\n");
         let deep = format!("{}1{}", "[".repeat(150), "]".repeat(150));
         let deep = doc::parse(&deep).expect("JSON");
         assert!(yaml(deep.root()).contains("- [[["), "deep nesting is printed as JSON");

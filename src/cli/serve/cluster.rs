@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::policy_source::{PolicySource, PolicySourceArgs};
 use super::register::RegisterArgs;
 use super::release::follow_server;
+use crate::cli::clock;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
 use crate::cli::units::parse_duration;
@@ -32,6 +34,9 @@ pub(super) struct ClusterArgs {
     #[arg(num_args = 0..=1, require_equals = true, default_value = "nothing", default_missing_value = "all")]
     #[arg(hide_default_value = true, help_heading = "Cluster")]
     cluster: WatchScope,
+
+    #[command(flatten)]
+    policies: PolicySourceArgs,
 
     /// Maximum delay between retries of a failed request to the API server
     #[arg(long, value_name = "TIME", env = "TOLLGATE_CLUSTER_RETRY", default_value = "30s")]
@@ -60,9 +65,15 @@ pub(super) struct OpenedCluster {
     /// Bytes for the labels of namespaces.
     labels_bytes: usize,
     state: Option<StateWatch>,
+    policies: Option<PolicySource>,
 }
 
 impl OpenedCluster {
+    /// The policies of the cluster; `None` if all policies are in files.
+    pub(super) fn policies(&self) -> Option<PolicySource> {
+        self.policies.clone()
+    }
+
     /// Gives the engine the watched state, if there is one.
     pub(super) fn configure_engine(&self, engine: Engine) -> Engine {
         match self.state.clone() {
@@ -95,6 +106,11 @@ impl ClusterArgs {
         self.register.advertised_name()
     }
 
+    /// An error if `--policy-source` contradicts other flags.
+    pub(super) fn check_policy_source(&self, has_files: bool) -> Result<(), Failure> {
+        self.policies.check(self.cluster != WatchScope::Nothing, has_files)
+    }
+
     /// True if objects of the cluster are cached.
     pub(super) fn caches_state(&self) -> bool {
         self.cluster != WatchScope::Nothing
@@ -119,7 +135,8 @@ impl ClusterArgs {
         let labels_bytes = state_bytes / 8;
         let watch = || StateWatch::watch(&cluster, state_bytes - labels_bytes);
         let state = (self.cluster == WatchScope::All).then(watch);
-        Ok(Some(OpenedCluster { cluster, labels_bytes, state }))
+        let policies = self.policies.open(&cluster);
+        Ok(Some(OpenedCluster { cluster, labels_bytes, state, policies }))
     }
 
     /// Where the profiles come from: the API server, if a cluster is used and flags name none, else the flags.
@@ -140,7 +157,7 @@ impl ClusterArgs {
         certificates: &Certificates,
         profiles: ProfileSource,
     ) -> Result<(), Failure> {
-        let OpenedCluster { cluster, labels_bytes, state } = opened;
+        let OpenedCluster { cluster, labels_bytes, state, policies } = opened;
         let mut background = BackgroundTasks::default();
         if let ProfileSource::ServerRelease { gates } = profiles {
             background.tasks.extend(follow_server(cluster, server.engine_handle(), gates));
@@ -155,13 +172,19 @@ impl ClusterArgs {
         }
         if let Some(state) = state {
             background.tasks.extend(state.resources().map(|resource| resource_task(state.clone(), resource)));
-            background.tasks.push(memory_task(state.clone()));
+            background.tasks.push(cached_state_task(state.clone()));
+        }
+        let mut lease = None;
+        if let Some(policies) = policies {
+            let attached = self.policies.attach(policies, server)?;
+            background.tasks.extend(attached.tasks);
+            lease = Some(attached.lease);
         }
         let (serving, before) = (server.serving(), background.tasks.clone());
         // The webhook is not registered before its caches are complete.
         let is_ready = move || serving.is_serving() && before.iter().all(|task| (task.status)().ready);
         let ready: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(is_ready);
-        background.tasks.extend(self.register.start(cluster, server, certificates, &ready)?);
+        background.tasks.extend(self.register.start(cluster, server, certificates, &ready, lease)?);
         server.attach(background);
         Ok(())
     }
@@ -175,6 +198,7 @@ impl ClusterArgs {
             max_backoff,
             min_backoff: usual.min_backoff.min(max_backoff),
             stable_after,
+            not_served_delay: max_backoff.saturating_mul(10),
             check_interval: usual.check_interval.min(max_backoff),
             ..usual
         }
@@ -235,13 +259,24 @@ fn resource_task(state: StateWatch, resource: &'static str) -> BackgroundTask {
     BackgroundTask { name: resource, status: Arc::new(status) }
 }
 
-/// A task that reports how much memory the cached objects take.
-fn memory_task(state: StateWatch) -> BackgroundTask {
+/// A task that reports how much memory the cached objects take, and rules that were probably forgotten.
+fn cached_state_task(state: StateWatch) -> BackgroundTask {
     let status = move || {
         let (used, limit) = state.used_and_allowed_bytes();
-        let number = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let sample = |name, help, bytes| MetricSample { name, help, label: None, value: number(bytes) };
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let sample = |name, help, count| MetricSample { name, help, label: None, value: number(count) };
+        let (expired, ownerless) = state.count_forgotten_rules(clock::timestamp());
         let samples = vec![
+            sample(
+                "rules_expired",
+                "DeviceTaintRules with effect NoSchedule or NoExecute whose annotation tollgate.dev/expires is in the past",
+                expired,
+            ),
+            sample(
+                "rules_without_owner",
+                "DeviceTaintRules with effect NoSchedule or NoExecute without the annotation tollgate.dev/owner",
+                ownerless,
+            ),
             sample("state_bytes", "Estimated memory of the cached cluster state", used),
             sample(
                 "state_limit_bytes",
@@ -258,13 +293,24 @@ fn memory_task(state: StateWatch) -> BackgroundTask {
 /// The status of a watch: ready once everything was listed. A watch that is lost later is degraded, and the server
 /// stays ready.
 fn component_status(resource: &'static str, watch: WatchStatus, count: usize) -> ComponentStatus {
+    let current = watch.synced && watch.age.is_none();
+    let samples = watch_samples(resource, &watch, current, count);
+    ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
+}
+
+/// The metrics of a watch with `count` cached objects.
+pub(super) fn watch_samples(
+    resource: &'static str,
+    watch: &WatchStatus,
+    is_current: bool,
+    count: usize,
+) -> Vec<MetricSample> {
     let label = Some(("resource", resource));
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let sample = |name, help, value| MetricSample { name, help, label, value };
     let objects = i64::try_from(count).unwrap_or(i64::MAX);
-    let current = watch.synced && watch.age.is_none();
-    let samples = vec![
-        sample("watch_ok", "1 if the cached objects are up to date", i64::from(current)),
+    vec![
+        sample("watch_ok", "1 if the cached objects are up to date", i64::from(is_current)),
         sample(
             "watch_age_seconds",
             "Age of the cached objects if the watch is interrupted, otherwise 0",
@@ -282,6 +328,5 @@ fn component_status(resource: &'static str, watch: WatchStatus, count: usize) ->
             "Objects that could not be decoded or were not cached, to limit memory",
             number(watch.unreadable),
         ),
-    ];
-    ComponentStatus { ready: watch.synced, degraded: !current, message: watch.message, samples }
+    ]
 }

@@ -1,22 +1,25 @@
 //! The webhook configurations of `--register`: their entries and CA bundle, updated with every reload.
 //!
-//! Invariant: while policies are replaced, the registration covers both the old and the new set.
+//! Invariant: while policies are replaced, the registration covers both the old and the new set. If policies are custom
+//! resources, replicas may know different ones for a while, so only the holder of a Lease removes entries, and late.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cluster::{ManifestFn, SharedStatus};
+use crate::cluster::{HeldLease, ManifestFn, SharedStatus};
 use crate::registration::{Destination, OptionalApi, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
 use tollgate_document::source;
+use tollgate_engine::engine::Engine;
 
 /// The source of the CA bundle.
 #[derive(Clone, Debug)]
@@ -45,35 +48,84 @@ impl CaSource {
     }
 }
 
+/// How long entries must be unneeded before they are removed, if policies are custom resources. By then all replicas
+/// have the same policies.
+const NARROW_AFTER: Duration = Duration::from_mins(1);
+
 /// The entries of the base configurations to register, with a revision that counts changes.
 pub(super) struct DesiredEntries {
-    entries: Mutex<WebhookEntries>,
+    state: Mutex<DesiredState>,
     revision: watch::Sender<u64>,
+    /// Held by the replica that may remove entries; `None` if every replica may, because all read the same files.
+    lease: Option<HeldLease>,
+}
+
+struct DesiredState {
+    entries: WebhookEntries,
+    /// When they changed last.
+    since: Instant,
+    /// This process has had policies. Before that, what it does not need is no reason to remove anything.
+    has_had_policies: bool,
 }
 
 impl DesiredEntries {
-    pub(super) fn new(entries: WebhookEntries) -> DesiredEntries {
-        DesiredEntries { entries: Mutex::new(entries), revision: watch::Sender::new(1) }
+    /// The entries that an engine needs. With a Lease, policies are also custom resources.
+    pub(super) fn new(engine: &Engine, lease: Option<HeldLease>) -> DesiredEntries {
+        let entries = needed(engine, lease.is_some());
+        let state = DesiredState { entries, since: Instant::now(), has_had_policies: false };
+        DesiredEntries { state: Mutex::new(state), revision: watch::Sender::new(1), lease }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.revision.subscribe()
     }
 
+    /// True while this replica may remove entries, and make others fail open.
+    pub(super) fn narrowing(self: &Arc<DesiredEntries>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        let desired = self.clone();
+        Arc::new(move || {
+            let Some(lease) = &desired.lease else { return true };
+            let state = desired.lock();
+            state.has_had_policies && state.since.elapsed() >= NARROW_AFTER && lease.is_held()
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DesiredState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn needed_by(&self, engine: &Engine) -> WebhookEntries {
+        needed(engine, self.lease.is_some())
+    }
+
+    /// Remembers that there are policies. From then on, what is not needed is a reason to remove it later.
+    fn note_policies(&self, engine: &Engine) {
+        let mut state = self.lock();
+        if !state.has_had_policies && !engine.policies.is_empty() {
+            (state.has_had_policies, state.since) = (true, Instant::now());
+        }
+    }
+
     fn entries(&self) -> WebhookEntries {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().entries.clone()
     }
 
     /// Sets the entries; returns the new revision if they changed.
     fn set(&self, entries: WebhookEntries) -> Option<u64> {
-        let mut held = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if *held == entries {
+        let mut state = self.lock();
+        if state.entries == entries {
             return None;
         }
-        *held = entries;
+        (state.entries, state.since) = (entries, Instant::now());
         self.revision.send_modify(|revision| *revision += 1);
         Some(*self.revision.borrow())
     }
+}
+
+/// The entries that an engine needs.
+fn needed(engine: &Engine, has_resources: bool) -> WebhookEntries {
+    let entries = WebhookEntries::needed_by(engine);
+    if has_resources { entries.with_policies() } else { entries }
 }
 
 /// New policies wait up to 5 s for a registration that covers them.
@@ -86,7 +138,7 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
     let after = desired.clone();
     ReloadHooks {
         before: Box::new(move |engine| {
-            let needed = WebhookEntries::needed_by(engine);
+            let needed = desired.needed_by(engine);
             let Some(revision) = desired.set(desired.entries().union(&needed)) else { return };
             let is_late = |status: &Arc<SharedStatus>| {
                 let state = status.get();
@@ -105,7 +157,8 @@ pub(super) fn reload_hooks(desired: Arc<DesiredEntries>, statuses: Vec<Arc<Share
             );
         }),
         after: Box::new(move |engine| {
-            after.set(WebhookEntries::needed_by(engine));
+            after.note_policies(engine);
+            after.set(after.needed_by(engine));
         }),
     }
 }

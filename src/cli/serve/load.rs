@@ -2,7 +2,8 @@
 //!
 //! A reload reads every file, schemas included, and compiles only if a text changed. All files are of one generation of
 //! their volume: if a kubelet swaps it meanwhile, everything is read again. A folder without policies is an error, not
-//! "no policies": if it is emptied by accident, the last good set stays in use.
+//! "no policies": if it is emptied by accident, the last good set stays in use. Policies of the cluster are compiled
+//! together with the files; they change the set even while a file is broken.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,10 +12,11 @@ use std::sync::Arc;
 
 use super::super::namespaces;
 use super::super::policies::{self, PolicyTexts};
+use super::policy_source::PolicySource;
 use crate::files::{self, Input, MAX_FILE};
 use crate::server::{Reload, ReloadOutcome, ServingConfig};
 use tollgate_engine::engine::{Engine, Namespaces};
-use tollgate_engine::policy::PolicySet;
+use tollgate_engine::policy::{Acceptance, PolicySet, ResourceState};
 
 /// A volume that is swapped more often than this while it is read is read again at the next event.
 const MAX_SWAP_RETRIES: usize = 8;
@@ -28,26 +30,39 @@ pub(super) struct Loader {
     pub(super) policies: Vec<PathBuf>,
     /// `--namespaces`
     pub(super) namespaces: Option<PathBuf>,
+    /// The policies of the cluster, with `--policy-source cluster`.
+    resources: Option<PolicySource>,
     last: Option<LoadedTexts>,
+    /// The last texts that were valid, to load them with other resources.
+    last_valid: Option<LoadedTexts>,
+    /// The last set, which need not be compiled again as a whole.
+    set: Arc<PolicySet>,
 }
 
 /// The texts of all files, or why they cannot be read.
-#[derive(PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct LoadedTexts {
     policies: PolicyTexts,
     namespaces: Option<Result<String, String>>,
     /// Files that policies refer to, by path.
     schemas: BTreeMap<String, Result<String, String>>,
+    /// The revision of the policies of the cluster; `None` while they are not known.
+    resources: Option<u64>,
 }
 
 impl Loader {
-    pub(super) fn new(engine: Engine, policies: Vec<PathBuf>, namespaces: Option<PathBuf>) -> Loader {
-        Loader { engine, policies, namespaces, last: None }
+    pub(super) fn new(
+        engine: Engine,
+        policies: Vec<PathBuf>,
+        namespaces: Option<PathBuf>,
+        resources: Option<PolicySource>,
+    ) -> Loader {
+        Loader { engine, policies, namespaces, resources, last: None, last_valid: None, set: Arc::default() }
     }
 
-    /// True if no files are given that could be reloaded.
-    pub(super) fn has_no_files(&self) -> bool {
-        self.policies.is_empty() && self.namespaces.is_none()
+    /// True if there are files or resources that could change.
+    pub(super) fn can_change(&self) -> bool {
+        !self.policies.is_empty() || self.namespaces.is_some() || self.resources.is_some()
     }
 
     /// Reads the files again, once more if a volume was swapped meanwhile, and returns what changed.
@@ -76,36 +91,57 @@ impl Loader {
             policies: policies::read_all(&self.policies),
             namespaces: self.namespaces.as_deref().map(read_text),
             schemas: named.map(|path| (path.clone(), policies::read_referenced(path))).collect(),
+            resources: self.resources.as_ref().and_then(PolicySource::revision),
         };
         if self.last.as_ref() == Some(&read) {
             return ReloadOutcome::Unchanged;
         }
+        let has_new_resources = self.last.as_ref().is_some_and(|last| last.resources != read.resources);
         let (compiled, read) = self.compile(read);
-        self.last = Some(read);
-        match compiled {
-            Ok(config) => ReloadOutcome::Loaded(Box::new(config)),
-            Err(faults) => ReloadOutcome::Invalid(faults),
+        self.last = Some(read.clone());
+        let faults = match compiled {
+            Ok(config) => {
+                self.last_valid = Some(read);
+                return ReloadOutcome::Loaded(Box::new(config));
+            }
+            Err(faults) => faults,
+        };
+        // A broken file must not keep changes of the cluster from being used.
+        let valid = self.last_valid.clone().filter(|_| has_new_resources);
+        match valid.map(|valid| self.compile(valid).0) {
+            Some(Ok(config)) => ReloadOutcome::LoadedWithLastFiles(Box::new(config), faults),
+            _ => ReloadOutcome::Invalid(faults),
         }
     }
 
-    /// Compiles the texts. Returns them with the files that policies refer to, which are read on the way.
-    fn compile(&self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
+    /// Compiles the texts, and the current policies of the cluster. Returns the texts with the files that policies refer
+    /// to, which are read on the way.
+    fn compile(&mut self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
         let mut faults = read.policies.errors.clone();
+        let known = self.resources.as_ref().and_then(PolicySource::policies);
+        read.resources = known.as_ref().map(|(revision, _)| *revision);
+        let awaits_policies = self.resources.is_some() && known.is_none();
+        let resources = known.map(|(_, resources)| resources).unwrap_or_default();
         let schemas = RefCell::new(BTreeMap::new());
-        let set = PolicySet::load(&read.policies.files, &|path| {
+        let read_schema = |path: &str| {
             let text = read.schemas.get(path).cloned().unwrap_or_else(|| policies::read_referenced(path));
             schemas.borrow_mut().insert(path.to_owned(), text.clone());
             text
-        });
+        };
+        let set = PolicySet::load_all(&read.policies.files, &read_schema, &resources, Some(&self.set));
         read.schemas = schemas.into_inner();
         let set = set.unwrap_or_else(|errors| {
             faults.extend(errors.iter().map(ToString::to_string));
             PolicySet::default()
         });
-        for warning in set.warnings() {
+        // Not again with each change of a resource.
+        let is_new = self.last.as_ref().is_none_or(|last| last.policies != read.policies);
+        for warning in set.warnings().iter().filter(|_| is_new) {
             tracing::warn!(%warning, "a policy contains a probable mistake");
         }
-        if faults.is_empty() && set.is_empty() && !self.policies.is_empty() {
+        let is_replaced = |state: &&ResourceState| state.acceptance == Acceptance::ReplacedByFile;
+        let resource_count = resources.len() - set.resources().iter().filter(is_replaced).count();
+        if faults.is_empty() && set.len() == resource_count && !self.policies.is_empty() {
             let paths: Vec<String> = self.policies.iter().map(|path| path.display().to_string()).collect();
             faults.push(format!("{}: contains no policies", paths.join(", ")));
         }
@@ -113,8 +149,9 @@ impl Loader {
         if !faults.is_empty() {
             return (Err(faults), read);
         }
-        let engine = self.engine.clone().with_policies(Arc::new(set));
-        (Ok(ServingConfig { engine, namespaces: namespaces.map(Arc::new) }), read)
+        self.set = Arc::new(set);
+        let engine = self.engine.clone().with_policies(self.set.clone());
+        (Ok(ServingConfig { engine, namespaces: namespaces.map(Arc::new), awaits_policies }), read)
     }
 
     fn read_namespaces(&self, read: &LoadedTexts) -> Result<Option<Namespaces>, String> {

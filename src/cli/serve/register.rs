@@ -11,8 +11,8 @@ use super::configurations::{CaSource, Configuration, DesiredEntries, reload_hook
 use crate::cli::manifests::{parse_api, parse_namespace, parse_url};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
-use crate::cluster::{Cluster, Registration, SharedStatus};
-use crate::registration::{Destination, OptionalApi, WebhookEntries};
+use crate::cluster::{Cluster, HeldLease, Registration, SharedStatus};
+use crate::registration::{Destination, OptionalApi};
 use crate::server::{BackgroundTask, Certificates, ComponentStatus, MetricSample, Server};
 
 /// Registering the webhook by itself.
@@ -125,18 +125,20 @@ impl RegisterArgs {
         Some(self.destination()?.server_name())
     }
 
-    /// Starts the registration. The returned tasks report its status.
+    /// Starts the registration. The returned tasks report its status. With a Lease, policies are also custom resources,
+    /// and only its holder removes what is no longer needed.
     pub(super) fn start(
         &self,
         cluster: &Cluster,
         server: &Server,
         certificates: &Certificates,
         ready: &Arc<dyn Fn() -> bool + Send + Sync>,
+        lease: Option<HeldLease>,
     ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let ca_source = self.ca_source(server, certificates);
         let engine_handle = server.engine_handle();
-        let desired = Arc::new(DesiredEntries::new(engine_handle.engine(WebhookEntries::needed_by)));
+        let desired = Arc::new(engine_handle.engine(|engine| DesiredEntries::new(engine, lease)));
         // A CA in memory must be registered before the Service sends requests here. One in a directory may be
         // registered already, and readiness does not matter for a server outside of the cluster.
         let in_memory = matches!(certificates, Certificates::SelfSigned { directory: None, .. });
@@ -148,6 +150,7 @@ impl RegisterArgs {
             let registration = Registration {
                 desired: configuration.manifest_fn(here.clone(), ca_source.clone(), desired.clone()),
                 revision: desired.subscribe(),
+                may_narrow: desired.narrowing(),
                 ready: ready.clone(),
                 delay,
                 owner: self.register_owner.clone(),

@@ -46,7 +46,7 @@ impl ContextArgs {
         "kubectl".to_owned()
     }
 
-    pub(super) fn is_named(&self) -> bool {
+    pub(in super::super) fn is_named(&self) -> bool {
         false
     }
 

@@ -85,7 +85,8 @@ impl<'t> StateObjects<'t> {
         self.inventory.add_header(text);
         let before = self.documents.len();
         for document in documents(text).with_max_size(usize::MAX) {
-            let document = document.map_err(|fault| fault.input_error(file, &lines))?;
+            let mut document = document.map_err(|fault| fault.input_error(file, &lines))?;
+            document.doc.shrink();
             self.inventory.add_lists_of_objects(file, document.doc.root());
             for item in list::objects(document.doc.root()) {
                 let checked = check_object(&item);

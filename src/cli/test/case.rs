@@ -76,14 +76,19 @@ impl TestFile {
             given.items().for_each(|namespace| all.add(namespace));
             all
         });
-        let now = Some(root.get("now").str()).filter(|now| !now.is_empty()).unwrap_or(NOW);
+        let now = text_or(root.get("now"), NOW);
         let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
             name: test.get("name").str().to_owned(),
             line: *line,
-            failure: why_failed(&engine, test, now, &namespaces),
+            failure: why_failed(&engine, test, text_or(test.get("now"), now), &namespaces),
         });
         Ok(cases.collect())
     }
+}
+
+/// Returns the text of a value; `default` if it is absent or empty.
+fn text_or<'d>(value: Value<'d>, default: &'d str) -> &'d str {
+    Some(value.str()).filter(|text| !text.is_empty()).unwrap_or(default)
 }
 
 /// Reads the cluster state of a test file.

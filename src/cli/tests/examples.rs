@@ -33,6 +33,9 @@ fn sample(placeholder: &str) -> &'static str {
         "SHELL" => "bash",
         "WHAT" => "policy",
         "PROFILE" => "1.37",
+        "NAMESPACE" => "default",
+        "FORM" => "vap",
+        "TOLERATION" => "example.com/a:NoSchedule",
         name if name.starts_with("KEY") => "example.com/a",
         _ => "word.yaml",
     }
@@ -175,6 +178,10 @@ fn commands_have_only_the_shared_flags_that_they_use() {
         ("snapshot", &[CLUSTER]),
         ("taint", &[RELEASE, SERVER]),
         ("untaint", &[RELEASE, SERVER]),
+        ("policy check", &[RELEASE, SERVER, POLICY]),
+        // It fails on a wider change, not on a level.
+        ("policy diff", &[RELEASE, SERVER, FAIL_ON]),
+        ("policy export", &[RELEASE, SERVER, POLICY]),
         // Its releases are written to a file.
         ("init", &[RELEASE]),
         ("lsp", &[RELEASE, SERVER, RULES, POLICY]),

@@ -11,7 +11,8 @@ use super::settings::{CheckSettings, baseline_folder};
 use super::target::FileTarget;
 use crate::config::{Baseline, KnownFindings, MAX_BASELINE};
 use crate::files;
-use crate::report::{Format, Summary, plural};
+use crate::report::{Format, Summary};
+use tollgate_formats::count::counted;
 
 /// The baselines of a run.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl<'r> BaselineRun<'r> {
             1 => "; 1 other finding is not included, because it is not a lint".to_owned(),
             count => format!("; {count} other findings are not included, because they are not lints"),
         };
-        console.note(&format!("{shown}: {} written{rest}", plural(self.new.len(), "finding")));
+        console.note(&format!("{shown}: {} written{rest}", counted(self.new.len(), "finding")));
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::super::console::shell_word;
 use crate::files;
 use crate::report::Piece;
+use tollgate_formats::count::counted;
 use tollgate_formats::sanitize;
 
 /// Findings shown of one folder.
@@ -121,8 +122,7 @@ impl Folds {
             let exclude =
                 self.exclude_glob(folder).map(|glob| format!("; leave it out with `--exclude {glob}`"));
             let (name, exclude) = (sanitize::line(&name), exclude.unwrap_or_default());
-            let findings = if *hidden == 1 { "finding" } else { "findings" };
-            _ = writeln!(out, "Not shown: {hidden} {findings} in {name}{exclude}.");
+            _ = writeln!(out, "Not shown: {} in {name}{exclude}.", counted(*hidden, "finding"));
         }
         let others = folded.get(MAX_NAMED..).unwrap_or_default();
         if !others.is_empty() {

@@ -19,11 +19,13 @@ pub(super) fn permissions(all: &Installation) -> Vec<String> {
     let watched = all.setting("cluster").unwrap_or_else(|| "nothing".to_owned());
     faults.extend(audit_permissions(all));
     faults.extend(drain_permissions(all));
+    faults.extend(policy_resources(all));
     let is_needed = |needed_by| match needed_by {
         NeededBy::Register => all.setting("register").is_some(),
         NeededBy::RegisterOwner => all.setting("register-owner").is_some(),
         NeededBy::Cluster => watched != "nothing",
         NeededBy::ClusterState => watched == "all",
+        NeededBy::PolicySource => uses_policy_resources(all),
         // Commands, with rights of their own.
         NeededBy::Impact | NeededBy::Audit | NeededBy::Snapshot | NeededBy::Drain | NeededBy::DrainForce => {
             false
@@ -136,6 +138,44 @@ fn drain_permissions(all: &Installation) -> Vec<String> {
     faults
 }
 
+/// True if policies can be custom resources.
+#[cfg(feature = "online")]
+fn uses_policy_resources(all: &Installation) -> bool {
+    all.setting("policy-source").is_some_and(|source| source.split(',').any(|store| store == "cluster"))
+}
+
+/// What policies that are custom resources need: their definitions, the Lease in the right namespace, and roles that
+/// nobody gets by having another role.
+#[cfg(feature = "online")]
+fn policy_resources(all: &Installation) -> Vec<String> {
+    use tollgate::cluster::{POLICIES, POLICY_LEASE};
+    if !uses_policy_resources(all) {
+        return Vec::new();
+    }
+    let mut faults = Vec::new();
+    for kind in POLICIES {
+        let name = json!(kind.full_name());
+        let found = all.find("CustomResourceDefinition", &name);
+        faults.extend(fault_unless(found.is_some(), || format!("there is no definition of {name}")));
+    }
+    let lease = all.find("Lease", &json!(POLICY_LEASE)).map(|lease| &lease["metadata"]["namespace"]);
+    faults.extend(fault_unless(lease == Some(&all.namespace()), || format!("no Lease {POLICY_LEASE}")));
+    let namespace = all.setting("policy-lease-namespace").unwrap_or_default();
+    faults.extend(fault_unless(
+        namespace == "metadata.namespace" || json!(namespace) == all.namespace(),
+        || format!("the Lease is looked for in {namespace}"),
+    ));
+    faults.extend(fault_unless(all.setting("cluster").is_some(), || "the cluster is not watched".to_owned()));
+    for name in ["tollgate-policy-admin", "tollgate-policy-reader"] {
+        let role = all.find("ClusterRole", &json!(name));
+        let is_alone =
+            role.is_some_and(|role| !role.to_string().contains("rbac.authorization.k8s.io/aggregate"));
+        faults
+            .extend(fault_unless(is_alone, || format!("{name} is not there, or aggregates to another role")));
+    }
+    faults
+}
+
 /// Group (or `URL`), resource, verb and name of everything that some calls need.
 #[cfg(feature = "online")]
 fn needed_rows(
@@ -143,7 +183,7 @@ fn needed_rows(
     owner: &str,
     configurations: &[String],
 ) -> Vec<[String; 4]> {
-    use tollgate::cluster::{API_CALLS, CallTarget, DRAIN_LEASE, ObjectNames};
+    use tollgate::cluster::{API_CALLS, CallTarget, DRAIN_LEASE, ObjectNames, POLICY_LEASE};
     let mut needed: Vec<[String; 4]> = Vec::new();
     for call in API_CALLS.iter().filter(|call| is_needed(call)) {
         for verb in call.verbs {
@@ -153,6 +193,7 @@ fn needed_rows(
                     ObjectNames::All => needed.push(row(group, resource, "*")),
                     ObjectNames::Owner => needed.push(row(group, resource, owner)),
                     ObjectNames::DrainLease => needed.push(row(group, resource, DRAIN_LEASE)),
+                    ObjectNames::PolicyLease => needed.push(row(group, resource, POLICY_LEASE)),
                     ObjectNames::Configurations => {
                         needed.extend(configurations.iter().map(|name| row(group, resource, name)));
                     }
@@ -175,7 +216,7 @@ pub(super) fn permissions(_: &Installation) -> Vec<String> {
 fn granted(all: &Installation, account: &Value) -> Vec<[String; 4]> {
     let mut granted = Vec::new();
     let namespace = all.namespace();
-    for binding in all.of_kind("ClusterRoleBinding") {
+    for binding in all.of_kind("ClusterRoleBinding").chain(all.of_kind("RoleBinding")) {
         let is_subject = |subject: &Value| {
             subject["kind"] == "ServiceAccount"
                 && subject["name"] == *account
@@ -184,7 +225,8 @@ fn granted(all: &Installation, account: &Value) -> Vec<[String; 4]> {
         if !items(&binding["subjects"]).any(is_subject) {
             continue;
         }
-        let role = all.find("ClusterRole", &binding["roleRef"]["name"]);
+        let kind = binding["roleRef"]["kind"].as_str().unwrap_or_default();
+        let role = all.find(kind, &binding["roleRef"]["name"]);
         granted.extend(role.into_iter().flat_map(rule_rows));
     }
     granted

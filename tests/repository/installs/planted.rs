@@ -23,6 +23,11 @@ fn object<'a>(objects: &'a mut [Value], kind: &str) -> &'a mut Value {
     objects.iter_mut().find(|object| object["kind"] == kind).expect("it is there")
 }
 
+fn role<'a>(o: &'a mut [Value], kind: &str, name: &str) -> &'a mut Value {
+    let is_it = |object: &&mut Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    o.iter_mut().find(is_it).expect("it is there")
+}
+
 fn container(objects: &mut [Value]) -> &mut Value {
     &mut object(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
 }
@@ -278,10 +283,6 @@ fn faults_of_the_audit_are_noticed() {
 #[cfg(feature = "online")]
 #[test]
 fn faults_of_the_drain_roles_are_noticed() {
-    fn role<'a>(o: &'a mut [Value], kind: &str, name: &str) -> &'a mut Value {
-        let is_it = |object: &&mut Value| object["kind"] == kind && object["metadata"]["name"] == name;
-        o.iter_mut().find(is_it).expect("it is there")
-    }
     let files = Files::of_repository();
     let planted: [Planted; 7] = [
         ("permissions", "a verb less", |o| {
@@ -307,6 +308,45 @@ fn faults_of_the_drain_roles_are_noticed() {
     ];
     for (check, fault, plant) in planted {
         let mut planted = overlay(&files, "drain");
+        plant(&mut planted.objects);
+        let faults = planted.faults();
+        assert!(faults.iter().any(|found| found.starts_with(&format!("{check}: "))), "{fault}: {faults:?}");
+    }
+}
+
+/// Faults in what policies that are custom resources need.
+#[cfg(feature = "online")]
+#[test]
+fn faults_of_policy_resources_are_noticed() {
+    let files = Files::of_repository();
+    let planted: [Planted; 8] = [
+        ("permissions", "policies that the server may change", |o| {
+            role(o, "ClusterRole", "tollgate-policies")["rules"][0]["verbs"] =
+                json!(["list", "watch", "patch"]);
+        }),
+        ("permissions", "a status that cannot be written", |o| {
+            role(o, "ClusterRole", "tollgate-policies")["rules"].as_array_mut().expect("rules").truncate(1);
+        }),
+        ("permissions", "every Lease", |o| {
+            let rule = &mut role(o, "Role", "tollgate-policies")["rules"][0];
+            rule.as_object_mut().expect("a rule").remove("resourceNames");
+        }),
+        ("permissions", "no binding for the Lease", |o| o.retain(|object| object["kind"] != "RoleBinding")),
+        ("permissions", "no Lease", |o| o.retain(|object| object["kind"] != "Lease")),
+        ("permissions", "a definition that is missing", |o| {
+            o.retain(|object| object["metadata"]["name"] != "taintpolicies.tollgate.dev");
+        }),
+        ("permissions", "a role that every admin of a namespace gets", |o| {
+            role(o, "ClusterRole", "tollgate-policy-admin")["metadata"]["labels"] =
+                json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"});
+        }),
+        ("permissions", "a cluster that is not watched", |o| {
+            let variables = container(o)["env"].as_array_mut().expect("variables");
+            variables.retain(|variable| variable["name"] != "TOLLGATE_CLUSTER");
+        }),
+    ];
+    for (check, fault, plant) in planted {
+        let mut planted = overlay(&files, "policy-resources");
         plant(&mut planted.objects);
         let faults = planted.faults();
         assert!(faults.iter().any(|found| found.starts_with(&format!("{check}: "))), "{fault}: {faults:?}");

@@ -57,25 +57,8 @@ fn bare_letters(word: &str) -> String {
 
 /// The edit distance of the first 64 characters of two words; swapping two neighbours is one step.
 pub fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) =
-        (left.chars().take(64).collect(), right.chars().take(64).collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, b) in right.iter().enumerate() {
-            let cost = usize::from(a != b);
-            let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
-            let mut best = (cell(&row, j) + cost).min(cell(&row, j + 1) + 1).min(cell(&next, j) + 1);
-            let swapped = i > 0 && j > 0 && left.get(i - 1) == Some(b) && right.get(j - 1) == Some(a);
-            if swapped {
-                best = best.min(cell(&before, j - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or_default()
+    let head = |word: &str| word.chars().take(64).collect::<String>();
+    strsim::osa_distance(&head(left), &head(right))
 }
 
 #[cfg(test)]

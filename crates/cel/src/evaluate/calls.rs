@@ -33,12 +33,11 @@ impl Planner<'_> {
             return self.add(id, kind);
         }
         let (guard, stops_early) = self.guard(name, overload);
-        let Some(implementation) = library::find(name) else { return self.constant(id, Value::Null) };
         if let ([arg], true) = (args.as_slice(), fold::is_conversion(name))
             && let Some(constant) = self.constant_of(*arg).cloned()
         {
             let context = Context::of(self.behaviour);
-            if let Ok(value) = library::call(&guard, name, implementation, &[constant], &context) {
+            if let Ok(value) = library::call(&guard, name, &[constant], &context) {
                 return self.constant(id, value);
             }
         }
@@ -46,7 +45,7 @@ impl Planner<'_> {
         let pattern = pattern.filter(|_| matches!(name, "matches" | "find" | "findAll"));
         let pattern = pattern.and_then(|pattern| library::patterns::compile(pattern).ok());
         let stops_early = stops_early || pattern.is_some();
-        let call = Call { function: name, overload, args, stops_early, guard, implementation, pattern };
+        let call = Call { function: name, overload, args, stops_early, guard, pattern };
         self.add(id, StepKind::Call(Box::new(call)))
     }
 

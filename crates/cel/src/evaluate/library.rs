@@ -6,7 +6,7 @@
 pub(super) mod conversions;
 pub(super) mod cost;
 pub(super) mod formats;
-mod formatting;
+pub(super) mod formatting;
 mod lists;
 mod maps;
 pub(super) mod messages;
@@ -19,7 +19,6 @@ pub(super) mod quantity;
 pub(super) mod semver;
 mod strings;
 mod times;
-mod translate;
 pub(super) mod url;
 mod urlparse;
 
@@ -41,25 +40,25 @@ impl<'b> Context<'b> {
     }
 }
 
-pub(super) type Function = fn(&[Value], &Context<'_>) -> Evaluated;
-
 /// The most bytes that one function writes. Some results are not paid for by their size.
 const MAX_TEXT: usize = 64 << 20;
 
-pub(super) fn find(name: &str) -> Option<Function> {
-    operators::find(name)
-        .or_else(|| conversions::find(name))
-        .or_else(|| strings::find(name))
-        .or_else(|| lists::find(name))
-        .or_else(|| maps::find(name))
-        .or_else(|| optionals::find(name))
-        .or_else(|| times::find(name))
-        .or_else(|| patterns::find(name))
-        .or_else(|| quantity::find(name))
-        .or_else(|| semver::find(name))
-        .or_else(|| net::find(name))
-        .or_else(|| url::find(name))
-        .or_else(|| formats::find(name))
+/// Calls the function of that name; `no such overload` if it does not take these arguments.
+fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
+    operators::call(name, args, context)
+        .or_else(|| conversions::call(name, args))
+        .or_else(|| strings::call(name, args, context))
+        .or_else(|| lists::call(name, args, context))
+        .or_else(|| maps::call(name, args))
+        .or_else(|| optionals::call(name, args))
+        .or_else(|| times::call(name, args))
+        .or_else(|| patterns::call(name, args))
+        .or_else(|| quantity::call(name, args, context))
+        .or_else(|| semver::call(name, args))
+        .or_else(|| net::call(name, args))
+        .or_else(|| url::call(name, args))
+        .or_else(|| formats::call(name, args))
+        .unwrap_or_else(no_such_overload)
 }
 
 /// What an operator's first operand must be able to do, for functions that have one implementation for all overloads.
@@ -80,13 +79,7 @@ pub(super) fn operand_guard(name: &str) -> Option<Guard> {
 }
 
 /// Calls a function if its arguments are what it takes.
-pub(super) fn call(
-    guard: &Guard,
-    name: &str,
-    function: Function,
-    args: &[Value],
-    context: &Context<'_>,
-) -> Evaluated {
+pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
     match guard {
         Guard::None => {}
         Guard::Operand(fits) => {
@@ -113,7 +106,7 @@ pub(super) fn call(
             }
         }
     }
-    function(args, context)
+    apply(name, args, context)
 }
 
 /// Whether a value can be of a declared type. Of a list or a map only the first entry is looked at.

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::collections::Key;
-use super::library::Function;
 use super::value::Value;
 use crate::overload::Overload;
 use crate::tree::NodeId;
@@ -71,7 +70,6 @@ pub(super) struct Call {
     /// Whether an argument that fails keeps the following ones from being evaluated.
     pub(super) stops_early: bool,
     pub(super) guard: Guard,
-    pub(super) implementation: Function,
     /// A constant pattern, compiled beforehand.
     pub(super) pattern: Option<regex::Regex>,
 }

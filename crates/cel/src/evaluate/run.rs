@@ -180,7 +180,7 @@ impl<'p> Run<'p> {
             (Some(problem), _) => Err(problem),
             (None, _) => match &call.pattern {
                 Some(pattern) => library::patterns::apply(call.function, pattern, &args),
-                None => library::call(&call.guard, call.function, call.implementation, &args, &self.context),
+                None => library::call(&call.guard, call.function, &args, &self.context),
             },
         };
         cancelled(&value)?;

@@ -4,6 +4,7 @@
 //! that is wrong. cel-go `ext/formatting.go`, `stringFormatValidator`
 
 use crate::check::Checked;
+use crate::evaluate::read_precision;
 use crate::issue::Issues;
 use crate::tree::{Element, ExprKind, Literal, NodeId, Tree};
 use crate::types::Type;
@@ -59,9 +60,7 @@ impl Clauses<'_> {
             let Some(arg) = self.args.get(used) else {
                 return Err((None, format!("index {used} out of range")));
             };
-            let clause = skip_precision(after).map_err(|problem| {
-                (None, format!("could not parse formatting clause: error while parsing precision: {problem}"))
-            })?;
+            let (clause, _) = read_precision(after).map_err(|problem| (None, problem))?;
             self.check_clause(clause, arg.value)?;
             used += 1;
             let mut behind = clause.chars();
@@ -129,20 +128,4 @@ impl Clauses<'_> {
         let found = self.checked.type_of(arg).unwrapped().bare_name();
         (Some(arg), format!("error during formatting: {rule}, was given {found}"))
     }
-}
-
-/// The clause after its precision `.2`, if it has one; an error if the precision is wrong.
-fn skip_precision(clause: &str) -> Result<&str, String> {
-    let Some(precision) = clause.strip_prefix('.') else { return Ok(clause) };
-    let rest = precision.trim_start_matches(|c: char| c.is_ascii_digit());
-    if rest.is_empty() {
-        return Err("could not find end of precision specifier".to_owned());
-    }
-    let digits = precision.get(..precision.len() - rest.len()).unwrap_or("");
-    let problem = match digits.parse::<i64>() {
-        Ok(_) => return Ok(rest),
-        Err(_) if digits.is_empty() => "invalid syntax",
-        Err(_) => "value out of range",
-    };
-    Err(format!("error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {problem}"))
 }

@@ -2,41 +2,72 @@
 //!
 //! Every function gets the pattern from its own first character on and returns what follows.
 
+use std::fmt::Write as _;
+
 use super::unicode;
 use super::{PatternError, between, error};
 
 const INVALID_RANGE: &str = "invalid character class range";
 
-/// Checks a class in brackets at the start of a text, and returns what follows it.
-pub(super) fn skip_bracketed(start: &str) -> Result<&str, PatternError> {
-    let mut rest = start.get(1..).unwrap_or("");
-    rest = rest.strip_prefix('^').unwrap_or(rest);
+/// Checks a class in brackets at the start of a text, and returns what follows it. Its translation is added to `out`.
+pub(super) fn read_bracketed<'p>(start: &'p str, out: &mut String) -> Result<&'p str, PatternError> {
+    let inside = start.get(1..).unwrap_or("");
+    let mut rest = inside.strip_prefix('^').unwrap_or(inside);
+    out.push_str(between(start, rest));
     let mut is_first = true;
     loop {
         if let (false, Some(after)) = (is_first, rest.strip_prefix(']')) {
+            out.push(']');
             return Ok(after);
         }
         is_first = false;
         if let Some(after) = skip_posix_class(rest)? {
+            out.push_str(between(rest, after));
             rest = after;
         } else if let Some(after) = skip_escaped_class(rest)? {
+            out.push_str(&translated_class(between(rest, after)));
             rest = after;
         } else {
-            rest = skip_range(rest, start)?;
+            rest = read_range(rest, start, out)?;
         }
     }
 }
 
 /// Checks one character of a class, or two with a hyphen between, and returns what follows. In `[a-]` the hyphen is a
 /// character. `whole` is the class, for errors.
-fn skip_range<'p>(item: &'p str, whole: &str) -> Result<&'p str, PatternError> {
+fn read_range<'p>(item: &'p str, whole: &str, out: &mut String) -> Result<&'p str, PatternError> {
     let (low, rest) = read_class_character(item, whole)?;
-    let Some(after) = rest.strip_prefix('-') else { return Ok(rest) };
+    push_literal(out, low);
+    let after = rest.strip_prefix('-').unwrap_or_default();
     if after.is_empty() || after.starts_with(']') {
         return Ok(rest);
     }
     let (high, rest) = read_class_character(after, whole)?;
+    out.push('-');
+    push_literal(out, high);
     if high < low { error(INVALID_RANGE, between(item, rest)) } else { Ok(rest) }
+}
+
+/// Writes a character that stands for itself, for the `regex` crate.
+pub(super) fn push_literal(out: &mut String, code: u32) {
+    let _ = write!(out, "\\x{{{:x}}}", u32::from(char::from_u32(code).unwrap_or_default()));
+}
+
+/// An escape that is a class, for the `regex` crate, in which `\d`, `\w` and `\s` know more than ASCII.
+pub(super) fn translated_class(escape: &str) -> String {
+    let (kind, name) = escape.split_at_checked(2).unwrap_or((escape, ""));
+    match kind {
+        "\\d" => "[0-9]".to_owned(),
+        "\\D" => "[^0-9]".to_owned(),
+        "\\w" => "[0-9A-Za-z_]".to_owned(),
+        "\\W" => "[^0-9A-Za-z_]".to_owned(),
+        "\\s" => "[\\t\\n\\f\\r ]".to_owned(),
+        "\\S" => "[^\\t\\n\\f\\r ]".to_owned(),
+        _ => {
+            let is_negated = (kind == "\\P") != name.contains('^');
+            format!("\\{}{}", if is_negated { 'P' } else { 'p' }, name.replace('^', ""))
+        }
+    }
 }
 
 /// The code of the character at the start of a text, escaped or not, and what follows it.

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
+use super::lower;
 use crate::V1_33;
 use crate::V1_37;
-use crate::lower;
 use crate::syntax;
 use crate::tree::{ExprKind, NodeId, Tree};
 

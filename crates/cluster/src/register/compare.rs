@@ -21,6 +21,21 @@ pub(super) struct Owner {
     pub(super) uid: String,
 }
 
+/// Whether a registration may be made narrower: entries removed, or made to fail open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Narrowing {
+    Allowed,
+    Forbidden,
+}
+
+impl Narrowing {
+    /// True if a stored entry fails closed, and the desired one does not and must not replace that.
+    fn keeps_closed(self, stored: Value<'_>, desired: Value<'_>) -> bool {
+        let fails_closed = |webhook: Value<'_>| webhook.get("failurePolicy").str() == "Fail";
+        self == Narrowing::Forbidden && fails_closed(stored) && !fails_closed(desired)
+    }
+}
+
 /// The compared fields of an entry. An absent selector or list equals an empty one.
 const COMPARED: [&str; 10] = [
     "rules",
@@ -42,7 +57,12 @@ pub(super) fn missing_entries(stored: Value<'_>, desired: Value<'_>) -> usize {
 }
 
 /// The differences between the stored and the desired configuration, as `entry: field`.
-pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&Owner>) -> Vec<String> {
+pub(super) fn differences(
+    stored: Value<'_>,
+    desired: Value<'_>,
+    owner: Option<&Owner>,
+    narrowing: Narrowing,
+) -> Vec<String> {
     let mut found = Vec::new();
     for webhook in desired.get("webhooks").items() {
         let name = webhook.get("name").str();
@@ -51,7 +71,11 @@ pub(super) fn differences(stored: Value<'_>, desired: Value<'_>, owner: Option<&
             continue;
         };
         found.extend(address_differences(name, stored, webhook));
-        let fields = COMPARED.into_iter().filter(|field| !equivalent(webhook.get(field), stored.get(field)));
+        let keeps_closed = narrowing.keeps_closed(stored, webhook);
+        let is_kept = |field: &str| field == "failurePolicy" && keeps_closed;
+        let is_different =
+            |field: &&str| !equivalent(webhook.get(field), stored.get(field)) && !is_kept(field);
+        let fields = COMPARED.into_iter().filter(is_different);
         found.extend(fields.map(|field| format!("{name}: {field}")));
     }
     // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call it.
@@ -143,6 +167,7 @@ pub(super) fn patch(
     desired: Value<'_>,
     owner: Option<&Owner>,
     keep_leftovers: bool,
+    narrowing: Narrowing,
 ) -> String {
     let mut webhooks: Vec<String> = Vec::new();
     let first = desired.get("webhooks").at(0);
@@ -150,6 +175,11 @@ pub(super) fn patch(
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
         match find_entry(desired, name) {
+            Some(webhook) if narrowing.keeps_closed(stored, webhook) => {
+                let fields =
+                    [("clientConfig", &*client_config(webhook, stored)), ("failurePolicy", "\"Fail\"")];
+                webhooks.push(with_members(webhook, &fields));
+            }
             Some(webhook) => webhooks.push(entry_with_bundle(webhook, stored)),
             None if name.ends_with(SUFFIX) && !keep_leftovers => {}
             None if name.ends_with(SUFFIX) && first.exists() => {
@@ -239,12 +269,17 @@ fn own_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
 }
 
 /// The object as JSON, with one member added or replaced; `value` is JSON.
-fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
-    let others = object.members().filter(|(member, _)| member.text() != name);
-    let mut members: Vec<String> =
-        others.map(|(member, value)| format!("{}:{}", member.to_json(), value.to_json())).collect();
-    members.push(format!("\"{name}\":{value}"));
-    format!("{{{}}}", members.join(","))
+pub(crate) fn with_member(object: Value<'_>, name: &str, value: &str) -> String {
+    with_members(object, &[(name, value)])
+}
+
+/// The object as JSON, with these members added or replaced; their values are JSON.
+fn with_members(object: Value<'_>, changed: &[(&str, &str)]) -> String {
+    let is_kept = |member: &Value<'_>| changed.iter().all(|(name, _)| member.text() != *name);
+    let others = object.members().filter(|(member, _)| is_kept(member));
+    let others = others.map(|(member, value)| format!("{}:{}", member.to_json(), value.to_json()));
+    let changed = changed.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", others.chain(changed).collect::<Vec<_>>().join(","))
 }
 
 /// True if both are equal. The order of members does not matter; absent, null and empty values are equal.
@@ -279,14 +314,19 @@ fn equivalent(one: Value<'_>, other: Value<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Owner, differences, has_leftovers, lacks_bundle, patch, stored_bundle};
+    use super::{Narrowing, Owner, differences, has_leftovers, lacks_bundle, patch, stored_bundle};
     use tollgate_document::doc;
 
     const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
         "rules":[{"resources":["x","y"]}],"matchConditions":[{"name":"c","expression":"true"}]}]}"#;
 
     fn told(stored: &str) -> Vec<String> {
-        differences(doc::parse(stored).unwrap().root(), doc::parse(WANTED).unwrap().root(), None)
+        differences(
+            doc::parse(stored).unwrap().root(),
+            doc::parse(WANTED).unwrap().root(),
+            None,
+            Narrowing::Allowed,
+        )
     }
 
     /// A stored entry like the wanted one, with its last member given.
@@ -328,19 +368,19 @@ mod tests {
             {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
         let owner = Owner { name: "r".to_owned(), uid: "new".to_owned() };
-        let written = patch(stored.root(), desired.root(), Some(&owner), false);
+        let written = patch(stored.root(), desired.root(), Some(&owner), false, Narrowing::Allowed);
         let after = doc::parse(&written).unwrap();
         let names: Vec<&str> =
             after.root().get("webhooks").items().map(|webhook| webhook.get("name").str()).collect();
         assert_eq!(names, ["b.example.com", "a.tollgate.dev"]);
-        assert_eq!(differences(after.root(), desired.root(), Some(&owner)), [""; 0]);
+        assert_eq!(differences(after.root(), desired.root(), Some(&owner), Narrowing::Allowed), [""; 0]);
         let client = after.root().get("webhooks").at(1).get("clientConfig");
         assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
         assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
         assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
         assert!(has_leftovers(stored.root(), desired.root()) && !has_leftovers(after.root(), desired.root()));
         // What another replica needs stays, and can be called.
-        let kept = patch(stored.root(), desired.root(), None, true);
+        let kept = patch(stored.root(), desired.root(), None, true, Narrowing::Allowed);
         let kept = doc::parse(&kept).unwrap();
         let old = kept.root().get("webhooks").at(2);
         assert_eq!(
@@ -348,16 +388,34 @@ mod tests {
             ("old.tollgate.dev", "u")
         );
         assert!(
-            differences(stored.root(), desired.root(), None)
+            differences(stored.root(), desired.root(), None, Narrowing::Allowed)
                 .contains(&"old.tollgate.dev: clientConfig.url".to_owned())
         );
+    }
+
+    #[test]
+    fn an_entry_that_fails_closed_stays_so_unless_narrowing_is_allowed() {
+        let stored = WANTED.replace("\"rules\"", "\"failurePolicy\":\"Fail\",\"rules\"");
+        let open = WANTED.replace("\"rules\"", "\"failurePolicy\":\"Ignore\",\"rules\"");
+        let (stored, open) = (doc::parse(&stored).unwrap(), doc::parse(&open).unwrap());
+        let (stored, open) = (stored.root(), open.root());
+        assert_eq!(differences(stored, open, None, Narrowing::Allowed), ["a.tollgate.dev: failurePolicy"]);
+        assert_eq!(differences(stored, open, None, Narrowing::Forbidden), [""; 0]);
+        assert_eq!(differences(open, stored, None, Narrowing::Forbidden), ["a.tollgate.dev: failurePolicy"]);
+        for (narrowing, expected) in [(Narrowing::Allowed, "Ignore"), (Narrowing::Forbidden, "Fail")] {
+            let written = patch(stored, open, None, true, narrowing);
+            let after = doc::parse(&written).unwrap();
+            let webhook = after.root().get("webhooks").at(0);
+            assert_eq!(webhook.get("failurePolicy").str(), expected);
+            assert_eq!(webhook.get("clientConfig").get("url").str(), "u");
+        }
     }
 
     #[test]
     fn a_new_entry_gets_the_bundle_that_somebody_injected() {
         let stored = r#"{"metadata":{"resourceVersion":"7"},"webhooks":[{"name":"b.tollgate.dev","clientConfig":{"url":"u","caBundle":"QQ=="}}]}"#;
         let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
-        let written = patch(stored.root(), desired.root(), None, true);
+        let written = patch(stored.root(), desired.root(), None, true, Narrowing::Allowed);
         let after = doc::parse(&written).unwrap();
         assert_eq!(after.root().get("webhooks").at(1).get("clientConfig").get("caBundle").str(), "QQ==");
         assert!(lacks_bundle(desired.root()) && !lacks_bundle(after.root()));

@@ -8,7 +8,7 @@
 //!
 //! This module says what is compared with what; [`super::matched_run`] copies. [`Builder::with_repeat_copying`] is the
 //! only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are the same
-//! nodes. `differential` compares reading with and without copying.
+//! nodes. `tests` compares reading with and without copying.
 
 use super::matched_run::{RunStart, StartNode};
 use super::{Builder, Node, Span, ValueKind};
@@ -144,4 +144,4 @@ impl<'a> Builder<'a> {
 }
 
 #[cfg(test)]
-mod differential;
+mod tests;

@@ -35,6 +35,16 @@ impl Tape {
     pub(super) fn to_keep(nodes: usize) -> Tape {
         Tape(Vec::with_capacity(nodes))
     }
+
+    /// Gives back the capacity that is not used: for documents that are kept.
+    pub(super) fn shrink(&mut self) {
+        if self.0.capacity() > LARGEST {
+            self.0.shrink_to_fit();
+        } else {
+            // The next tape uses the memory of this one, and no gaps are left between those that are kept.
+            *self = Tape(self.0.clone());
+        }
+    }
 }
 
 impl Drop for Tape {
@@ -85,6 +95,16 @@ mod tests {
         for text in ["{}", r#"{"b":null}"#, "[[[]]]"] {
             assert_eq!(parse(text).unwrap().root().to_json(), text);
         }
+    }
+
+    #[test]
+    fn a_document_that_is_kept_leaves_its_reserve_to_the_next() {
+        let text = format!("[{}0]", "{\"a\":[1,2,3]},".repeat(100));
+        let mut doc = parse(&text).unwrap();
+        doc.shrink();
+        assert_eq!(doc.nodes.capacity(), doc.nodes.len());
+        assert!(pooled() >= doc.nodes.len());
+        assert_eq!(doc.root().to_json(), text);
     }
 
     #[test]

@@ -151,7 +151,10 @@ impl<'r> Review<'r> {
             Subject::Checked { namespace } => *namespace,
             Subject::NewerThanUs => return Decision { unknown_version: true, ..Decision::admitted() },
             Subject::Mismatch(finding) if endpoint == Endpoint::Validate => {
-                return Decision { verdict: engine.denied_with((**finding).clone()), ..Decision::admitted() };
+                return Decision {
+                    verdict: engine.verdict_of(std::slice::from_ref(finding)),
+                    ..Decision::admitted()
+                };
             }
             Subject::Mismatch(_) | Subject::Other => return Decision::admitted(),
         };

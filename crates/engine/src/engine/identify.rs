@@ -6,6 +6,7 @@
 mod mend;
 
 use crate::admission::Attributes;
+use crate::policy::PolicyKind;
 use crate::rules::table::{MISSING_TYPE, UNSERVED_VERSION, WRONG_TYPE};
 use tollgate_api::conform::suggest::{and_list, distance, nearest};
 use tollgate_api::profile::{self, ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Profile, Version};
@@ -80,7 +81,7 @@ fn identity_of<'d>(api_version: Result<&'d str, ()>, kind: Result<&'d str, ()>) 
 }
 
 /// Splits an `apiVersion` into group and version; the group is empty for the core group (`v1`).
-fn split_api_version(api_version: &str) -> (&str, &str) {
+pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
 }
 
@@ -133,6 +134,11 @@ pub(super) enum Ownership {
     NotOurs,
 }
 
+/// Returns `apiVersion` and `kind` of an object as written; `None` if it has no such strings.
+pub(super) fn type_names(object: Value<'_>) -> Option<(&str, &str)> {
+    type_field(object, API_VERSION).ok().zip(type_field(object, KIND).ok())
+}
+
 /// Returns whether the request's kind and subresource are checked. A request without a kind counts as `Ours`, and is
 /// then judged by its object.
 pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
@@ -142,6 +148,13 @@ pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
             Ownership::Ours
         } else {
             Ownership::NotOurs
+        };
+    }
+    if written.group == PolicyKind::GROUP && PolicyKind::parse(written.kind).is_some() {
+        return match (request.sub_resource, written.version) {
+            ("", PolicyKind::VERSION) => Ownership::Ours,
+            ("", _) => Ownership::NewerThanUs,
+            _ => Ownership::NotOurs,
         };
     }
     let Some(kind) = ApiKind::of(written.group, written.kind) else { return Ownership::NotOurs };

@@ -7,12 +7,14 @@
 //! a response is at most [`MAX_RESPONSE_BYTES`] bytes of JSON, whatever the request, unless it is judged exactly.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::iter;
 
 use super::{Decision, Diagnostic, Engine, fill};
 use crate::rules::table::{FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
 use crate::rules::{Level, Origin};
 use tollgate_api::review::{Cause, Details, Request, Response, Status};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
+use tollgate_formats::count::counted;
 
 /// Most characters of one warning.
 const WARNING_LENGTH: usize = 120;
@@ -77,8 +79,8 @@ pub fn respond(engine: &Engine, request: &Request<'_>, decision: &Decision) -> R
 
 /// Returns the warning about `count` tolerations that were put back; `None` if it is 0.
 fn restored_warning(count: usize) -> Option<String> {
-    let what = if count == 1 { "toleration" } else { "tolerations" };
-    (count > 0).then(|| format!("the spec is immutable: restored {count} {what} that this update omits"))
+    let restored = counted(count, "toleration");
+    (count > 0).then(|| format!("the spec is immutable: restored {restored} that this update omits"))
 }
 
 /// Returns the response with code 400 to something that is not a readable review.
@@ -214,9 +216,16 @@ fn cause(engine: &Engine, diagnostic: &Diagnostic) -> Cause {
 fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admitted: bool) -> Vec<String> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut all: Vec<String> = Vec::new();
-    for text in findings.clone().map(|diagnostic| warning(diagnostic, is_admitted)) {
-        if seen.insert(text.clone()) && all.len() < WARNINGS {
-            all.push(text);
+    for diagnostic in findings.clone() {
+        let Warning { text, omits_time } = warning(diagnostic, is_admitted);
+        let time = diagnostic.finding.denied_from.as_deref().filter(|_| omits_time);
+        let when = time.zip(diagnostic.policy.as_deref()).map(|(time, policy)| {
+            shortened(&format!("will be denied from {time}: violations of {policy}"), WARNING_LENGTH)
+        });
+        for text in iter::once(text).chain(when) {
+            if seen.insert(text.clone()) && all.len() < WARNINGS {
+                all.push(text);
+            }
         }
     }
     if seen.len() > WARNINGS {
@@ -234,25 +243,41 @@ fn warnings<'f>(findings: impl Iterator<Item = &'f Diagnostic> + Clone, is_admit
     all
 }
 
+/// A finding as a warning.
+struct Warning {
+    text: String,
+    /// True if there is no room for the time from which the finding denies.
+    omits_time: bool,
+}
+
 /// Returns a finding as one warning, `…tolerations[1].effect: what is wrong [rule]`. If it is too long, the start of
 /// the path is cut, then the short text is used, then the end of the text is cut.
-fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> String {
+fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     let finding = &diagnostic.finding;
     let is_policy = diagnostic.policy.is_some();
     // Who reads that a policy does not allow the object must not think that it was refused. The name of the policy stands
     // for the rule.
-    let tail = if is_policy && is_admitted {
+    let mut tail = if is_policy && is_admitted {
         ", admitted for now".to_owned()
     } else {
         format!(" [{}]", finding.rule)
     };
-    let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
     let field = without_control_characters(&finding.field());
-    let with_field = |detail: &str| {
+    let with_field = |detail: &str, max_chars: usize| {
         let detail = without_control_characters(detail);
         let field = last_parts(&field, max_chars.saturating_sub(detail.chars().count() + 2));
         if field.is_empty() { detail } else { format!("{field}: {detail}") }
     };
+    // When the same object is denied says more, but takes more room.
+    let mut omits_time = finding.denied_from.is_some();
+    if let (Some(time), Some(short), true) = (&finding.denied_from, &finding.short, is_admitted) {
+        let later = format!(", will be denied from {time}");
+        let max_chars = WARNING_LENGTH.saturating_sub(later.chars().count());
+        if with_field(short, max_chars).chars().count() <= max_chars {
+            (tail, omits_time) = (later, false);
+        }
+    }
+    let max_chars = WARNING_LENGTH.saturating_sub(tail.chars().count());
     // The type of error says little beside the words of the server.
     let is_upstream = diagnostic.origin.message_style() == MessageStyle::ApiServer;
     let detail = if is_upstream && !finding.detail.is_empty() {
@@ -265,7 +290,8 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> String {
         field.rmatch_indices('.').nth(1).map_or(field.chars().count(), |(at, _)| field.len() - at + 2);
     let fits = detail.chars().count() + least + 2 <= max_chars;
     let short = finding.short.as_deref().filter(|_| is_policy || !fits);
-    format!("{}{tail}", shortened(&with_field(short.unwrap_or(&detail)), max_chars))
+    let text = shortened(&with_field(short.unwrap_or(&detail), max_chars), max_chars);
+    Warning { text: format!("{text}{tail}"), omits_time }
 }
 
 /// Returns as many of the last parts of a path as fit into `limit` characters, but at least one; `...` stands for the

@@ -1,7 +1,8 @@
 //! The verdict about one request.
 
-use super::Diagnostic;
+use super::{Diagnostic, Engine, ProfileFinding};
 use crate::rules::Level;
+use tollgate_document::finding::Finding;
 
 /// The verdict about one request.
 #[derive(Clone, Debug)]
@@ -24,5 +25,16 @@ impl Verdict {
     /// True if no finding denies the request.
     pub fn allowed(&self) -> bool {
         self.findings().iter().all(|diagnostic| diagnostic.level != Level::Deny)
+    }
+}
+
+impl Engine {
+    /// Returns a verdict with these findings alone, for every profile and whichever rules are selected.
+    pub(super) fn verdict_of(&self, findings: &[Finding]) -> Verdict {
+        let of_profile = |rank: usize| {
+            let all = findings.iter().cloned();
+            all.map(move |finding| ProfileFinding { finding, ground: None, rank })
+        };
+        Verdict::Checked(self.merge((0..self.profiles.len()).flat_map(of_profile).collect()))
     }
 }

@@ -7,6 +7,7 @@ use super::selection::ClassSelections;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction, partitions, unmatched};
+use tollgate_formats::count::counted;
 
 /// Returns one sentence for each thing to know about a forecast, most far-reaching first; empty if there is nothing.
 pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
@@ -39,11 +40,11 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
         let tainted = tainted_by_rule(query, rule, &impact.selections);
         note_ineffective_tolerations(query, tainted, &mut said);
         if impact.unlisted > 0 {
+            let (is, it) = if impact.unlisted == 1 { ("is", "it") } else { ("are", "them") };
             said.push(format!(
-                "{}{} not in any ResourceSlice; the scheduler is not aware of {}, but the eviction controller still evicts the pods",
+                "{}{} {is} not in any ResourceSlice; the scheduler is not aware of {it}, but the eviction controller still evicts the pods",
                 impact.hedge(),
-                counted(impact.unlisted, "allocated device is", "allocated devices are"),
-                if impact.unlisted == 1 { "it" } else { "them" },
+                counted(impact.unlisted, "allocated device"),
             ));
         }
     }
@@ -245,15 +246,10 @@ impl ClaimTally {
         let claims = match names.count() - 1 {
             0 => format!("claim {namespace}/{name} tolerates the taint"),
             others => {
-                let others = counted(others, "other claim", "other claims");
+                let others = counted(others, "other claim");
                 format!("claim {namespace}/{name} and {others} tolerate the taint")
             }
         };
         said.push(sentence(claims));
     }
-}
-
-/// Returns `1 other claim` or `2 other claims` for these two words.
-fn counted(count: usize, one: &str, many: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }

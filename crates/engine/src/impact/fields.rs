@@ -5,6 +5,7 @@
 
 use super::details::DeviceDetails;
 use super::kinds::SnapshotKind;
+use crate::rule_annotations::{EXPIRES, OWNER};
 use tollgate_document::doc::Keep::{self, All, AllBut, Fields, Items, Nothing};
 
 const METADATA: Keep = Fields(&[
@@ -64,7 +65,17 @@ const CLAIM: Keep = Fields(&[
     ),
 ]);
 
-const RULE: Keep = Fields(&[("metadata", METADATA), ("spec", All)]);
+const RULE_METADATA: Keep = Fields(&[
+    ("name", All),
+    ("generateName", All),
+    ("uid", All),
+    ("resourceVersion", All),
+    ("deletionTimestamp", All),
+    ("ownerReferences", All),
+    ("annotations", Fields(&[(EXPIRES, All), (OWNER, All)])),
+]);
+
+const RULE: Keep = Fields(&[("metadata", RULE_METADATA), ("spec", All)]);
 
 const POD: Keep = Fields(&[
     ("metadata", LABELED_METADATA),

@@ -15,6 +15,7 @@ use super::record::{
     Toleration, Tolerations,
 };
 use super::slots::Slot;
+use crate::rule_annotations;
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
 use tollgate_api::profile::{self, ApiKind, Version};
@@ -112,7 +113,13 @@ pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner)
         device: selector.device().map(|text| names.intern(text)),
         by_class: class_selection(selector, names),
     });
-    Rule { name: names.intern(name), selector, taint: taint_record(rule.spec().taint(), names) }
+    Rule {
+        name: names.intern(name),
+        selector,
+        taint: taint_record(rule.spec().taint(), names),
+        expires: rule_annotations::expires(rule.metadata()),
+        has_owner: rule_annotations::get(rule.metadata(), rule_annotations::OWNER).is_some(),
+    }
 }
 
 /// Reads the class and the expressions that a selector also selects by.

@@ -153,6 +153,10 @@ pub struct Rule {
     pub selector: Option<Selector>,
     /// `spec.taint`
     pub taint: Taint,
+    /// The annotation `tollgate.dev/expires`, if it is a time.
+    pub expires: Option<Timestamp>,
+    /// True if it has the annotation `tollgate.dev/owner`.
+    pub has_owner: bool,
 }
 
 impl Rule {

@@ -2,9 +2,7 @@
 //!
 //! Slots are reused after a record is removed, so none may be kept across a change of the snapshot.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 
 use foldhash::fast::RandomState;
 
@@ -28,63 +26,16 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(super) struct SlotMap<T> {
     entries: Vec<SlotEntry<T>>,
-    by_name: HashMap<PairKey, Slot, RandomState>,
+    by_name: HashMap<InternedStr, HashMap<InternedStr, Slot, RandomState>, RandomState>,
     free: Vec<Slot>,
 }
 
 /// A record and its name; both empty while the slot is free.
 #[derive(Clone, Debug)]
 struct SlotEntry<T> {
-    key: Option<PairKey>,
+    key: Option<(InternedStr, InternedStr)>,
     value: T,
 }
-
-/// Namespace and name, or driver and pool.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct PairKey(InternedStr, InternedStr);
-
-/// A key as two borrowed texts, for lookups without allocation.
-trait AsPair {
-    fn parts(&self) -> (&str, &str);
-}
-
-impl AsPair for PairKey {
-    fn parts(&self) -> (&str, &str) {
-        (&self.0, &self.1)
-    }
-}
-
-impl AsPair for (&str, &str) {
-    fn parts(&self) -> (&str, &str) {
-        *self
-    }
-}
-
-impl<'a> Borrow<dyn AsPair + 'a> for PairKey {
-    fn borrow(&self) -> &(dyn AsPair + 'a) {
-        self
-    }
-}
-
-impl Hash for PairKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
-    }
-}
-
-impl Hash for dyn AsPair + '_ {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
-    }
-}
-
-impl PartialEq for dyn AsPair + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for dyn AsPair + '_ {}
 
 impl<T> Default for SlotMap<T> {
     fn default() -> SlotMap<T> {
@@ -109,12 +60,12 @@ impl<T: Default> SlotMap<T> {
 
     /// Returns namespace and name of the record in a slot; `None` if the slot is free.
     pub(super) fn key(&self, slot: Slot) -> Option<(&InternedStr, &InternedStr)> {
-        self.entries.get(slot.index())?.key.as_ref().map(|PairKey(namespace, name)| (namespace, name))
+        self.entries.get(slot.index())?.key.as_ref().map(|(namespace, name)| (namespace, name))
     }
 
     /// Returns the slot of a namespace and name; `None` if there is none.
     pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Slot> {
-        self.by_name.get(&(namespace, name) as &dyn AsPair).copied()
+        self.by_name.get(namespace)?.get(name).copied()
     }
 
     /// Returns the slot of a namespace and name; if there is none, a new one with an empty record.
@@ -123,12 +74,14 @@ impl<T: Default> SlotMap<T> {
         if let Some(slot) = self.find(namespace, name) {
             return slot;
         }
-        let key = PairKey(InternedStr::clone(namespace), name.into());
+        let (namespace, name) = (InternedStr::clone(namespace), InternedStr::from(name));
         let slot = self.free.pop().unwrap_or(Slot(self.entries.len() as u32));
-        self.by_name.insert(key.clone(), slot);
+        let names = self.by_name.entry(InternedStr::clone(&namespace)).or_default();
+        names.insert(InternedStr::clone(&name), slot);
+        let key = Some((namespace, name));
         match self.entries.get_mut(slot.index()) {
-            Some(entry) => entry.key = Some(key),
-            None => self.entries.push(SlotEntry { key: Some(key), value: T::default() }),
+            Some(entry) => entry.key = key,
+            None => self.entries.push(SlotEntry { key, value: T::default() }),
         }
         slot
     }
@@ -136,16 +89,21 @@ impl<T: Default> SlotMap<T> {
     /// Removes a record and its name, so that the slot is free. Does nothing if it is free already.
     pub(super) fn remove(&mut self, slot: Slot) {
         let Some(entry) = self.entries.get_mut(slot.index()) else { return };
-        let Some(key) = entry.key.take() else { return };
+        let Some((namespace, name)) = entry.key.take() else { return };
         entry.value = T::default();
-        self.by_name.remove(&key);
+        if let Some(names) = self.by_name.get_mut(&namespace) {
+            names.remove(&name);
+            if names.is_empty() {
+                self.by_name.remove(&namespace);
+            }
+        }
         self.free.push(slot);
     }
 
     /// Returns every record in use: namespace, name, slot, record.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&InternedStr, &InternedStr, Slot, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let PairKey(namespace, name) = entry.key.as_ref()?;
+            let (namespace, name) = entry.key.as_ref()?;
             let slot = Slot(u32::try_from(index).ok()?);
             Some((namespace, name, slot, &entry.value))
         })

@@ -116,6 +116,23 @@ impl Expressions {
         self.deciding().chain(messages).any(|program| program.needs_namespace)
     }
 
+    /// Returns the match conditions alone, if they can be used, or nothing; `failurePolicy` stays.
+    pub(super) fn only_conditions(self, are_usable: bool) -> Expressions {
+        let conditions = if are_usable { self.conditions } else { Vec::new() };
+        let sought = SoughtNames::of(conditions.iter().flat_map(|condition| &condition.program.names));
+        Expressions { conditions, validations: Vec::new(), ignores_failures: self.ignores_failures, sought }
+    }
+
+    /// True for `failurePolicy: Ignore`.
+    pub(super) fn ignore_failures(&self) -> bool {
+        self.ignores_failures
+    }
+
+    /// True if there are match conditions.
+    pub(super) fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
     /// True if there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.validations.is_empty()

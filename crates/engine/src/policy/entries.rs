@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::schema::PolicyFaults;
 use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry};
 use tollgate_document::doc::Value;
-use tollgate_document::field::Path;
 use tollgate_formats::gotime::{self, Timestamp};
-use tollgate_formats::names;
 
 /// The fields that entries about tolerations and about taints have in common.
 #[derive(Clone, Debug)]
@@ -97,24 +94,12 @@ pub(super) struct TolerationEntry {
 }
 
 impl TolerationEntry {
-    /// Reads a list of entries, and reports keys that are not patterns or can match nothing.
-    pub(super) fn read_all(
-        list: Value<'_>,
-        name: &'static str,
-        at: &Path<'_>,
-        faults: &mut PolicyFaults,
-    ) -> Vec<TolerationEntry> {
+    /// Reads a list of entries.
+    pub(super) fn read_all(list: Value<'_>, name: &'static str) -> Vec<TolerationEntry> {
         let mut grants = Vec::new();
         for (index, entry) in list.items().enumerate() {
-            let text = entry.get("key").str();
-            let Some(keys) = KeyPattern::parse(text).filter(can_match) else {
-                let message = format!("{text:?} is not valid; use a key, `prefix/*` or `*`");
-                let (list_at, index_at);
-                list_at = at.field(name);
-                index_at = list_at.index(index);
-                faults.report(&index_at.field("key"), message);
-                continue;
-            };
+            // The type of the field has refused anything else.
+            let Some(keys) = KeyPattern::parse(entry.get("key").str()) else { continue };
             let terms = EntryTerms::read(entry, name, index);
             let entry = PolicyEntry {
                 keys,
@@ -132,15 +117,6 @@ impl TolerationEntry {
         let seconds = self.entry.seconds.map(|seconds| format!(", maxTolerationSeconds: {seconds}"));
         let (key, terms) = (yaml_scalar(&self.entry.keys.to_string()), self.terms.describe());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
-    }
-}
-
-/// True if the pattern contains keys that an API server accepts. An entry for other keys would do nothing, unnoticed.
-fn can_match(keys: &KeyPattern) -> bool {
-    match keys {
-        KeyPattern::Any => true,
-        KeyPattern::Prefix(prefix) => names::is_label_key(&format!("{prefix}a")),
-        KeyPattern::Exact(key) => names::is_label_key(key),
     }
 }
 

@@ -12,11 +12,13 @@ macro_rules! policy_file {
                 required("kind", Ty::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
                 META,
                 required("spec", Ty::Struct(&$spec), "Specification of the policy"),
+                STATUS,
             ],
         }
     };
 }
 
+mod formats;
 pub(super) mod parameters;
 pub(super) mod taint;
 pub(super) mod taint_rule;
@@ -33,7 +35,14 @@ pub(super) const API_VERSION: &str = "tollgate.dev/v1alpha1";
 const EFFECTS: Ty = Ty::OneOf(&["None", "NoSchedule", "NoExecute"]);
 const LEVELS: &[&str] = &["Deny", "Warn", "Allow"];
 const API: Field = required("apiVersion", Ty::OneOf(&[API_VERSION]), "Always `tollgate.dev/v1alpha1`");
+const STATUS: Field =
+    field("status", Ty::Any, "Status of a custom resource; ignored by Tollgate when it reads policies");
 const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");
+
+/// A field that a resource has when it is read from a cluster.
+const fn set_by_server(name: &'static str) -> Field {
+    field(name, Ty::Any, "Used by the API server; ignored by Tollgate")
+}
 
 static METADATA: Struct = Struct {
     name: "Metadata",
@@ -41,6 +50,16 @@ static METADATA: Struct = Struct {
         required("name", Ty::NonEmptyStr, "Name of the policy, shown in every message about it"),
         field("labels", Ty::StrMap, "Labels for other tools; ignored by Tollgate"),
         field("annotations", Ty::StrMap, "Annotations for other tools; ignored by Tollgate"),
+        set_by_server("creationTimestamp"),
+        set_by_server("deletionGracePeriodSeconds"),
+        set_by_server("deletionTimestamp"),
+        set_by_server("finalizers"),
+        set_by_server("generateName"),
+        set_by_server("generation"),
+        set_by_server("managedFields"),
+        set_by_server("ownerReferences"),
+        set_by_server("resourceVersion"),
+        set_by_server("uid"),
     ],
 };
 
@@ -51,6 +70,11 @@ const EXEMPT: Field = field(
 );
 const ACTION: Field =
     field("action", Ty::OneOf(&["Deny", "Warn", "Audit"]), "What happens on a violation (default: `Deny`)");
+const ENFORCE_FROM: Field = field(
+    "enforceFrom",
+    Ty::Time,
+    "Time from which `action: Deny` is in force; until then, violations are warnings (default: from the start)",
+);
 
 const FAILURE: Field = field(
     "failurePolicy",
@@ -89,8 +113,12 @@ const VALIDATIONS: Field =
 const GLOBS: Ty = Ty::NonEmptyList(&Ty::NonEmptyStr);
 /// An empty list exempts nothing, which is what it says.
 const EXEMPTIONS: Ty = Ty::List(&Ty::NonEmptyStr);
-const NAMESPACES: Field = field("namespaces", GLOBS, "Namespaces to include, as globs (default: all)");
-const EXCLUDED: Field = field("excludeNamespaces", EXEMPTIONS, "Namespaces to exclude, as globs");
+/// Globs for namespaces.
+const NAMESPACE_GLOB: Ty = Ty::Text(&formats::NAMESPACE_GLOB);
+const NAMESPACES: Field =
+    field("namespaces", Ty::NonEmptyList(&NAMESPACE_GLOB), "Namespaces to include, as globs (default: all)");
+const EXCLUDED: Field =
+    field("excludeNamespaces", Ty::List(&NAMESPACE_GLOB), "Namespaces to exclude, as globs");
 const SELECTED: Field = field("namespaceSelector", Ty::Struct(&SELECTOR), "Namespaces to include, by label");
 const OPERATIONS: Field = field(
     "operations",

@@ -4,18 +4,20 @@
 //! an exhaustive match, so that a new kind does not compile until each of them has an answer.
 
 use super::load::SchemaSource;
-use super::schema::{PolicyFaults, Struct};
+use super::schema::{PolicyFaults, Struct, Ty};
 use super::{MatchedPolicy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
 use crate::admission::{Context, DecodedAttributes};
+use crate::rules::table::{POLICY_PARAMETERS, POLICY_TAINT, POLICY_TAINT_RULE, POLICY_TOLERATION};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
+use tollgate_document::finding::RuleId;
 
 /// Declares the kinds, so that enum and list cannot drift.
 macro_rules! kinds {
     ($($kind:ident,)*) => {
         /// A kind of policy.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum PolicyKind {
             $(#[doc = concat!(stringify!($kind), "Policy")] $kind,)*
         }
@@ -45,6 +47,21 @@ impl PolicyKind {
         self.schema().name
     }
 
+    /// The API group of its resources.
+    pub const GROUP: &str = "tollgate.dev";
+    /// The only version of its resources.
+    pub const VERSION: &str = "v1alpha1";
+
+    /// Returns the name of its resources in URLs, such as `tolerationpolicies`.
+    pub fn plural(self) -> &'static str {
+        match self {
+            PolicyKind::Toleration => "tolerationpolicies",
+            PolicyKind::Taint => "taintpolicies",
+            PolicyKind::TaintRule => "taintrulepolicies",
+            PolicyKind::Parameter => "parameterpolicies",
+        }
+    }
+
     /// Returns the fields of its documents.
     pub fn schema(self) -> &'static Struct {
         match self {
@@ -52,6 +69,25 @@ impl PolicyKind {
             PolicyKind::Taint => &fields::taint::POLICY,
             PolicyKind::TaintRule => &fields::taint_rule::POLICY,
             PolicyKind::Parameter => &fields::parameters::POLICY,
+        }
+    }
+
+    /// Returns the fields of `spec`.
+    pub fn spec_schema(self) -> &'static Struct {
+        let spec = self.schema().fields.iter().find(|field| field.name == "spec");
+        match spec.map(|field| field.ty) {
+            Some(Ty::Struct(spec)) => spec,
+            _ => self.schema(),
+        }
+    }
+
+    /// Returns the rule that its policies report violations with.
+    pub(super) fn rule(self) -> RuleId {
+        match self {
+            PolicyKind::Toleration => POLICY_TOLERATION,
+            PolicyKind::Taint => POLICY_TAINT,
+            PolicyKind::TaintRule => POLICY_TAINT_RULE,
+            PolicyKind::Parameter => POLICY_PARAMETERS,
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
@@ -21,6 +22,7 @@ use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::source::{Document, InputError, Lines, documents};
+use tollgate_formats::gotime;
 
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,21 +64,11 @@ impl PolicySet {
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
     pub fn load(files: &[PolicyFile], read: ReadFile<'_>) -> Result<PolicySet, Vec<PolicyError>> {
         let mut loader = Loader::default();
-        let named = RefCell::new(BTreeSet::new());
-        let digest = RefCell::new(Sha256::new());
-        let read_files = RefCell::new(Vec::new());
+        let seen = SeenSchemas::default();
         for file in files.iter().filter(|file| !is_test(&file.name)) {
-            let schemas = SchemaSource {
-                file: &file.name,
-                files,
-                read,
-                named: &named,
-                digest: &digest,
-                read_files: &read_files,
-            };
-            loader.load_file(file, &schemas);
+            loader.load_file(file, &SchemaSource { file: &file.name, files, read, seen: &seen });
         }
-        let named = named.into_inner();
+        let named = seen.named.into_inner();
         let Loader { policies, mut errors, mut warnings, non_policies } = loader;
         warnings.sort();
         errors.extend(non_policies.into_iter().filter(|error| !named.contains(&normalized(&error.file))));
@@ -84,13 +76,15 @@ impl PolicySet {
             errors.sort();
             return Err(errors);
         }
-        let mut digest = digest.into_inner();
+        let mut digest = seen.digest.into_inner();
         for file in files.iter().filter(|file| !is_test(&file.name)) {
             digest.update((file.text.len() as u64).to_be_bytes());
             digest.update(file.text.as_bytes());
         }
         let digest = format!("{:x}", digest.finalize());
-        Ok(PolicySet { index: NamespaceIndex::of(&policies), policies, digest: digest.into(), warnings })
+        let policies: Vec<Arc<Policy>> = policies.into_iter().map(Arc::new).collect();
+        let index = NamespaceIndex::of(&policies);
+        Ok(PolicySet { policies, index, digest: digest.into(), warnings, resources: Vec::new() })
     }
 }
 
@@ -98,15 +92,8 @@ impl PolicySet {
 /// or are not policies are skipped.
 pub fn policy_errors(file: &PolicyFile, read: ReadFile<'_>) -> Vec<(usize, PolicyError)> {
     let mut loader = Loader::default();
-    let (named, digest) = (RefCell::new(BTreeSet::new()), RefCell::new(Sha256::new()));
-    let schemas = SchemaSource {
-        file: &file.name,
-        files: &[],
-        read,
-        named: &named,
-        digest: &digest,
-        read_files: &RefCell::new(Vec::new()),
-    };
+    let seen = SeenSchemas::default();
+    let schemas = SchemaSource { file: &file.name, files: &[], read, seen: &seen };
     let lines = Lines::of(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
@@ -243,7 +230,7 @@ fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)>
 }
 
 /// Compiles a policy document, whose types are already checked, and reports other faults.
-fn read_policy(
+pub(super) fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
     source: Box<str>,
@@ -253,7 +240,6 @@ fn read_policy(
     let spec = root.get("spec");
     let at = Path::ROOT.field("spec");
     check_selector(spec.get("match").get("namespaceSelector"), &at, faults);
-    check_namespace_patterns(spec.get("match"), &at, faults);
     let fails_closed = spec.get("onUnavailable").str() == "Deny";
     if fails_closed && matches!(spec.get("action").str(), "Warn" | "Audit") {
         let message = "`Deny` requires `action: Deny`; a policy that admits every object must not reject any";
@@ -263,12 +249,12 @@ fn read_policy(
     Policy {
         name: root.get("metadata").get("name").str().into(),
         source,
+        generation: None,
+        broken: None,
         exempt: Exemptions::read(spec.get("exempt")),
-        action: match spec.get("action").str() {
-            "Warn" => Level::Warn,
-            "Audit" => Level::Audit,
-            _ => Level::Deny,
-        },
+        action: read_action(spec),
+        // The schema has refused everything that is not a time.
+        enforce_from: gotime::parse(spec.get("enforceFrom").str()).ok(),
         fails_closed,
         contact: optional_text(spec.get("contact")),
         docs: optional_text(spec.get("docs")),
@@ -276,31 +262,21 @@ fn read_policy(
         scope,
         spec: kind.read_spec(spec, &at, schemas, faults),
         json: root.to_json().into(),
-        schema_files: schemas.read_files.take(),
+        schema_files: schemas.seen.current.take(),
     }
 }
 
-/// Reports patterns that no name of a namespace can match, because the policy would do nothing, unnoticed.
-fn check_namespace_patterns(scope: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
-    let scope_at = at.field("match");
-    for field in ["namespaces", "excludeNamespaces"] {
-        let list_at = scope_at.field(field);
-        for (index, pattern) in scope.get(field).items().enumerate() {
-            let text = pattern.str();
-            let in_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'*' | b'?');
-            if !text.bytes().all(in_names) {
-                let message = format!(
-                    "{text:?} matches no namespace; names consist of lowercase letters, digits and `-`, and patterns can also \
-                     contain `*` and `?`"
-                );
-                faults.report(&list_at.index(index), message);
-            }
-        }
+/// Returns the level of `spec.action`; `Deny`, the default, if it is not set.
+pub(super) fn read_action(spec: Value<'_>) -> Level {
+    match spec.get("action").str() {
+        "Warn" => Level::Warn,
+        "Audit" => Level::Audit,
+        _ => Level::Deny,
     }
 }
 
 /// Returns the text of a value; `None` if it does not exist.
-fn optional_text(value: Value<'_>) -> Option<Box<str>> {
+pub(super) fn optional_text(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 
@@ -355,10 +331,26 @@ pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
     read: ReadFile<'l>,
-    named: &'l RefCell<BTreeSet<String>>,
-    digest: &'l RefCell<Sha256>,
+    seen: &'l SeenSchemas,
+}
+
+/// What was read of schema files while policies are compiled.
+#[derive(Default)]
+pub(super) struct SeenSchemas {
+    /// The files that policies name.
+    named: RefCell<BTreeSet<String>>,
+    /// The contents of those that are not among the policy files.
+    digest: RefCell<Sha256>,
     /// Schema files of the current policy: the field that names the file, and its contents.
-    read_files: &'l RefCell<Vec<(String, String)>>,
+    current: RefCell<Vec<(String, String)>>,
+}
+
+impl<'l> SchemaSource<'l> {
+    /// The schemas of a policy that is in no file, and can name none.
+    pub(super) fn without_files(seen: &'l SeenSchemas) -> SchemaSource<'l> {
+        let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
+        SchemaSource { file: "", files: &[], read, seen }
+    }
 }
 
 impl SchemaSource<'_> {
@@ -384,7 +376,7 @@ impl SchemaSource<'_> {
                     Ok(text) => {
                         let schema = self.compile(&text, &file_at, faults);
                         let field = file_at.owned().print(tollgate_document::field::PathStyle::User);
-                        self.read_files.borrow_mut().push((field, text));
+                        self.seen.current.borrow_mut().push((field, text));
                         schema
                     }
                     Err(reason) => {
@@ -401,10 +393,10 @@ impl SchemaSource<'_> {
     fn schema_text(&self, path: &str) -> Result<String, String> {
         let normal = normalized(path);
         let given = self.files.iter().find(|file| file.name == path || normalized(&file.name) == normal);
-        self.named.borrow_mut().insert(normal);
+        self.seen.named.borrow_mut().insert(normal);
         let text = given.map_or_else(|| (self.read)(path), |file| Ok(file.text.clone()))?;
         if given.is_none() {
-            self.digest.borrow_mut().update(text.as_bytes());
+            self.seen.digest.borrow_mut().update(text.as_bytes());
         }
         // JSON or YAML; the schema is the first document.
         match documents(&text).next() {

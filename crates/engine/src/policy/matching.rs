@@ -5,6 +5,8 @@
 //!
 //! Criteria about namespaces do not apply to objects that have none, as in the API server's own admission policies.
 
+mod samples;
+
 use super::glob::Glob;
 use crate::admission::{Labels, Operation};
 use tollgate_api::profile::ApiKind;
@@ -78,6 +80,24 @@ impl Scope {
         }
     }
 
+    /// Reads what can be read of `spec.match`: fields that are faulty do not narrow it.
+    pub(super) fn read_leniently(
+        value: Value<'_>,
+        default_kinds: &[ApiKind],
+        is_faulty: &dyn Fn(&str) -> bool,
+    ) -> Scope {
+        let read = Scope::read(value, default_kinds);
+        let every = Scope { kinds: default_kinds.to_vec(), ..Scope::default() };
+        Scope {
+            namespaces: if is_faulty("namespaces") { every.namespaces } else { read.namespaces },
+            excluded: if is_faulty("excludeNamespaces") { every.excluded } else { read.excluded },
+            selector: if is_faulty("namespaceSelector") { every.selector } else { read.selector },
+            drivers: if is_faulty("drivers") { every.drivers } else { read.drivers },
+            operations: if is_faulty("operations") { every.operations } else { read.operations },
+            kinds: if is_faulty("resources") { every.kinds } else { read.kinds },
+        }
+    }
+
     /// True if the policy applies to objects of that kind.
     pub(super) fn includes_kind(&self, kind: ApiKind) -> bool {
         self.kinds.contains(&kind)
@@ -116,12 +136,6 @@ impl Scope {
             && namespace.is_none_or(is_named)
     }
 
-    /// Returns the `namespaceSelector` as kubectl writes it, `team=ml,tier in (a,b),!batch`; `None` if there is none.
-    pub(super) fn selector_text(&self) -> Option<String> {
-        let texts: Vec<String> = self.selector.iter().map(LabelRequirement::text).collect();
-        (!texts.is_empty()).then(|| texts.join(","))
-    }
-
     /// True if the policy applies to that driver. An empty driver, or one that no server accepts, stands for all
     /// drivers.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
@@ -136,11 +150,6 @@ impl Scope {
     /// True if the selector depends on labels other than the name label.
     pub(super) fn needs_labels(&self) -> bool {
         self.selector.iter().any(|requirement| &*requirement.key != NAME_LABEL)
-    }
-
-    /// Returns the patterns of all namespaces that are included or excluded.
-    pub(super) fn named_namespaces(&self) -> impl Iterator<Item = &Glob> {
-        self.namespaces.iter().flatten().chain(&self.excluded)
     }
 
     /// Returns the patterns of included namespaces; `None` if all are included.
@@ -180,19 +189,6 @@ fn read_requirements(selector: Value<'_>) -> Vec<LabelRequirement> {
 }
 
 impl LabelRequirement {
-    /// Returns the requirement as kubectl writes it, such as `tier in (a,b)`.
-    fn text(&self) -> String {
-        let (key, values) = (&self.key, self.values.join(","));
-        match self.operator {
-            LabelOperator::In if self.values.len() == 1 => format!("{key}={values}"),
-            LabelOperator::In => format!("{key} in ({values})"),
-            LabelOperator::NotIn if self.values.len() == 1 => format!("{key}!={values}"),
-            LabelOperator::NotIn => format!("{key} notin ({values})"),
-            LabelOperator::Exists => key.to_string(),
-            LabelOperator::DoesNotExist => format!("!{key}"),
-        }
-    }
-
     /// Returns whether a namespace with these labels meets the requirement.
     // upstream v1.36 labels.Requirement.Matches
     fn matches(&self, namespace: &str, labels: Labels<'_>) -> ScopeMatch {
@@ -301,11 +297,6 @@ mod tests {
             let scope = format!(r#"{{"namespaceSelector":{{"matchExpressions":[{expression}]}}}}"#);
             assert_eq!(applies(&scope, Some("a"), Some(labels)), expected, "{expression} {labels}");
         }
-        let every = r#"{"namespaceSelector":{"matchLabels":{"team":"ml"},"matchExpressions":[
-            {"key":"tier","operator":"In","values":["a","b"]},{"key":"batch","operator":"DoesNotExist"},
-            {"key":"zone","operator":"NotIn","values":["z"]}]}}"#;
-        let every = Scope::read(doc::parse(every).unwrap().root(), &[]).selector_text();
-        assert_eq!(every.as_deref(), Some("team=ml,tier in (a,b),!batch,zone!=z"));
         let elsewhere = r#"{"namespaces":["b"],"namespaceSelector":{"matchLabels":{"team":"ml"}}}"#;
         assert_eq!(applies(elsewhere, Some("a"), None), ScopeMatch::No, "decided without labels");
         let named = r#"{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"a"}}}"#;

@@ -1,5 +1,9 @@
 //! ParameterPolicy: JSON Schemas for the opaque parameters of a driver, by their apiVersion and kind.
 
+mod compared;
+
+pub(super) use compared::KnownParameters;
+
 use std::collections::HashSet;
 
 use super::json_schema::{Schema, values_of};
@@ -201,7 +205,8 @@ pub(super) fn check(
         }
     });
     for level in [Level::Deny, Level::Warn, Level::Audit].into_iter().filter(|_| count > MAX_COMPARED) {
-        let speaker = ours.iter().map(|(matched, _)| matched.policy).find(|policy| policy.action == level);
+        let speakers = ours.iter().map(|(matched, _)| matched.policy).filter(|policy| policy.action == level);
+        let speaker = speakers.min_by_key(|policy| policy.denies_from(admission.now.time));
         if let Some(policy) = speaker {
             report.report_excess(policy, POLICY_PARAMETERS, "configurations", count, MAX_COMPARED);
         }

@@ -17,15 +17,18 @@ pub enum Among {
 impl PolicySet {
     /// Returns all policies, or only those with `onUnavailable: Deny`.
     fn among(&self, among: Among) -> impl Iterator<Item = &super::Policy> {
-        self.policies.iter().filter(move |policy| among == Among::Every || policy.fails_closed)
+        let every = self.policies.iter().map(std::sync::Arc::as_ref);
+        every.filter(move |policy: &&super::Policy| among == Among::Every || policy.fails_closed)
     }
 
     /// True if a policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions`
-    /// that cannot be evaluated, or because the labels of its namespace cannot be looked up.
+    /// that cannot be evaluated, because the policy is broken, or because the labels of its namespace cannot be looked up.
     pub fn judges_every(&self, kind: ApiKind, among: Among) -> bool {
         let looks_at_all = |policy: &super::Policy| {
             let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();
-            !policy.expressions.is_empty() || (needs_labels && !policy.limits_tolerations_only())
+            policy.broken.is_some()
+                || !policy.expressions.is_empty()
+                || (needs_labels && !policy.limits_tolerations_only())
         };
         self.among(among).any(|policy| policy.scope.includes_kind(kind) && looks_at_all(policy))
     }
@@ -46,8 +49,11 @@ impl PolicySet {
         self.among(among).any(|policy| policy.scope.includes_kind(kind))
     }
 
-    /// True if a policy adds default tolerations.
+    /// True if a policy adds default tolerations, or may do so once it is mended.
     pub fn has_defaults(&self, among: Among) -> bool {
-        self.among(among).any(super::Policy::adds_defaults)
+        let may_add = |policy: &super::Policy| {
+            policy.broken.is_some() && policy.spec.kind() == super::PolicyKind::Toleration
+        };
+        self.among(among).any(|policy| policy.adds_defaults() || may_add(policy))
     }
 }

@@ -14,6 +14,7 @@ use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
+use tollgate_formats::gotime::{self, Timestamp};
 
 /// Most policies that are named as denying one toleration or taint.
 pub(super) const MAX_DENIALS: usize = 16;
@@ -44,13 +45,19 @@ pub(super) struct ViolationReport<'r> {
     budget: FindingBudget,
     pub(super) ratchet: Option<Ratchet<'r>>,
     rules: &'r RuleSet,
+    now: Option<Timestamp>,
     /// For the JSON Schemas of all policies together.
     schema_budget: Budget,
 }
 
 impl<'r> ViolationReport<'r> {
-    /// Creates an empty report that keeps violations of the selected rules within a budget.
-    pub(super) fn within(budget: FindingBudget, rules: &'r RuleSet) -> ViolationReport<'r> {
+    /// Creates an empty report that keeps violations of the selected rules within a budget, at the level that the
+    /// policies have at that time.
+    pub(super) fn within(
+        budget: FindingBudget,
+        rules: &'r RuleSet,
+        now: Option<Timestamp>,
+    ) -> ViolationReport<'r> {
         ViolationReport {
             violations: Vec::new(),
             left_out: BTreeMap::new(),
@@ -58,6 +65,7 @@ impl<'r> ViolationReport<'r> {
             budget,
             ratchet: None,
             rules,
+            now,
             schema_budget: Budget::default(),
         }
     }
@@ -160,7 +168,8 @@ impl<'r> ViolationReport<'r> {
         rule: RuleId,
         at: &'s Path<'s>,
     ) -> Report<'s, ViolationSink<'s, 'r>> {
-        Report { rule, at, sink: ViolationSink { report: self, policy, level: policy.action } }
+        let (level, denied_from) = level_at(policy, self.now);
+        Report { rule, at, sink: ViolationSink { report: self, policy, level, denied_from } }
     }
 }
 
@@ -169,12 +178,30 @@ pub(super) struct ViolationSink<'s, 'r> {
     report: &'s mut ViolationReport<'r>,
     policy: &'s Policy,
     level: Level,
+    /// When the level becomes Deny, if it is lower until then.
+    denied_from: Option<Timestamp>,
+}
+
+/// Returns the level of a policy's violations at a time, and when it becomes Deny if it is lower until then.
+fn level_at(policy: &Policy, now: Option<Timestamp>) -> (Level, Option<Timestamp>) {
+    match policy.denies_from(now) {
+        Some(from) => (Level::Warn, Some(from)),
+        None => (policy.action, None),
+    }
 }
 
 impl Report<'_, ViolationSink<'_, '_>> {
     /// Lowers the level of the violation to `level`, as for `unknown: Warn` of a policy that denies. Never raises it.
     pub(super) fn at_most(mut self, level: Level) -> Self {
         self.sink.level = self.sink.level.min(level);
+        self.sink.denied_from = self.sink.denied_from.filter(|_| level == Level::Deny);
+        self
+    }
+
+    /// Takes the level of another policy than the one that is named: of several policies that together forbid something,
+    /// the first that is in force decides.
+    pub(super) fn enforced_by(mut self, policy: &Policy) -> Self {
+        (self.sink.level, self.sink.denied_from) = level_at(policy, self.sink.report.now);
         self
     }
 }
@@ -188,7 +215,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
         value: impl Into<BadValue>,
         detail: impl Text,
     ) -> Reported<'s> {
-        let ViolationSink { report, policy, level } = self;
+        let ViolationSink { report, policy, level, denied_from } = self;
         if !report.rules.has(rule) {
             return Reported::DROPPED;
         }
@@ -207,13 +234,18 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
             }
         }
         let kept = (!report.budget.is_full()).then(|| {
-            let text = text.or_else(|| detail.map(Text::compose)).unwrap_or_default();
-            Finding::new(rule, at.owned(), kind, value, text)
+            let mut text = text.or_else(|| detail.map(Text::compose)).unwrap_or_default();
+            let denied_from = denied_from.map(gotime::rfc3339);
+            if let Some(time) = &denied_from {
+                text = format!("{text}; will be denied from {time}").into();
+            }
+            let denied_from = denied_from.map(Into::into);
+            Finding { denied_from, ..Finding::new(rule, at.owned(), kind, value, text) }
         });
         if let Some(mut finding) = kept
             && report.budget.take(&mut finding)
         {
-            report.violations.push(Violation { finding, level, policy: location.into() });
+            report.violations.push(Violation { finding, level, policy: location });
             Reported::kept(report.violations.last_mut().map(|violation| &mut violation.finding), false)
         } else {
             *report.left_out.entry(level).or_default() += 1;

@@ -23,10 +23,14 @@ pub enum Ty {
     Str,
     /// A string, or a number, which is read as the text that it is written as.
     Word,
+    /// A string of this format.
+    Text(&'static TextFormat),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// A whole number of at least this.
     Int(i64),
+    /// A whole number that is not negative, or a percentage from `1%` to `100%`.
+    IntOrPercent,
     Bool,
     /// RFC 3339.
     Time,
@@ -58,14 +62,23 @@ impl Ty {
         match self {
             Ty::Any => true,
             Ty::AnyOf(types) => types.iter().any(|ty| ty.takes(kind)),
-            Ty::Word => matches!(kind, ValueKind::String | ValueKind::Number),
-            Ty::NonEmptyStr | Ty::Str | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
+            Ty::Word | Ty::IntOrPercent => matches!(kind, ValueKind::String | ValueKind::Number),
+            Ty::NonEmptyStr | Ty::Str | Ty::Text(_) | Ty::OneOf(_) | Ty::Time => kind == ValueKind::String,
             Ty::Int(_) => kind == ValueKind::Number,
             Ty::Bool => kind == ValueKind::Bool,
             Ty::List(_) | Ty::NonEmptyList(_) => kind == ValueKind::Array,
             Ty::Schema | Ty::StrMap | Ty::MapOf { .. } | Ty::Struct(_) => kind == ValueKind::Object,
         }
     }
+}
+
+/// A format of strings.
+#[derive(Debug)]
+pub struct TextFormat {
+    /// A regular expression that matches every text without problems.
+    pub pattern: &'static str,
+    /// What is wrong with a text.
+    pub(super) problems: fn(&str) -> Vec<String>,
 }
 
 /// An object with fixed fields.
@@ -177,8 +190,20 @@ impl PolicyFaults {
             (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
                 self.report(at, "must not be empty")
             }
+            (Ty::Text(format), ValueKind::String) => {
+                for message in (format.problems)(value.text()) {
+                    self.report(at, message);
+                }
+            }
             (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
                 self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
+            }
+            (Ty::IntOrPercent, ValueKind::Number) => self.check(value, &Ty::Int(0), at),
+            (Ty::IntOrPercent, ValueKind::String) => {
+                if percentage(value.text()).is_none() {
+                    let text = value.text();
+                    self.report(at, format!("{text:?} is not a percentage from `1%` to `100%`"));
+                }
             }
             (Ty::Int(least), ValueKind::Number) => match value.int() {
                 Some(number) if number >= *least => {}
@@ -266,6 +291,13 @@ pub fn near<'n>(names: impl Iterator<Item = &'n str>, name: &str) -> Option<&'n 
         .map(|(_, known)| known)
 }
 
+/// Returns the number in a percentage from `1%` to `100%`; `None` if the text is anything else.
+pub(super) fn percentage(text: &str) -> Option<u8> {
+    let digits = text.strip_suffix('%')?;
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|number| is_plain && *number <= 100)
+}
+
 /// Returns the name of a type for messages, with an article, such as `a string`.
 fn type_name(ty: &Ty) -> Cow<'static, str> {
     let name = match ty {
@@ -273,8 +305,9 @@ fn type_name(ty: &Ty) -> Cow<'static, str> {
             let names: Vec<_> = types.iter().map(type_name).collect();
             return names.join(" or ").into();
         }
-        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::OneOf(_) => "a string",
+        Ty::NonEmptyStr | Ty::Str | Ty::Word | Ty::Text(_) | Ty::OneOf(_) => "a string",
         Ty::Int(_) => "an integer",
+        Ty::IntOrPercent => "an integer or a percentage",
         Ty::Bool => "true or false",
         Ty::Time => "a time",
         Ty::List(_) | Ty::NonEmptyList(_) => "a list",

@@ -6,6 +6,12 @@
 //!
 //! Invariant: an object costs at most [`MAX_COMPARED`] taints times the entries, and [`MAX_STEPS`] to match their keys.
 
+mod compared;
+
+pub(super) use compared::PublishedTaints;
+
+use std::borrow::Cow;
+
 use super::entries::{DRIVER_PLACEHOLDER, TaintEntry, with_driver, yaml_scalar};
 use super::glob;
 use super::json_schema::Schema;
@@ -14,8 +20,6 @@ use super::load::SchemaSource;
 use super::matching::MAX_DRIVER;
 use super::schema::PolicyFaults;
 use super::{MAX_DENIALS, MatchedPolicy, Policy, ViolationReport};
-use std::borrow::Cow;
-
 use crate::admission::DecodedAttributes;
 use crate::rules::Level;
 use crate::rules::table::{POLICY_TAINT, POLICY_TAINT_DATA};
@@ -24,6 +28,7 @@ use tollgate_api::view::{self, Taint};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
+use tollgate_formats::gotime::Timestamp;
 
 /// Most taints of an object that are compared with entries: as many as 128 devices with 16 taints each, or 64 with 32.
 /// No API server accepts more in a slice. An object with more is denied.
@@ -79,6 +84,13 @@ impl TaintPolicy {
     }
 }
 
+impl TaintPolicy {
+    /// Returns the entries of `allow` and `deny`.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &TaintEntry> {
+        self.allow.iter().flatten().chain(&self.deny)
+    }
+}
+
 /// Checks the taints of an object against the TaintPolicies that match.
 pub(super) fn check(
     policies: &[MatchedPolicy<'_>],
@@ -88,7 +100,7 @@ pub(super) fn check(
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
         return;
     }
-    let group = |level| EntryGroup::of(policies, level, admission);
+    let group = |level| EntryGroup::of(policies, level, driver_of(admission), admission.now.time);
     let groups: Vec<_> = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
     let cost: usize = groups.iter().map(EntryGroup::cost_per_key_byte).sum();
     let (mut count, mut compared, mut steps) = (0, 0, 0);
@@ -110,7 +122,7 @@ pub(super) fn check(
 
 /// Returns the driver of a slice, or of the selector of a rule or patch; empty if there is none or no server would
 /// accept it.
-fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
+pub(super) fn driver_of<'d>(admission: &DecodedAttributes<'d>) -> &'d str {
     let driver = match admission.object.body {
         view::Body::Slice(slice) => slice.spec().driver(),
         view::Body::Rule(rule) => rule.selected_driver(),
@@ -162,9 +174,9 @@ struct BindingPolicy<'s> {
 /// What applies to a request, of the TaintPolicies with one action.
 #[derive(Debug)]
 struct EntryGroup<'s> {
-    /// The first policy that binds the user.
+    /// The policy that binds the user, and is the first to be in force.
     speaker: &'s Policy,
-    /// The first policy with an allow list that binds the user.
+    /// The policy with an allow list that binds the user, and is the first to be in force.
     restricting: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
@@ -179,16 +191,19 @@ impl<'s> EntryGroup<'s> {
     fn of(
         policies: &[MatchedPolicy<'s>],
         level: Level,
-        admission: &DecodedAttributes<'s>,
+        driver: &'s str,
+        now: Option<Timestamp>,
     ) -> Option<EntryGroup<'s>> {
-        let (driver, now) = (driver_of(admission), admission.now.time);
         let is_ours = move |matched: &MatchedPolicy<'_>| {
             matched.policy.action == level && matched.policy.scope.matches_driver(driver)
         };
         let ours = || taint_policies(policies).filter(move |(matched, _)| is_ours(matched));
         let binding = || ours().filter(|(matched, _)| matched.binds);
-        let speaker = binding().next()?.0.policy;
-        let restricting = binding().find(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
+        let in_force_since = |policy: &&'s Policy| policy.denies_from(now);
+        let speaker = binding().map(|(matched, _)| matched.policy).min_by_key(in_force_since)?;
+        let restricting =
+            binding().filter(|(_, spec)| spec.allow.is_some()).map(|(matched, _)| matched.policy);
+        let restricting = restricting.min_by_key(in_force_since);
         let grant = |policy: &'s Policy, entry: &'s TaintEntry, driver| Grant {
             policy,
             entry,
@@ -330,7 +345,11 @@ impl<'s> EntryGroup<'s> {
             }
         };
         let short = format_args!("taint {} is not allowed", describe_taint(taint));
-        report.report(policy, POLICY_TAINT, at).forbidden(detail).warns(policy, short, None);
+        report
+            .report(policy, POLICY_TAINT, at)
+            .enforced_by(restricting)
+            .forbidden(detail)
+            .warns(policy, short, None);
     }
 
     /// Returns what an allow entry lacks to include the taint, as a phrase about the entry.

@@ -1,9 +1,15 @@
 //! TaintRulePolicy: how much a DeviceTaintRule may affect.
 //!
-//! Required criteria of the selector, an effect that may only be raised after the controller has reported the impact, and
-//! limits on the impact ([`limits`]). Updates that only narrow, weaken or slow a rule are not checked.
+//! Required criteria of the selector, an effect that may only be raised after the controller has reported the impact,
+//! limits on the impact of one rule ([`limits`]) and on the devices of all rules together ([`tainted`]), and required
+//! annotations ([`annotations`]). Updates that only narrow, weaken or slow a rule are not checked.
 
+mod annotations;
+mod compared;
 mod limits;
+mod tainted;
+
+pub(super) use compared::RuleGuards;
 
 use super::kind::PolicySpec;
 use super::{MatchedPolicy, Violation, ViolationReport};
@@ -12,10 +18,11 @@ use crate::impact::EVICTION_IN_PROGRESS;
 use crate::rules::ratchet::is_same_taint;
 use crate::rules::table::POLICY_TAINT_RULE;
 use crate::site::{DeviceSelection, Site, walk};
+use annotations::AnnotationPolicy;
 use limits::{CountCache, Limits};
 use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
-use tollgate_document::field::Path;
+use tollgate_document::field::{Name, Path};
 
 /// The compiled `spec` of a TaintRulePolicy, without what all kinds share.
 #[derive(Debug)]
@@ -24,6 +31,7 @@ pub(super) struct TaintRulePolicy {
     require: Vec<Box<str>>,
     two_steps: bool,
     limits: Option<Limits>,
+    annotations: Option<AnnotationPolicy>,
 }
 
 impl TaintRulePolicy {
@@ -32,11 +40,15 @@ impl TaintRulePolicy {
         TaintRulePolicy {
             require: spec.get("requireSelector").items().map(|item| item.str().into()).collect(),
             two_steps: spec.get("twoSteps").bool().unwrap_or_default(),
-            limits: spec.get("maxImpact").exists().then(|| Limits::read(spec)),
+            limits: ["maxImpact", "maxTainted"]
+                .into_iter()
+                .any(|name| spec.get(name).exists())
+                .then(|| Limits::read(spec)),
+            annotations: AnnotationPolicy::read(spec),
         }
     }
 
-    /// True if it limits how many devices and pods a rule may affect.
+    /// True if it limits how many devices and pods a rule, or all rules together, may affect.
     pub(super) fn limits_impact(&self) -> bool {
         self.limits.is_some()
     }
@@ -68,6 +80,10 @@ pub(super) fn check(
             }
             if let Some(limits) = &policy.limits {
                 limits.check(*matched, admission, context, &selection, &counts, report);
+                limits.check_tainted(*matched, admission, context, &selection, &counts, report);
+            }
+            if let Some(annotations) = &policy.annotations {
+                annotations.check(*matched, admission, context, report);
             }
         }
     });
@@ -81,7 +97,9 @@ pub(super) fn append_counts(
 ) {
     let (Some(state), view::Body::Rule(rule)) = (context.cluster, admission.object.body) else { return };
     let is_silent = |violation: &&mut Violation| {
-        violation.finding.rule == POLICY_TAINT_RULE && violation.finding.at.user_steps().count() > 1
+        let mut steps = violation.finding.at.user_steps();
+        let is_in_spec = matches!(steps.next(), Some(Name::Field(name)) if &**name == "spec");
+        violation.finding.rule == POLICY_TAINT_RULE && is_in_spec && steps.next().is_some()
     };
     let mut counts = None;
     for violation in violations.iter_mut().filter(is_silent) {

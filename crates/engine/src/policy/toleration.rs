@@ -22,12 +22,15 @@ use tollgate_api::view::Toleration;
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_formats::gotime::{self, Timestamp};
-use tollgate_formats::names::{self, KeyWord, Unit};
 
 mod added;
+mod compared;
+mod listed;
 mod written;
 
 pub(super) use added::default_edits;
+pub(super) use compared::{AddedTolerations, AllowedTolerations};
+pub use listed::{ListedEntry, ListedTolerations};
 use written::{WrittenToleration, allowed_instead};
 
 /// Most tolerations of an object that are compared with entries: as many as a claim that an API server accepts (32
@@ -54,7 +57,7 @@ impl TolerationPolicy {
         let defaults_at = at.field("defaults");
         let mut defaults = Vec::new();
         let mut default_entries = Vec::new();
-        let deny = TolerationEntry::read_all(spec.get("deny"), "deny", at, faults);
+        let deny = TolerationEntry::read_all(spec.get("deny"), "deny");
         for (index, item) in spec.get("defaults").items().enumerate() {
             let default = WrittenToleration::read(item);
             let default_at = defaults_at.index(index);
@@ -64,7 +67,6 @@ impl TolerationPolicy {
             if default.has_useless_value() {
                 faults.report(&default_at.field("value"), "must be empty for `operator: Exists`");
             }
-            report_malformed(&default, &default_at, faults);
             if require_key && default.key().is_none() {
                 faults.report(
                     &default_at,
@@ -86,12 +88,17 @@ impl TolerationPolicy {
             defaults.push(default);
         }
         TolerationPolicy {
-            allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow", at, faults)),
+            allow: allow.exists().then(|| TolerationEntry::read_all(allow, "allow")),
             deny,
             require_key,
             defaults,
             default_entries,
         }
+    }
+
+    /// Returns the entries of `deny`.
+    pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
+        &self.deny
     }
 
     /// Returns the allow entries, including those for the defaults.
@@ -107,25 +114,6 @@ impl TolerationPolicy {
     /// True if it adds tolerations to new claims.
     pub(super) fn has_defaults(&self) -> bool {
         !self.defaults.is_empty()
-    }
-
-    pub(super) fn denied_entries(&self) -> &[TolerationEntry] {
-        &self.deny
-    }
-}
-
-/// Reports a default toleration that the API server would refuse, because every claim that gets it would be rejected.
-fn report_malformed(default: &WrittenToleration, at: &Path<'_>, faults: &mut PolicyFaults) {
-    let tolerated = default.tolerated_for(false);
-    if let Some(key) = tolerated.key {
-        names::label_key(key, Unit::Bytes, KeyWord::LabelKey, &mut |detail| {
-            faults.report(&at.field("key"), format!("{key:?} is not a taint key: {detail}"));
-        });
-    }
-    if let Some(value) = tolerated.value {
-        names::label_value(value, Unit::Bytes, &mut |detail| {
-            faults.report(&at.field("value"), format!("{value:?} is not a taint value: {detail}"));
-        });
     }
 }
 
@@ -221,11 +209,11 @@ type Grant<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
 
 /// The entries that apply to a request, of the TolerationPolicies with one action.
 struct EntryGroup<'s> {
-    /// The first policy that can deny something.
+    /// The policy that can deny something, and is the first to be in force.
     speaker: &'s Policy,
-    /// The first policy with an allow list that binds the user.
+    /// The policy with an allow list that binds the user, and is the first to be in force.
     restricting: Option<MatchedPolicy<'s>>,
-    /// The first policy with `requireKey` that binds the user.
+    /// The policy with `requireKey` that binds the user, and is the first to be in force.
     requires_key: Option<&'s Policy>,
     allowed: Vec<Grant<'s>>,
     expired: Vec<Grant<'s>>,
@@ -240,7 +228,11 @@ impl<'s> EntryGroup<'s> {
         let ours =
             || toleration_policies(policies).filter(move |(matched, _)| matched.policy.action == level);
         let binding = || ours().filter(|(matched, _)| matched.binds);
-        let restricting = binding().find(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what will
+        // be denied.
+        let in_force_since = |matched: &MatchedPolicy<'s>| matched.policy.denies_from(now);
+        let restricting = binding().filter(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        let restricting = restricting.min_by_key(in_force_since);
         // Without a clock, a deny entry does not expire.
         let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
         let denied: Vec<Grant<'s>> = binding()
@@ -248,10 +240,12 @@ impl<'s> EntryGroup<'s> {
                 policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
             })
             .collect();
-        let keyed = binding().find(|(_, policy)| policy.require_key);
-        let requires_key = keyed.map(|(matched, _)| matched.policy);
-        let denying = restricting.or(denied.first().map(|(matched, _)| *matched));
-        let speaker = denying.map(|matched| matched.policy).or(requires_key)?;
+        let keyed = binding().filter(|(_, policy)| policy.require_key).map(|(matched, _)| matched);
+        let keyed = keyed.min_by_key(in_force_since);
+        let denying = denied.iter().map(|(matched, _)| *matched).min_by_key(in_force_since);
+        let speakers = restricting.into_iter().chain(denying).chain(keyed);
+        let speaker = speakers.min_by_key(in_force_since)?.policy;
+        let requires_key = keyed.map(|matched| matched.policy);
         let (expired, allowed) = ours()
             .flat_map(|(matched, policy)| policy.allowed_entries().map(move |grant| (matched, grant)))
             .partition(|(_, grant)| grant.terms.is_expired(now));
@@ -380,7 +374,11 @@ impl<'s> EntryGroup<'s> {
             format!("{} is not allowed: {why}{}", checked.describe(), self.offer(checked))
         };
         let short = checked.not_allowed();
-        report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).warns(policy, short, None);
+        report
+            .report(policy, POLICY_TOLERATION, checked.at)
+            .enforced_by(restricting.policy)
+            .forbidden(detail)
+            .warns(policy, short, None);
     }
 
     /// Returns `; allowed instead: …` with tolerations to paste, from the nearest entries; empty if none is near.

@@ -327,7 +327,8 @@ table! {
         // Comments that suppress lints.
         UNUSED_SUPPRESSION = lint("unused-suppression").not_suppressible();
         INVALID_SUPPRESSION = lint("invalid-suppression").not_suppressible();
-        // What policies report.
+        // What is wrong with policies themselves, and what they report.
+        INVALID_POLICY = documented("invalid-policy");
         POLICY_TOLERATION = policy("policy-toleration");
         POLICY_TAINT = policy("policy-taint");
         POLICY_TAINT_DATA = policy("policy-taint-data");

@@ -4,6 +4,7 @@
 mod controllers;
 mod grace_periods;
 mod large;
+mod stateful_sets;
 mod unmodelled;
 
 use tollgate_api::profile::{GateChoice, Profile};

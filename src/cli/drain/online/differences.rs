@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::drain::plan_text::{counted, pod_name, reason_of_pod};
+use crate::cli::drain::plan_text::{pod_name, reason_of_pod};
 use tollgate_drain::{DrainPlan, Fate, PlannedPod, Wave};
+use tollgate_formats::count::counted;
 
 /// What changed between two plans of a drain. First waves of `old` whose pods are all gone were carried out before `new`
 /// was made.

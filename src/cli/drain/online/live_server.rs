@@ -48,7 +48,7 @@ impl LiveServer {
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
         let project: ProjectFn = Arc::new(|kind, _, object| Ok(project(kind, object, projection())));
-        let watch = ObjectWatch::start(cluster, needed, wanted, &project);
+        let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
         watch.wait_until_synced(SYNC_TIMEOUT).map_err(|failures| Failure::Input(failures.join("; ")))?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
@@ -66,7 +66,7 @@ impl LiveServer {
             LiveServer { cluster, watch, objects, revision: 0, now, interrupted: None, recorder };
         server.read_all();
         if let Some(recorder) = &mut server.recorder {
-            recorder.connected(now);
+            recorder.ended(now, "connect", &Ok(()));
         }
         Ok((server, notes))
     }
@@ -115,7 +115,7 @@ impl Server for LiveServer {
         }
         self.tick();
         if let Some(recorder) = &mut self.recorder {
-            recorder.pause(self.now);
+            recorder.ended(self.now, "pause", &Ok(()));
         }
     }
 
@@ -150,7 +150,7 @@ impl Server for LiveServer {
         let failures = self.watch.failures();
         let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
         if let Some(recorder) = &mut self.recorder {
-            recorder.refreshed(self.now, &result);
+            recorder.ended(self.now, "refresh", &result);
         }
         result
     }

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::event::Event;
@@ -16,6 +15,7 @@ use super::run::Run;
 use super::time::{micro_time, seconds_between};
 pub(super) use crate::cluster::DRAIN_LEASE as LEASE_NAME;
 use crate::cluster::WriteRequest;
+use crate::report::record::record;
 use tollgate_document::doc::{self, Value};
 use tollgate_formats::gotime::Timestamp;
 
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// Where the Lease is, and who we are.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct LockSettings {
+pub(in crate::cli::drain) struct LockSettings {
     /// The namespace of the Lease.
     pub(super) namespace: String,
     /// Who holds it, for people: user, host, and something that no other process has.
@@ -70,37 +70,6 @@ impl LeaseView {
             annotations: raw(metadata.get("annotations")),
         })
     }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LeaseObject<'l> {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: LeaseMetadata<'l>,
-    spec: LeaseSpec<'l>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LeaseMetadata<'l> {
-    name: &'static str,
-    namespace: &'l str,
-    resource_version: &'l str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<&'l RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<&'l RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LeaseSpec<'l> {
-    holder_identity: &'l str,
-    lease_duration_seconds: i64,
-    acquire_time: String,
-    renew_time: String,
-    lease_transitions: i64,
 }
 
 impl Run<'_> {
@@ -211,25 +180,25 @@ impl Run<'_> {
             micro_time(now)
         };
         let transitions = lease.transitions.saturating_add(i64::from(!is_ours && !holder.is_empty()));
-        let object = LeaseObject {
-            api_version: "coordination.k8s.io/v1",
-            kind: "Lease",
-            metadata: LeaseMetadata {
-                name: LEASE_NAME,
-                namespace: &lock.namespace,
-                resource_version: &lease.version,
-                labels: lease.labels.as_deref(),
-                annotations: lease.annotations.as_deref(),
+        let object = record! {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": record! {
+                "name": LEASE_NAME,
+                "namespace": lock.namespace,
+                "resourceVersion": lease.version,
+                "labels" if given: lease.labels,
+                "annotations" if given: lease.annotations,
             },
-            spec: LeaseSpec {
-                holder_identity: holder,
-                lease_duration_seconds: DURATION_SECONDS,
-                acquire_time,
-                renew_time: micro_time(now),
-                lease_transitions: transitions,
+            "spec": record! {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": DURATION_SECONDS,
+                "acquireTime": acquire_time,
+                "renewTime": micro_time(now),
+                "leaseTransitions": transitions,
             },
         };
-        let object = serde_json::to_string(&object).map_err(Halt::internal)?;
+        let object = object.get().to_owned();
         let request = WriteRequest::UpdateLease { namespace: lock.namespace.clone(), object };
         let answer = self.send_patiently(&request)?;
         match answer.code {

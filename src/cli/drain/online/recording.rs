@@ -7,12 +7,12 @@
 
 use std::io::Write;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::server::{Answer, ObjectKey, ObjectStore, StoredDoc};
 use super::time::micro_time;
 use crate::cluster::{ApiError, WriteRequest};
+use crate::report::record::{Json, record};
 use tollgate_formats::gotime::Timestamp;
 
 /// Writes a recording.
@@ -26,39 +26,6 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// A line of a recording.
-#[derive(Serialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-pub(super) enum Line<'l> {
-    /// An object has changed; without an object, it was deleted.
-    Change {
-        kind: &'l str,
-        api_version: &'l str,
-        namespace: &'l str,
-        name: &'l str,
-        object: Option<Box<RawValue>>,
-    },
-    /// A claim of a list.
-    Claim { claim: Option<Box<RawValue>>, api_version: &'l str },
-    /// A request with its answer.
-    Exchange {
-        at: String,
-        send: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        body: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        code: Option<u16>,
-        answer: String,
-    },
-    /// The end of a call without an answer: `refresh`, `claims` or `pause`.
-    Ended {
-        at: String,
-        call: &'l str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        problem: Option<&'l str>,
-    },
-}
-
 impl Recorder {
     /// Writes to that file.
     pub(super) fn new(out: Box<dyn Write + Send>) -> Recorder {
@@ -66,39 +33,29 @@ impl Recorder {
     }
 
     /// A recording that cannot be written does not end a drain.
-    fn write(&mut self, line: &Line<'_>) {
-        if let Ok(text) = serde_json::to_string(line) {
-            _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
-        }
+    fn write(&mut self, line: &Json) {
+        _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
     }
 
+    /// An object has changed; without an object, it was deleted.
     pub(super) fn change(&mut self, key: &ObjectKey, object: Option<&StoredDoc>) {
         let (kind, namespace, name) = key;
-        self.write(&Line::Change {
-            kind: kind.name(),
-            api_version: object.map_or("", |stored| stored.api_version.as_str()),
-            namespace,
-            name,
-            object: object.and_then(|stored| RawValue::from_string(stored.object.root().to_json()).ok()),
+        self.write(&record! {
+            "kind": kind.name(),
+            "apiVersion": object.map_or("", |stored| stored.api_version.as_str()),
+            "namespace": namespace,
+            "name": name,
+            "object": object.and_then(|stored| RawValue::from_string(stored.object.root().to_json()).ok()),
         });
     }
 
-    pub(super) fn refreshed(&mut self, at: Timestamp, result: &Result<(), String>) {
-        self.write(&Line::Ended {
-            at: micro_time(at),
-            call: "refresh",
-            problem: result.as_ref().err().map(String::as_str),
-        });
+    /// The end of a call without an answer: `connect`, `refresh`, `claims` or `pause`.
+    pub(super) fn ended<T>(&mut self, at: Timestamp, call: &str, result: &Result<T, String>) {
+        let problem = result.as_ref().err();
+        self.write(&record! { "at": micro_time(at), "call": call, "problem" if given: problem });
     }
 
-    pub(super) fn connected(&mut self, at: Timestamp) {
-        self.write(&Line::Ended { at: micro_time(at), call: "connect", problem: None });
-    }
-
-    pub(super) fn pause(&mut self, at: Timestamp) {
-        self.write(&Line::Ended { at: micro_time(at), call: "pause", problem: None });
-    }
-
+    /// A request with its answer.
     pub(super) fn exchange(
         &mut self,
         at: Timestamp,
@@ -110,23 +67,21 @@ impl Recorder {
             Ok(answer) => (Some(answer.code), answer.body.clone()),
             Err(error) => (None, error.to_string()),
         };
-        self.write(&Line::Exchange {
-            at: micro_time(at),
-            send: format!("{method} {path}"),
-            body: request.body(),
-            code,
-            answer: text,
+        self.write(&record! {
+            "at": micro_time(at),
+            "send": format!("{method} {path}"),
+            "body" if given: request.body(),
+            "code" if given: code,
+            "answer": text,
         });
     }
 
+    /// The claims of a list.
     pub(super) fn claims(&mut self, at: Timestamp, result: &Result<ObjectStore, String>) {
         for (api_version, claim) in result.iter().flat_map(ObjectStore::claims) {
-            self.write(&Line::Claim { claim: RawValue::from_string(claim.to_json()).ok(), api_version });
+            let claim = RawValue::from_string(claim.to_json()).ok();
+            self.write(&record! { "claim": claim, "apiVersion": api_version });
         }
-        self.write(&Line::Ended {
-            at: micro_time(at),
-            call: "claims",
-            problem: result.as_ref().err().map(String::as_str),
-        });
+        self.ended(at, "claims", result);
     }
 }

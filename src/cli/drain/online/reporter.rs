@@ -15,12 +15,13 @@ use std::time::Duration;
 use super::event::{Event, TimedEvent};
 use crate::cli::console::{Console, IgnoreBrokenPipe};
 use crate::cli::drain::PlanReport;
-use crate::cli::drain::plan_json::PlanRecord;
-use crate::cli::drain::plan_text::{self, counted};
+use crate::cli::drain::plan_json::plan_record;
+use crate::cli::drain::plan_text::{self};
 use crate::cli::to_json;
 use crate::cli::version::Output;
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DrainPlan, DrainRequest, Fate};
+use tollgate_formats::count::counted;
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
 use view::View;
@@ -82,7 +83,7 @@ impl Reporter {
         let report = PlanReport { profile, at, samples, request, plan: plan.clone(), incomplete: Vec::new() };
         match self.output {
             Output::Text => self.write(&sanitize::text(&plan_text::render(&report))),
-            Output::Json => self.write_json(&PlanRecord::of(&report)),
+            Output::Json => self.write_json(&plan_record(&report)),
         }
         is_confirmed || Console::open().confirm(&question)
     }

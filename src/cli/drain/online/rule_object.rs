@@ -2,82 +2,55 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use super::halt::Halt;
 use super::rules::DrainRule;
+use crate::report::record::record;
 use tollgate_api::profile::Version;
 use tollgate_document::doc::Value;
-use tollgate_engine::impact::target::DeviceNames;
 
-/// A DeviceTaintRule that is written.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RuleObject {
-    api_version: String,
-    kind: &'static str,
-    pub(super) metadata: RuleMetadata,
-    pub(super) spec: RuleSpec,
-}
-
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// What a rule keeps of its metadata when it is replaced.
+#[derive(Clone, Debug, Default)]
 pub(super) struct RuleMetadata {
-    pub(super) name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) uid: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) resource_version: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) finalizers: Vec<String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RuleSpec {
-    device_selector: RuleSelector,
-    pub(super) taint: RuleTaint,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct RuleSelector {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    driver: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pool: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RuleTaint {
-    key: String,
-    effect: &'static str,
-    /// The API server sets it in a rule that has none, so it is left out only when the effect changes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) time_added: Option<String>,
-}
-
-impl RuleObject {
-    pub(super) fn new(version: Version, key: &str, rule: &DrainRule, metadata: RuleMetadata) -> RuleObject {
-        let DeviceNames { driver, pool, device } = rule.selects.clone();
-        RuleObject {
-            api_version: format!("resource.k8s.io/{}", version.name()),
-            kind: "DeviceTaintRule",
-            metadata: RuleMetadata { name: rule.name.clone(), ..metadata },
-            spec: RuleSpec {
-                device_selector: RuleSelector { driver, pool, device },
-                taint: RuleTaint { key: key.to_owned(), effect: rule.effect.name(), time_added: None },
+/// The object of a rule. The API server sets the time of a taint that has none, so `time_added` is `None` only when the
+/// effect changes.
+pub(super) fn rule_object(
+    version: Version,
+    key: &str,
+    rule: &DrainRule,
+    metadata: &RuleMetadata,
+    time_added: Option<&str>,
+) -> String {
+    let object = record! {
+        "apiVersion": format!("resource.k8s.io/{}", version.name()),
+        "kind": "DeviceTaintRule",
+        "metadata": record! {
+            "name": rule.name,
+            "uid" if given: metadata.uid,
+            "resourceVersion" if given: metadata.resource_version,
+            "labels": metadata.labels,
+            "annotations": metadata.annotations,
+            "finalizers" if given: metadata.finalizers,
+        },
+        "spec": record! {
+            "deviceSelector": record! {
+                "driver" if given: rule.selects.driver,
+                "pool" if given: rule.selects.pool,
+                "device" if given: rule.selects.device,
             },
-        }
-    }
-
-    pub(super) fn json(&self) -> Result<String, Halt> {
-        serde_json::to_string(self).map_err(Halt::internal)
-    }
+            "taint": record! {
+                "key": key,
+                "effect": rule.effect.name(),
+                "timeAdded" if given: time_added,
+            },
+        },
+    };
+    object.get().to_owned()
 }
 
 /// The members of a map of texts.

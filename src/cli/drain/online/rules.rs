@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use super::event::Event;
 use super::halt::Halt;
-use super::rule_object::{RuleMetadata, RuleObject, texts};
+use super::rule_object::{RuleMetadata, rule_object, texts};
 use super::run::{POLL, Run};
 use super::time::seconds_between;
 use crate::cluster::WriteRequest;
 use tollgate_document::doc::{self, Value};
 use tollgate_drain::{
-    DrainPlan, EXPIRES_ANNOTATION, FLAGS_ANNOTATION, ID_LABEL, OWNER_ANNOTATION, PlannedRule,
-    REASON_ANNOTATION, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
+    DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION, drain_id,
 };
 use tollgate_engine::impact::target::DeviceNames;
+use tollgate_engine::rule_annotations;
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime;
 
@@ -190,7 +190,7 @@ impl Run<'_> {
         &self,
         planned: &PlannedRule,
         is_dry_run: bool,
-    ) -> Result<(WriteRequest, DrainRule), Halt> {
+    ) -> (WriteRequest, DrainRule) {
         let settings = self.settings;
         let (version, key) = (settings.rule_version, &settings.request.key);
         let rule = DrainRule {
@@ -204,13 +204,13 @@ impl Run<'_> {
             annotations: self.annotations(),
             ..RuleMetadata::default()
         };
-        let object = RuleObject::new(version, key, &rule, metadata).json()?;
-        Ok((WriteRequest::CreateRule { version, object, is_dry_run }, rule))
+        let object = rule_object(version, key, &rule, &metadata, None);
+        (WriteRequest::CreateRule { version, object, is_dry_run }, rule)
     }
 
     fn create_rule(&mut self, planned: &PlannedRule) -> Result<(), Halt> {
         self.check_lock()?;
-        let (request, mut rule) = self.create_request(planned, false)?;
+        let (request, mut rule) = self.create_request(planned, false);
         let answer = self.send_patiently(&request)?;
         let body = if answer.code == 409 {
             // Ours, if an earlier answer was lost.
@@ -242,10 +242,10 @@ impl Run<'_> {
         let flags = Some(&notes.flags).filter(|flags| !flags.is_empty());
         let optional = [
             (FLAGS_ANNOTATION, flags),
-            (REASON_ANNOTATION, notes.reason.as_ref()),
-            (OWNER_ANNOTATION, notes.owner.as_ref()),
+            (rule_annotations::REASON, notes.reason.as_ref()),
+            (rule_annotations::OWNER, notes.owner.as_ref()),
         ];
-        let optional = optional.into_iter().chain([(EXPIRES_ANNOTATION, notes.expires.as_ref())]);
+        let optional = optional.into_iter().chain([(rule_annotations::EXPIRES, notes.expires.as_ref())]);
         all.extend(optional.filter_map(|(name, text)| Some((name.to_owned(), text?.clone()))));
         all
     }
@@ -362,7 +362,6 @@ impl Run<'_> {
                 return Err(Halt::Stopped(format!("rule {name} was changed by somebody else")));
             }
             let mut kept = RuleMetadata {
-                name: name.to_owned(),
                 uid: metadata.get("uid").str().to_owned(),
                 resource_version: metadata.get("resourceVersion").str().to_owned(),
                 labels: texts(metadata.get("labels")),
@@ -370,11 +369,9 @@ impl Run<'_> {
                 finalizers: metadata.get("finalizers").items().map(|name| name.str().to_owned()).collect(),
             };
             change(&mut kept);
-            let mut object = RuleObject::new(version, &key, wanted, kept);
-            if effect == wanted.effect.name() {
-                object.spec.taint.time_added = Some(taint.get("timeAdded").str().to_owned());
-            }
-            let object = object.json()?;
+            let is_same = effect == wanted.effect.name();
+            let time_added = is_same.then(|| taint.get("timeAdded").str());
+            let object = rule_object(version, &key, wanted, &kept, time_added);
             let request = WriteRequest::UpdateRule { version, name: name.to_owned(), object, is_dry_run };
             let answer = self.send_patiently(&request)?;
             match answer.code {

@@ -7,22 +7,20 @@
 //! as precondition, and the Lease. Each of them is in `WriteRequest`; there is no other way to write.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::event::{Event, HoldingClaim, PodRef};
 use super::halt::Halt;
-use super::lock::{HeldLock, LockSettings};
+use super::lock::HeldLock;
 use super::rules::DrainRule;
 use super::server::{Answer, Server};
-use super::settings::{TypedNotes, WaitFor};
+pub(super) use super::settings::RunSettings;
 use super::time::seconds_between;
 use super::workloads::WorkloadPods;
 use crate::cli::forecast::play;
 use crate::cluster::{ApiError, WriteRequest};
-use tollgate_api::profile::Version;
-use tollgate_drain::{ClaimHolder, DrainPlan, DrainRequest, PlanInput, PlannedPod};
-use tollgate_forecast::{Release, Settings};
+use tollgate_drain::{ClaimHolder, DrainPlan, PlanInput, PlannedPod};
+use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
 
 /// Requests are repeated so often if the API server fails or cannot be reached, with pauses of 1, 2, 4, … seconds.
@@ -31,32 +29,6 @@ const MAX_TRIES: u32 = 7;
 pub(super) const POLL: Duration = Duration::from_secs(1);
 /// How long old objects are put up with: an API server that restarts is back by then.
 const MAX_STALE_SECONDS: i64 = 120;
-
-/// What a run needs to know.
-#[derive(Clone, Debug)]
-pub(super) struct RunSettings {
-    pub(super) request: DrainRequest,
-    pub(super) release: Release,
-    /// The version in which the API server serves DeviceTaintRules.
-    pub(super) rule_version: Version,
-    /// Courses of a forecast.
-    pub(super) samples: NonZeroU32,
-    pub(super) seed: u64,
-    pub(super) wait: WaitFor,
-    /// For one wave, in addition to the longest grace period of its pods.
-    pub(super) timeout: Duration,
-    pub(super) force_after: Option<Duration>,
-    /// `None` with `--no-lock`.
-    pub(super) lock: Option<LockSettings>,
-    pub(super) notes: TypedNotes,
-    /// Go on although a check before the start found a problem.
-    pub(super) ignore_preflight_errors: bool,
-    /// What speaks against a drain of this cluster, such as feature gates that are off.
-    pub(super) release_problems: Vec<String>,
-    /// The commands to go on and to go back, as typed.
-    pub(super) go_on: String,
-    pub(super) go_back: String,
-}
 
 /// How a drain ended.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,9 +6,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-
-use super::reporter::{NextCommands, Reporter};
+use super::lock::LockSettings;
+use crate::cli::expiry::Expiry;
 use crate::cli::live::AskedServer;
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
@@ -87,68 +86,30 @@ pub(in crate::cli::drain) enum WaitFor {
     Bound,
 }
 
-/// The value of `--expires`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::cli::drain) enum Expiry {
-    After(Duration),
-    At(DateTime<Utc>),
-}
-
-impl Expiry {
-    fn parse(text: &str) -> Result<Expiry, String> {
-        if let Ok(duration) = parse_duration(text) {
-            return Ok(Expiry::After(duration));
-        }
-        let Ok(time) = DateTime::parse_from_rfc3339(text) else {
-            let message = "expected a duration such as 8h, or an RFC 3339 time such as 2026-11-16T18:00:00Z";
-            return Err(message.to_owned());
-        };
-        Ok(Expiry::At(time.to_utc()))
-    }
-
-    /// The time as RFC 3339, for a drain that starts at `now`, which is RFC 3339 as well.
-    fn resolve(self, now: &str) -> Result<String, Failure> {
-        let now =
-            DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();
-        let time = match self {
-            Expiry::At(time) if time <= now => {
-                return Err(Failure::Usage("--expires: this time is in the past".to_owned()));
-            }
-            Expiry::At(time) => Some(time),
-            Expiry::After(duration) => {
-                TimeDelta::from_std(duration).ok().and_then(|delta| now.checked_add_signed(delta))
-            }
-        };
-        let time = time.ok_or_else(|| Failure::Usage("--expires: this duration is too long".to_owned()))?;
-        Ok(time.to_rfc3339_opts(SecondsFormat::Secs, true))
-    }
-}
-
-/// Everything that a drain or its proof needs to know.
-#[derive(Debug)]
-pub(in crate::cli::drain) struct DrainSettings<'a> {
-    pub(in crate::cli::drain) asked: &'a AskedServer,
+/// What a run needs to know.
+#[derive(Clone, Debug)]
+pub(in crate::cli::drain) struct RunSettings {
     pub(in crate::cli::drain) request: DrainRequest,
-    /// What a forecast plays.
     pub(in crate::cli::drain) release: Release,
+    /// The version in which the API server serves DeviceTaintRules.
+    pub(in crate::cli::drain) rule_version: Version,
+    /// Courses of a forecast.
     pub(in crate::cli::drain) samples: NonZeroU32,
     pub(in crate::cli::drain) seed: u64,
-    /// The version in which the rules are written.
-    pub(in crate::cli::drain) rule_version: Version,
     pub(in crate::cli::drain) wait: WaitFor,
     /// For one wave, in addition to the longest grace period of its pods.
     pub(in crate::cli::drain) timeout: Duration,
     pub(in crate::cli::drain) force_after: Option<Duration>,
-    /// The namespace of the Lease; `None` with `--no-lock`.
-    pub(in crate::cli::drain) lock_namespace: Option<String>,
+    /// `None` with `--no-lock`.
+    pub(in crate::cli::drain) lock: Option<LockSettings>,
     pub(in crate::cli::drain) notes: TypedNotes,
+    /// Go on although a check before the start found a problem.
     pub(in crate::cli::drain) ignore_preflight_errors: bool,
-    /// What speaks against a drain in this release.
+    /// What speaks against a drain of this cluster, such as feature gates that are off.
     pub(in crate::cli::drain) release_problems: Vec<String>,
-    pub(in crate::cli::drain) next: NextCommands,
-    /// Where to write what is sent and seen.
-    pub(in crate::cli::drain) record: Option<PathBuf>,
-    pub(in crate::cli::drain) reporter: Reporter,
+    /// The commands to go on and to go back, as typed.
+    pub(in crate::cli::drain) go_on: String,
+    pub(in crate::cli::drain) go_back: String,
 }
 
 /// What is written on the rules for people.
@@ -190,24 +151,4 @@ pub(in crate::cli::drain) fn release_problems(asked: &AskedServer) -> Vec<String
         ));
     }
     problems
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Expiry;
-
-    #[test]
-    fn an_expiry_is_a_duration_or_a_time() {
-        let now = "2026-11-16T09:00:00Z";
-        let resolved = |text: &str| Expiry::parse(text).ok().and_then(|expiry| expiry.resolve(now).ok());
-        for (text, expected) in [
-            ("8h", Some("2026-11-16T17:00:00Z")),
-            ("1h30m", Some("2026-11-16T10:30:00Z")),
-            ("2026-11-17T00:00:00+02:00", Some("2026-11-16T22:00:00Z")),
-            ("2026-11-16T08:59:59Z", None),
-            ("tomorrow", None),
-        ] {
-            assert_eq!(resolved(text).as_deref(), expected, "{text}");
-        }
-    }
 }

@@ -10,8 +10,8 @@ use super::live_server::{LiveServer, NEEDED_KINDS};
 use super::lock::LockSettings;
 use super::recording::Recorder;
 use super::reporter::Reporter;
-use super::run::{self, Ending, Observer, RunSettings};
-use super::settings::DrainSettings;
+use super::run::{self, Ending, Observer};
+use super::settings::RunSettings;
 use super::undrain;
 use crate::cli::console::Console;
 use crate::cli::live::AskedServer;
@@ -40,63 +40,52 @@ impl Observer for Reporter {
     }
 }
 
-/// Drains the devices.
-pub(in crate::cli::drain) fn drain(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
-    let (mut server, settings, mut reporter) = connect(settings, &NEEDED_KINDS, &WORKLOAD_KINDS)?;
-    let ending = run::drain(&mut server, &settings, &mut reporter);
-    reporter.hide();
-    finish(ending)
+/// A drain that is about to start: the cluster, the file of `--record`, and where its events are told.
+#[derive(Debug)]
+pub(in crate::cli::drain) struct Session<'a> {
+    pub(in crate::cli::drain) asked: &'a AskedServer,
+    pub(in crate::cli::drain) record: Option<&'a Path>,
+    pub(in crate::cli::drain) reporter: Reporter,
 }
 
-/// Checks whether claims hold the devices.
-pub(in crate::cli::drain) fn check(settings: DrainSettings<'_>) -> Result<Tally, Failure> {
-    let (mut server, settings, mut reporter) = connect(settings, &NEEDED_KINDS, &WORKLOAD_KINDS)?;
-    let ending = undrain::check(&mut server, &settings, &mut reporter);
-    reporter.hide();
-    finish(ending)
-}
-
-/// Deletes the rules of a drain; with `is_dry_run`, only lists them.
-pub(in crate::cli::drain) fn undrain(
-    settings: DrainSettings<'_>,
-    is_dry_run: bool,
-) -> Result<Tally, Failure> {
-    let (mut server, settings, mut reporter) = connect(settings, &[RULES], &[])?;
-    let ending = undrain::undrain(&mut server, &settings, &mut reporter, is_dry_run);
-    reporter.hide();
-    finish(ending)
-}
-
-/// Starts the watches, and puts together what a run needs.
-fn connect(
-    settings: DrainSettings<'_>,
-    needed: &[ListedKind],
-    wanted: &[ListedKind],
-) -> Result<(LiveServer, RunSettings, Reporter), Failure> {
-    let DrainSettings { asked, request, release, samples, mut reporter, .. } = settings;
-    let recorder = settings.record.as_deref().map(open_recording).transpose()?;
-    let (server, notes) = LiveServer::connect(&asked.cluster, needed, wanted, recorder)?;
-    for note in &notes {
-        reporter.note(note);
+impl Session<'_> {
+    /// Drains.
+    pub(in crate::cli::drain) fn drain(self, settings: &RunSettings) -> Result<Tally, Failure> {
+        self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| run::drain(server, settings, reporter))
     }
-    let holder = holder(asked, settings.notes.owner.as_deref());
-    let settings = RunSettings {
-        request,
-        release,
-        rule_version: settings.rule_version,
-        samples,
-        seed: settings.seed,
-        wait: settings.wait,
-        timeout: settings.timeout,
-        force_after: settings.force_after,
-        lock: settings.lock_namespace.map(|namespace| LockSettings { namespace, holder }),
-        notes: settings.notes,
-        ignore_preflight_errors: settings.ignore_preflight_errors,
-        release_problems: settings.release_problems,
-        go_on: settings.next.go_on,
-        go_back: settings.next.go_back,
-    };
-    Ok((server, settings, reporter))
+
+    /// Only proves that the devices are free.
+    pub(in crate::cli::drain) fn check(self, settings: &RunSettings) -> Result<Tally, Failure> {
+        self.run(&NEEDED_KINDS, &WORKLOAD_KINDS, |server, reporter| {
+            undrain::check(server, settings, reporter)
+        })
+    }
+
+    /// Deletes the rules of a drain.
+    pub(in crate::cli::drain) fn undrain(
+        self,
+        settings: &RunSettings,
+        is_dry_run: bool,
+    ) -> Result<Tally, Failure> {
+        self.run(&[RULES], &[], |server, reporter| undrain::undrain(server, settings, reporter, is_dry_run))
+    }
+
+    fn run(
+        self,
+        needed: &[ListedKind],
+        wanted: &[ListedKind],
+        work: impl FnOnce(&mut LiveServer, &mut Reporter) -> Ending,
+    ) -> Result<Tally, Failure> {
+        let Session { asked, record, mut reporter } = self;
+        let recorder = record.map(open_recording).transpose()?;
+        let (mut server, notes) = LiveServer::connect(&asked.cluster, needed, wanted, recorder)?;
+        for note in &notes {
+            reporter.note(note);
+        }
+        let ending = work(&mut server, &mut reporter);
+        reporter.hide();
+        finish(ending)
+    }
 }
 
 fn open_recording(path: &Path) -> Result<Recorder, Failure> {
@@ -108,7 +97,11 @@ fn open_recording(path: &Path) -> Result<Recorder, Failure> {
 
 /// Who holds the Lease, for people: `ann (context prod, process 4711-1f2e3d4c)`. The last number tells apart two processes of
 /// one person on two machines.
-fn holder(asked: &AskedServer, owner: Option<&str>) -> String {
+pub(in crate::cli::drain) fn lock_settings(
+    asked: &AskedServer,
+    namespace: String,
+    owner: Option<&str>,
+) -> LockSettings {
     let user = || ["USER", "LOGNAME", "USERNAME"].iter().find_map(std::env::var_os)?.into_string().ok();
     let who = owner.map(ToOwned::to_owned).or_else(user).unwrap_or_else(|| "tollgate".to_owned());
     let place = match &asked.endpoint().context {
@@ -116,7 +109,8 @@ fn holder(asked: &AskedServer, owner: Option<&str>) -> String {
         None => "in a pod".to_owned(),
     };
     let number = RandomState::new().hash_one(std::process::id()) & 0xffff_ffff;
-    format!("{who} ({place}, process {}-{number:08x})", std::process::id())
+    let holder = format!("{who} ({place}, process {}-{number:08x})", std::process::id());
+    LockSettings { namespace, holder }
 }
 
 /// The exit code of an ending.

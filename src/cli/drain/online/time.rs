@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate_formats::gotime::{self, Timestamp};
+pub(super) use tollgate_formats::gotime::micro_time;
+
+use tollgate_formats::gotime::Timestamp;
 
 /// Whole seconds from one time to a later one; negative if it is not later.
 pub(super) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
@@ -19,12 +21,6 @@ pub(super) fn later(time: Timestamp, duration: Duration) -> Timestamp {
         seconds: time.seconds.saturating_add(seconds).saturating_add(carry),
         nanos: nanos % 1_000_000_000,
     }
-}
-
-/// The time as `metav1.MicroTime` is written: `2026-01-02T03:04:05.000006Z`.
-pub(super) fn micro_time(time: Timestamp) -> String {
-    let whole = gotime::rfc3339(time);
-    format!("{}.{:06}Z", whole.trim_end_matches('Z'), time.nanos / 1000)
 }
 
 /// A duration in words: `1 h 5 min`, `90 s`.

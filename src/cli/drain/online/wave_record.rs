@@ -1,18 +1,18 @@
 //! What a wave has to restore, as an annotation of the first rule: for a drain that goes on after it was killed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::halt::Halt;
 use super::rules::WAVE;
 use super::run::Run;
 use super::workloads::WorkloadPods;
-use tollgate_document::doc;
 use tollgate_drain::{PlannedPod, STARTED_ANNOTATION};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// A wave.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct WaveRecord {
     /// Its number, from 0.
     pub(super) wave: usize,
@@ -24,7 +24,8 @@ pub(super) struct WaveRecord {
 }
 
 /// A pod of a wave.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct MovedPod {
     pub(super) namespace: String,
     pub(super) name: String,
@@ -35,7 +36,8 @@ pub(super) struct MovedPod {
 }
 
 /// How many pods of a workload were ready.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct WorkloadReady {
     pub(super) workload: String,
     pub(super) ready: i64,
@@ -64,34 +66,6 @@ impl From<&PlannedPod> for MovedPod {
     }
 }
 
-impl WaveRecord {
-    /// Reads the annotation; `None` if it is not one.
-    fn read(text: &str) -> Option<WaveRecord> {
-        let read = doc::parse(text).ok()?;
-        let (record, number) = (read.root(), |value: Option<i64>| value.unwrap_or(0));
-        let text = |value: doc::Value<'_>, field: &str| value.get(field).str().to_owned();
-        let pods = record.get("pods").items().map(|pod| MovedPod {
-            namespace: text(pod, "namespace"),
-            name: text(pod, "name"),
-            uid: text(pod, "uid"),
-            claims: pod.get("claims").items().map(|claim| claim.str().to_owned()).collect(),
-            workload: text(pod, "workload"),
-        });
-        let ready = record.get("ready").items().map(|ready| WorkloadReady {
-            workload: text(ready, "workload"),
-            ready: number(ready.get("ready").int()),
-            lost: number(ready.get("lost").int()),
-            newest: text(ready, "newest"),
-        });
-        Some(WaveRecord {
-            wave: usize::try_from(number(record.get("wave").int())).ok()?,
-            pods: pods.collect(),
-            ready: ready.collect(),
-            grace: u64::try_from(number(record.get("grace").int())).ok()?,
-        })
-    }
-}
-
 impl Run<'_> {
     /// The rule that has the annotation.
     fn first_rule(&self) -> Option<&super::rules::DrainRule> {
@@ -100,8 +74,10 @@ impl Run<'_> {
 
     /// The wave that was begun last.
     pub(super) fn stored_wave(&self) -> Option<WaveRecord> {
-        let records =
-            self.rules.iter().filter_map(|rule| WaveRecord::read(&self.annotation(&rule.name, WAVE)?));
+        let records = self
+            .rules
+            .iter()
+            .filter_map(|rule| serde_json::from_str::<WaveRecord>(&self.annotation(&rule.name, WAVE)?).ok());
         records.max_by_key(|record| record.wave)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tollgate_forecast::{Forecast, Origin, PodForecast, PodOutcome};
+use tollgate_formats::count::counted;
 
 /// `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`
 pub(in crate::cli) fn summary_of_evicted(forecast: &Forecast) -> Option<String> {
@@ -55,10 +56,5 @@ fn sentence(forecast: &Forecast, origin: Origin) -> Option<String> {
         .filter(|(count, ..)| *count > 0)
         .map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }))
         .collect();
-    Some(format!("of {total} {what} pod{} {}", plural_ending(total), parts.join(", ")))
-}
-
-/// `s` unless the count is 1.
-pub(super) fn plural_ending(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
+    Some(format!("of {} {}", counted(total, &format!("{what} pod")), parts.join(", ")))
 }

@@ -142,5 +142,5 @@ fn flags_in_code_are_not_quoted_again() {
 fn subcommands_follow_their_command() {
     let names: Vec<String> = examples::commands().iter().map(|(words, _)| words.join(" ")).collect();
     let policy = names.iter().position(|name| name == "tollgate policy").expect("a command");
-    assert_eq!(names.get(policy + 1).map(String::as_str), Some("tollgate policy diff"));
+    assert_eq!(names.get(policy + 1).map(String::as_str), Some("tollgate policy check"));
 }

@@ -64,11 +64,12 @@ fn type_name(ty: &Ty) -> String {
 /// The types that a field can have, flattened.
 fn alternatives(ty: &Ty, names: &mut Vec<String>) {
     let name = match ty {
-        Ty::NonEmptyStr | Ty::Str => "string".to_owned(),
+        Ty::NonEmptyStr | Ty::Str | Ty::Text(_) => "string".to_owned(),
         Ty::Word => return names.extend(["string", "number"].map(str::to_owned)),
         Ty::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Ty::Int(i64::MIN) => "integer".to_owned(),
         Ty::Int(least) => format!("integer ≥ {least}"),
+        Ty::IntOrPercent => return names.extend(["integer ≥ 0", "percentage"].map(str::to_owned)),
         Ty::Bool => "boolean".to_owned(),
         Ty::Time => "time (RFC 3339)".to_owned(),
         Ty::Schema => "JSON Schema".to_owned(),
@@ -85,7 +86,7 @@ fn alternatives(ty: &Ty, names: &mut Vec<String>) {
 /// ` of strings`, after a list or a map.
 fn elements(ty: &Ty) -> String {
     match ty {
-        Ty::NonEmptyStr | Ty::Str => " of strings".to_owned(),
+        Ty::NonEmptyStr | Ty::Str | Ty::Text(_) => " of strings".to_owned(),
         Ty::Word => " of strings or numbers".to_owned(),
         Ty::Bool => " of booleans".to_owned(),
         Ty::Any => String::new(),

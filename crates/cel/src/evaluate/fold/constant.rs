@@ -5,7 +5,7 @@
 
 use crate::evaluate::library::conversions::convert;
 use crate::evaluate::planner::literal_value;
-use crate::evaluate::value::{Failure, Value};
+use crate::evaluate::value::{Failure, Value, no_such_overload};
 use crate::outcome::CelEnv;
 use crate::tree::Literal;
 
@@ -48,7 +48,7 @@ impl Constant {
     pub(super) fn converted(self, function: &str, env: CelEnv) -> Result<Constant, String> {
         let from = match &self {
             Constant::Scalar(value) if has_conversion(function, value, env) => {
-                return match convert(function, value) {
+                return match convert(function, value).unwrap_or_else(no_such_overload) {
                     Ok(converted) => Ok(Constant::Scalar(converted)),
                     Err(Failure::Error(text) | Failure::Cancelled(text)) => Err(text.to_string()),
                     Err(Failure::Unsupported(what)) => Err(what.to_owned()),

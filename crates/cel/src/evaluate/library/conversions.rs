@@ -5,31 +5,21 @@ use std::sync::Arc;
 use tollgate_formats::gotime::{self, Timestamp};
 
 use super::times;
-use crate::evaluate::value::{Evaluated, Moment, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Moment, Value, error};
 use crate::number;
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "type" => |args, _| match args {
-            [value] => Ok(Value::Type(value.type_name())),
-            _ => no_such_overload(),
-        },
-        "dyn" => |args, _| args.first().cloned().map_or_else(no_such_overload, Ok),
-        "bool" => |args, _| one(args, to_bool),
-        "bytes" => |args, _| one(args, to_bytes),
-        "double" => |args, _| one(args, to_double),
-        "int" => |args, _| one(args, to_int),
-        "uint" => |args, _| one(args, to_uint),
-        "string" => |args, _| one(args, to_string),
-        "duration" => |args, _| one(args, to_duration),
-        "timestamp" => |args, _| one(args, to_timestamp),
-        _ => return None,
-    })
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    let [value] = args else { return None };
+    match name {
+        "type" => Some(Ok(Value::Type(value.type_name()))),
+        "dyn" => Some(Ok(value.clone())),
+        _ => convert(name, value),
+    }
 }
 
-/// Converts a value for which the conversion is declared.
-pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Evaluated {
-    match function {
+/// Converts a value; `None` if the function is no conversion.
+pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Evaluated> {
+    Some(match function {
         "bool" => to_bool(value),
         "bytes" => to_bytes(value),
         "double" => to_double(value),
@@ -38,12 +28,8 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Evaluated {
         "string" => to_string(value),
         "duration" => to_duration(value),
         "timestamp" => to_timestamp(value),
-        _ => no_such_overload(),
-    }
-}
-
-fn one(args: &[Value], convert: fn(&Value) -> Evaluated) -> Evaluated {
-    args.first().map_or_else(no_such_overload, convert)
+        _ => return None,
+    })
 }
 
 fn unconvertible(value: &Value, to: &str) -> Evaluated {

@@ -6,7 +6,7 @@ use tollgate_formats::gotime;
 use tollgate_formats::names::{self, KeyWord, Unit};
 
 use super::urlparse;
-use crate::evaluate::value::{Evaluated, Value, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value};
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct NamedFormat {
@@ -51,29 +51,13 @@ static FORMATS: [NamedFormat; 13] = [
     format("datetime", "datetime", 71, |text, out| test(is_datetime(text), "invalid datetime", out)),
 ];
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "format.named" => |args, _| match args {
-            [Value::String(name)] => {
-                Ok(named(name).map_or(Value::NONE, |format| Value::some(Value::Format(format))))
-            }
-            _ => no_such_overload(),
-        },
-        "validate" => |args, _| validate(args),
-        "format.dns1123Label" => |_, _| constant("dns1123Label"),
-        "format.dns1123Subdomain" => |_, _| constant("dns1123Subdomain"),
-        "format.dns1035Label" => |_, _| constant("dns1035Label"),
-        "format.qualifiedName" => |_, _| constant("qualifiedName"),
-        "format.dns1123LabelPrefix" => |_, _| constant("dns1123LabelPrefix"),
-        "format.dns1123SubdomainPrefix" => |_, _| constant("dns1123SubdomainPrefix"),
-        "format.dns1035LabelPrefix" => |_, _| constant("dns1035LabelPrefix"),
-        "format.labelValue" => |_, _| constant("labelValue"),
-        "format.uri" => |_, _| constant("uri"),
-        "format.uuid" => |_, _| constant("uuid"),
-        "format.byte" => |_, _| constant("byte"),
-        "format.date" => |_, _| constant("date"),
-        "format.datetime" => |_, _| constant("datetime"),
-        _ => return None,
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("format.named", [Value::String(name)]) => {
+            Ok(named(name).map_or(Value::NONE, |format| Value::some(Value::Format(format))))
+        }
+        ("validate", [Value::Format(format), Value::String(text)]) => Ok(validate(format, text)),
+        _ => Ok(Value::Format(named(name.strip_prefix("format.")?)?)),
     })
 }
 
@@ -81,19 +65,14 @@ fn named(name: &str) -> Option<&'static NamedFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-fn constant(name: &str) -> Evaluated {
-    named(name).map_or_else(no_such_overload, |format| Ok(Value::Format(format)))
-}
-
-fn validate(args: &[Value]) -> Evaluated {
-    let [Value::Format(format), Value::String(text)] = args else { return no_such_overload() };
+fn validate(format: &NamedFormat, text: &str) -> Value {
     let mut problems = Vec::new();
     (format.problems)(text, &mut problems);
-    Ok(if problems.is_empty() {
+    if problems.is_empty() {
         Value::NONE
     } else {
         Value::some(Value::strings(problems.iter().map(String::as_str)))
-    })
+    }
 }
 
 fn test(is_valid: bool, problem: &str, out: &mut Vec<String>) {

@@ -26,7 +26,7 @@ pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
         if after.is_empty() {
             return error("unexpected end of string");
         }
-        let (clause, precision) = precision(after)?;
+        let (clause, precision) = read_precision(after).or_else(error)?;
         let mut behind = clause.chars();
         behind.next();
         text.push_str(&formatted(clause, precision, &arg)?);
@@ -40,21 +40,21 @@ pub(super) fn format(format: &str, args: &List) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What follows a precision, and the precision.
-fn precision(clause: &str) -> Result<(&str, Option<usize>), Failure> {
+/// What follows a precision, and the precision; or why it is none.
+pub(crate) fn read_precision(clause: &str) -> Result<(&str, Option<usize>), String> {
     const PROBLEM: &str = "could not parse formatting clause: error while parsing precision: ";
     let Some(digits) = clause.strip_prefix('.') else { return Ok((clause, None)) };
     let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.is_empty() {
-        return error(format!("{PROBLEM}could not find end of precision specifier"));
+        return Err(format!("{PROBLEM}could not find end of precision specifier"));
     }
     let digits = digits.get(..digits.len() - rest.len()).unwrap_or_default();
-    if let Some(precision) = digits.parse::<u64>().ok().filter(|precision| i64::try_from(*precision).is_ok())
-    {
-        return Ok((rest, usize::try_from(precision).ok()));
-    }
-    let problem = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
-    error(format!(
+    let problem = match digits.parse::<i64>() {
+        Ok(precision) => return Ok((rest, usize::try_from(precision).ok())),
+        Err(_) if digits.is_empty() => "invalid syntax",
+        Err(_) => "value out of range",
+    };
+    Err(format!(
         "{PROBLEM}error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {problem}"
     ))
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Context, strings};
+use super::Context;
 use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
@@ -12,76 +12,39 @@ const MAX_RANGE: i64 = 1_000_000;
 /// The longest list whose elements are all compared with each other; more costs too much.
 const MAX_SQUARED: usize = 20_000;
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "slice" => |args, _| slice(args),
-        "flatten" => |args, _| match args {
-            [Value::List(list)] => flattened(list, 1),
-            [Value::List(list), Value::Int(depth)] => flattened(list, *depth),
-            [other] => error(format!("no such overload: {}.flatten()", other.type_name())),
-            [list, depth] => {
-                error(format!("no such overload: {}.flatten({})", list.type_name(), depth.type_name()))
-            }
-            _ => no_such_overload(),
-        },
-        "distinct" => distinct,
-        "reverse" => |args, _| match args {
-            [Value::List(list)] => Ok(Value::list(list.items()?.iter().rev().cloned().collect())),
-            _ => no_such_overload(),
-        },
-        "lists.range" => range,
-        "sort" => |args, _| match args {
-            [Value::List(list)] => sort_by(list, list),
-            _ => no_such_overload(),
-        },
-        "@sortByAssociatedKeys" => |args, _| match args {
-            [Value::List(list), Value::List(keys)] => sort_by(list, keys),
-            _ => no_such_overload(),
-        },
-        "isSorted" => |args, _| is_sorted(args),
-        "sum" => |args, _| sum(args),
-        "min" => |args, _| extreme(args, "min", Ordering::Greater),
-        "max" => |args, _| extreme(args, "max", Ordering::Less),
-        "indexOf" => |args, context| match args {
-            [Value::String(text), Value::String(part)] => strings::index_of(text, part, None, context),
-            [Value::String(text), Value::String(part), Value::Int(offset)] => {
-                strings::index_of(text, part, Some(*offset), context)
-            }
-            [Value::List(list), item] => position(list, item, false, context),
-            _ => no_such_overload(),
-        },
-        "lastIndexOf" => |args, context| match args {
-            [Value::String(text), Value::String(part)] => strings::last_index_of(text, part, None, context),
-            [Value::String(text), Value::String(part), Value::Int(offset)] => {
-                strings::last_index_of(text, part, Some(*offset), context)
-            }
-            [Value::List(list), item] => position(list, item, true, context),
-            _ => no_such_overload(),
-        },
-        "includes" => includes,
-        "sets.contains" => |args, context| sets(args, context, contains_all),
-        "sets.equivalent" => |args, context| {
-            sets(args, context, |a, b, context| {
-                Ok(contains_all(a, b, context)? && contains_all(b, a, context)?)
-            })
-        },
-        "sets.intersects" => |args, context| {
-            sets(args, context, |a, b, context| {
-                for item in a {
-                    if contains(b, item, context)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            })
-        },
+pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("slice", [Value::List(list), Value::Int(start), Value::Int(end)]) => slice(list, *start, *end),
+        ("flatten", [Value::List(list)]) => flattened(list, 1),
+        ("flatten", [Value::List(list), Value::Int(depth)]) => flattened(list, *depth),
+        ("flatten", [other]) => error(format!("no such overload: {}.flatten()", other.type_name())),
+        ("flatten", [list, depth]) => {
+            error(format!("no such overload: {}.flatten({})", list.type_name(), depth.type_name()))
+        }
+        ("distinct", [Value::List(list)]) => distinct(list, context),
+        ("reverse", [Value::List(list)]) => {
+            list.items().map(|items| Value::list(items.iter().rev().cloned().collect()))
+        }
+        ("lists.range", [Value::Int(size)]) => range(*size, context),
+        ("sort", [Value::List(list)]) => sort_by(list, list),
+        ("@sortByAssociatedKeys", [Value::List(list), Value::List(keys)]) => sort_by(list, keys),
+        ("isSorted", [Value::List(list)]) => is_sorted(list),
+        ("sum", [Value::List(list)]) => sum(list),
+        ("min", [Value::List(list)]) => extreme(list, "min", Ordering::Greater),
+        ("max", [Value::List(list)]) => extreme(list, "max", Ordering::Less),
+        ("indexOf", [Value::List(list), item]) => position(list, item, false, context),
+        ("lastIndexOf", [Value::List(list), item]) => position(list, item, true, context),
+        ("includes", [Value::List(list), item]) => includes(list, item, context),
+        ("includes", [target, item]) => compare::is_equal(target, item, &context.work).map(Value::Bool),
+        ("sets.contains" | "sets.equivalent" | "sets.intersects", [Value::List(a), Value::List(b)]) => {
+            sets(name, a, b, context).map(Value::Bool)
+        }
         _ => return None,
     })
 }
 
-fn slice(args: &[Value]) -> Evaluated {
-    let [Value::List(list), Value::Int(start), Value::Int(end)] = args else { return no_such_overload() };
-    let (Ok(from), Ok(to)) = (usize::try_from(*start), usize::try_from(*end)) else {
+fn slice(list: &List, start: i64, end: i64) -> Evaluated {
+    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return error(format!("cannot slice({start}, {end}), negative indexes not supported"));
     };
     if from > to {
@@ -117,41 +80,32 @@ fn flatten_into(list: &List, depth: i64, flat: &mut Vec<Value>) -> Result<(), Fa
     Ok(())
 }
 
-fn distinct(args: &[Value], context: &Context<'_>) -> Evaluated {
-    let [Value::List(list)] = args else { return no_such_overload() };
+fn distinct(list: &List, context: &Context<'_>) -> Evaluated {
     if list.len() > MAX_SQUARED {
         return Err(cost_limit_exceeded());
     }
     let mut unique: Vec<Value> = Vec::new();
     for item in list.items()?.iter() {
-        let mut is_seen = false;
-        for other in &unique {
-            if compare::is_equal(item, other, &context.work)? {
-                is_seen = true;
-                break;
-            }
-        }
-        if !is_seen {
+        if !contains(&unique, item, context)? {
             unique.push(item.clone());
         }
     }
     Ok(Value::list(unique))
 }
 
-fn range(args: &[Value], context: &Context<'_>) -> Evaluated {
-    let [Value::Int(size)] = args else { return no_such_overload() };
+fn range(size: i64, context: &Context<'_>) -> Evaluated {
     if context.behaviour.range_is_checked {
-        if *size < 0 {
+        if size < 0 {
             return error(format!("lists.range: size must be non-negative, got {size}"));
         }
-        if *size > MAX_RANGE {
+        if size > MAX_RANGE {
             return error(format!("lists.range: size {size} exceeds maximum allowed ({MAX_RANGE})"));
         }
     }
-    if *size > MAX_RANGE {
+    if size > MAX_RANGE {
         Err(cost_limit_exceeded())
     } else {
-        Ok(Value::list((0..*size).map(Value::Int).collect()))
+        Ok(Value::list((0..size).map(Value::Int).collect()))
     }
 }
 
@@ -177,8 +131,7 @@ fn sort_by(list: &List, keys: &List) -> Evaluated {
     Ok(Value::list(pairs.into_iter().map(|(_, item)| item.clone()).collect()))
 }
 
-fn is_sorted(args: &[Value]) -> Evaluated {
-    let [Value::List(list)] = args else { return no_such_overload() };
+fn is_sorted(list: &List) -> Evaluated {
     let items = list.items()?;
     let mut previous: Option<&Value> = None;
     for item in items.iter() {
@@ -193,8 +146,7 @@ fn is_sorted(args: &[Value]) -> Evaluated {
     Ok(Value::Bool(true))
 }
 
-fn sum(args: &[Value]) -> Evaluated {
-    let [Value::List(list)] = args else { return no_such_overload() };
+fn sum(list: &List) -> Evaluated {
     let items = list.items()?;
     // Of a list whose type is not known, an empty one is a sum of integers.
     let mut total = match items.first() {
@@ -209,8 +161,7 @@ fn sum(args: &[Value]) -> Evaluated {
     Ok(total)
 }
 
-fn extreme(args: &[Value], name: &str, worse: Ordering) -> Evaluated {
-    let [Value::List(list)] = args else { return no_such_overload() };
+fn extreme(list: &List, name: &str, worse: Ordering) -> Evaluated {
     let mut best: Option<Value> = None;
     for item in list.items()?.iter() {
         if !compare::has_order(item) {
@@ -239,36 +190,38 @@ fn position(list: &List, item: &Value, is_last: bool, context: &Context<'_>) -> 
     Ok(Value::Int(-1))
 }
 
-fn includes(args: &[Value], context: &Context<'_>) -> Evaluated {
-    match args {
-        [Value::List(list), item] => {
-            for index in 0..list.len() {
-                if let Some(limit) = context.behaviour.includes_limit
-                    && index >= limit
-                {
-                    return error(format!(
-                        "'includes' function cannot be applied to lists longer than {limit} values"
-                    ));
-                }
-                if let Some(found) = list.get(index)
-                    && compare::is_equal(&found, item, &context.work)?
-                {
-                    return Ok(Value::Bool(true));
-                }
-            }
-            Ok(Value::Bool(false))
+fn includes(list: &List, item: &Value, context: &Context<'_>) -> Evaluated {
+    for index in 0..list.len() {
+        if let Some(limit) = context.behaviour.includes_limit
+            && index >= limit
+        {
+            return error(format!(
+                "'includes' function cannot be applied to lists longer than {limit} values"
+            ));
         }
-        [target, item] => compare::is_equal(target, item, &context.work).map(Value::Bool),
-        _ => no_such_overload(),
+        if let Some(found) = list.get(index)
+            && compare::is_equal(&found, item, &context.work)?
+        {
+            return Ok(Value::Bool(true));
+        }
     }
+    Ok(Value::Bool(false))
 }
 
-type SetTest = fn(&[Value], &[Value], &Context<'_>) -> Result<bool, Failure>;
-
-fn sets(args: &[Value], context: &Context<'_>, test: SetTest) -> Evaluated {
-    match args {
-        [Value::List(a), Value::List(b)] => test(&a.items()?, &b.items()?, context).map(Value::Bool),
-        _ => no_such_overload(),
+/// The functions of `sets`.
+fn sets(name: &str, a: &List, b: &List, context: &Context<'_>) -> Result<bool, Failure> {
+    let (a, b) = (a.items()?, b.items()?);
+    match name {
+        "sets.contains" => contains_all(&a, &b, context),
+        "sets.equivalent" => Ok(contains_all(&a, &b, context)? && contains_all(&b, &a, context)?),
+        _ => {
+            for item in a.iter() {
+                if contains(&b, item, context)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
     }
 }
 

@@ -5,22 +5,21 @@ use std::sync::Arc;
 use crate::evaluate::collections::{Key, Kind, Map};
 use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    match name {
-        "cel.@mapInsert" => Some(|args, _| match args {
-            [Value::Map(map), key, value] => insert(map, key, value),
-            [Value::Map(map), Value::Map(more)] => {
-                let mut map = Arc::clone(map);
-                for (key, value) in more.entries() {
-                    let Value::Map(next) = insert(&map, &key, &value)? else { return no_such_overload() };
-                    map = next;
-                }
-                Ok(Value::Map(map))
-            }
-            _ => no_such_overload(),
-        }),
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    match (name, args) {
+        ("cel.@mapInsert", [Value::Map(map), key, value]) => Some(insert(map, key, value)),
+        ("cel.@mapInsert", [Value::Map(map), Value::Map(more)]) => Some(insert_all(map, more)),
         _ => None,
     }
+}
+
+fn insert_all(map: &Arc<Map>, more: &Map) -> Evaluated {
+    let mut map = Arc::clone(map);
+    for (key, value) in more.entries() {
+        let Value::Map(next) = insert(&map, &key, &value)? else { return no_such_overload() };
+        map = next;
+    }
+    Ok(Value::Map(map))
 }
 
 fn insert(map: &Arc<Map>, key: &Value, value: &Value) -> Evaluated {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::netparse;
-use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, error};
 use tollgate_formats::gofmt::quote;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,57 +117,35 @@ fn masked(address: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "ip" => |args, _| match args {
-            [Value::String(text)] => {
-                Address::parse(text).map_or_else(error, |address| Ok(Value::Ip(address)))
-            }
-            [Value::Cidr(prefix)] => Ok(Value::Ip(Address(prefix.address))),
-            _ => no_such_overload(),
-        },
-        "isIP" => |args, _| text(args, |text| Address::parse(text).is_ok()),
-        "ip.isCanonical" => |args, _| match args {
-            [Value::String(text)] => Address::parse(text)
-                .map_or_else(error, |address| Ok(Value::Bool(address.to_string() == **text))),
-            _ => no_such_overload(),
-        },
-        "family" => |args, _| match args {
-            [Value::Ip(address)] => Ok(Value::Int(if address.0.is_ipv4() { 4 } else { 6 })),
-            _ => no_such_overload(),
-        },
-        "isUnspecified" => |args, _| address(args, |address| address.0.is_unspecified()),
-        "isLoopback" => |args, _| address(args, |address| address.0.is_loopback()),
-        "isLinkLocalMulticast" => |args, _| address(args, Address::is_link_local_multicast),
-        "isLinkLocalUnicast" => |args, _| address(args, Address::is_link_local_unicast),
-        "isGlobalUnicast" => |args, _| address(args, Address::is_global_unicast),
-        "cidr" => |args, _| match args {
-            [Value::String(text)] => prefix(text).map(Value::Cidr),
-            _ => no_such_overload(),
-        },
-        "isCIDR" => |args, _| text(args, |text| Prefix::parse(text).is_ok()),
-        "containsIP" => |args, _| match args {
-            [Value::Cidr(prefix), Value::Ip(address)] => Ok(Value::Bool(prefix.contains(address.0))),
-            // What is no address is no argument, to upstream.
-            [Value::Cidr(prefix), Value::String(text)] => match Address::parse(text) {
-                Ok(address) => Ok(Value::Bool(prefix.contains(address.0))),
-                Err(_) => no_such_overload(),
-            },
-            _ => no_such_overload(),
-        },
-        "containsCIDR" => |args, _| match args {
-            [Value::Cidr(outer), Value::Cidr(inner)] => Ok(Value::Bool(holds(*outer, *inner))),
-            [Value::Cidr(outer), Value::String(text)] => Ok(Value::Bool(holds(*outer, prefix(text)?))),
-            _ => no_such_overload(),
-        },
-        "prefixLength" => |args, _| match args {
-            [Value::Cidr(prefix)] => Ok(Value::Int(prefix.bits.into())),
-            _ => no_such_overload(),
-        },
-        "masked" => |args, _| match args {
-            [Value::Cidr(prefix)] => Ok(Value::Cidr(prefix.masked())),
-            _ => no_such_overload(),
-        },
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("ip", [Value::String(text)]) => Address::parse(text).map_or_else(error, |ip| Ok(Value::Ip(ip))),
+        ("ip", [Value::Cidr(prefix)]) => Ok(Value::Ip(Address(prefix.address))),
+        ("isIP", [Value::String(text)]) => Ok(Value::Bool(Address::parse(text).is_ok())),
+        ("ip.isCanonical", [Value::String(text)]) => {
+            Address::parse(text).map_or_else(error, |address| Ok(Value::Bool(address.to_string() == **text)))
+        }
+        ("family", [Value::Ip(address)]) => Ok(Value::Int(if address.0.is_ipv4() { 4 } else { 6 })),
+        ("isUnspecified", [Value::Ip(address)]) => Ok(Value::Bool(address.0.is_unspecified())),
+        ("isLoopback", [Value::Ip(address)]) => Ok(Value::Bool(address.0.is_loopback())),
+        ("isLinkLocalMulticast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_multicast())),
+        ("isLinkLocalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_link_local_unicast())),
+        ("isGlobalUnicast", [Value::Ip(address)]) => Ok(Value::Bool(address.is_global_unicast())),
+        ("cidr", [Value::String(text)]) => prefix(text).map(Value::Cidr),
+        ("isCIDR", [Value::String(text)]) => Ok(Value::Bool(Prefix::parse(text).is_ok())),
+        ("containsIP", [Value::Cidr(prefix), Value::Ip(address)]) => {
+            Ok(Value::Bool(prefix.contains(address.0)))
+        }
+        ("containsIP", [Value::Cidr(prefix), Value::String(text)]) => {
+            let address = Address::parse(text).ok()?;
+            Ok(Value::Bool(prefix.contains(address.0)))
+        }
+        ("containsCIDR", [Value::Cidr(outer), Value::Cidr(inner)]) => Ok(Value::Bool(holds(*outer, *inner))),
+        ("containsCIDR", [Value::Cidr(outer), Value::String(text)]) => {
+            prefix(text).map(|inner| Value::Bool(holds(*outer, inner)))
+        }
+        ("prefixLength", [Value::Cidr(prefix)]) => Ok(Value::Int(prefix.bits.into())),
+        ("masked", [Value::Cidr(prefix)]) => Ok(Value::Cidr(prefix.masked())),
         _ => return None,
     })
 }
@@ -180,18 +158,4 @@ fn prefix(text: &str) -> Result<Prefix, crate::evaluate::value::Failure> {
 
 fn holds(outer: Prefix, inner: Prefix) -> bool {
     outer.bits <= inner.bits && outer.contains(inner.address)
-}
-
-fn text(args: &[Value], test: fn(&str) -> bool) -> Evaluated {
-    match args {
-        [Value::String(text)] => Ok(Value::Bool(test(text))),
-        _ => no_such_overload(),
-    }
-}
-
-fn address(args: &[Value], test: fn(Address) -> bool) -> Evaluated {
-    match args {
-        [Value::Ip(address)] => Ok(Value::Bool(test(*address))),
-        _ => no_such_overload(),
-    }
 }

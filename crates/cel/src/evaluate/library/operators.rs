@@ -2,29 +2,29 @@
 
 use super::Context;
 use super::times;
+use crate::evaluate::collections::List;
 use crate::evaluate::compare;
 use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
-use std::cmp::Ordering;
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "_+_" => |args, _| binary(args, add),
-        "_-_" => |args, _| binary(args, subtract),
-        "_*_" => |args, _| binary(args, multiply),
-        "_/_" => |args, _| binary(args, divide),
-        "_%_" => |args, _| binary(args, modulo),
-        "-_" => |args, _| negate(args),
-        "!_" => |args, _| match args {
-            [Value::Bool(value)] => Ok(Value::Bool(!value)),
-            _ => no_such_overload(),
-        },
-        "@not_strictly_false" => |args, _| Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
-        "_<_" => |args, _| order(args, Ordering::is_lt),
-        "_<=_" => |args, _| order(args, Ordering::is_le),
-        "_>_" => |args, _| order(args, Ordering::is_gt),
-        "_>=_" => |args, _| order(args, Ordering::is_ge),
-        "@in" => is_in,
-        "size" => |args, _| size(args),
+pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("_+_", [left, right]) => add(left, right),
+        ("_-_", [left, right]) => subtract(left, right),
+        ("_*_", [left, right]) => multiply(left, right),
+        ("_/_", [left, right]) => divide(left, right),
+        ("_%_", [left, right]) => modulo(left, right),
+        ("-_", [Value::Int(value)]) => int(value.checked_neg()),
+        ("-_", [Value::Double(value)]) => Ok(Value::Double(-value)),
+        ("-_", [Value::Duration(value)]) => times::duration(value.checked_neg()),
+        ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
+        ("@not_strictly_false", _) => Ok(Value::Bool(!matches!(args, [Value::Bool(false)]))),
+        ("_<_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_lt())),
+        ("_<=_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_le())),
+        ("_>_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_gt())),
+        ("_>=_", [left, right]) => compare::order(left, right).map(|order| Value::Bool(order.is_ge())),
+        ("@in", [element, Value::List(list)]) => is_in(element, list, context),
+        ("@in", [key, Value::Map(map)]) => map.own(key).map(|found| Value::Bool(found.is_some())),
+        ("size", [value]) => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
         _ => return None,
     })
 }
@@ -43,13 +43,6 @@ pub(super) fn can_negate(value: &Value) -> bool {
 
 pub(super) fn has_size(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))
-}
-
-fn binary(args: &[Value], operate: fn(&Value, &Value) -> Evaluated) -> Evaluated {
-    match args {
-        [left, right] => operate(left, right),
-        _ => no_such_overload(),
-    }
 }
 
 fn int(found: Option<i64>) -> Evaluated {
@@ -124,42 +117,13 @@ fn modulo(left: &Value, right: &Value) -> Evaluated {
     }
 }
 
-fn negate(args: &[Value]) -> Evaluated {
-    match args {
-        [Value::Int(value)] => int(value.checked_neg()),
-        [Value::Double(value)] => Ok(Value::Double(-value)),
-        [Value::Duration(value)] => times::duration(value.checked_neg()),
-        _ => no_such_overload(),
-    }
-}
-
-fn order(args: &[Value], is_wanted: fn(Ordering) -> bool) -> Evaluated {
-    match args {
-        [left, right] => compare::order(left, right).map(|found| Value::Bool(is_wanted(found))),
-        _ => no_such_overload(),
-    }
-}
-
-fn is_in(args: &[Value], context: &Context<'_>) -> Evaluated {
-    match args {
-        [element, Value::List(list)] => {
-            for index in 0..list.len() {
-                if let Some(item) = list.get(index)
-                    && compare::is_equal(element, &item, &context.work)?
-                {
-                    return Ok(Value::Bool(true));
-                }
-            }
-            Ok(Value::Bool(false))
+fn is_in(element: &Value, list: &List, context: &Context<'_>) -> Evaluated {
+    for index in 0..list.len() {
+        if let Some(item) = list.get(index)
+            && compare::is_equal(element, &item, &context.work)?
+        {
+            return Ok(Value::Bool(true));
         }
-        [key, Value::Map(map)] => Ok(Value::Bool(map.own(key)?.is_some())),
-        _ => no_such_overload(),
     }
-}
-
-fn size(args: &[Value]) -> Evaluated {
-    match args {
-        [value] => Ok(Value::Int(i64::try_from(value.cost_size()).unwrap_or(i64::MAX))),
-        _ => no_such_overload(),
-    }
+    Ok(Value::Bool(false))
 }

@@ -1,45 +1,31 @@
 //! Regular expressions: `matches`, `find`, `findAll`. Patterns are Go's, and are translated for the engine that runs
-//! them (`translate`).
+//! them ([`crate::regex`]).
 
 use regex::{Match, Regex, RegexBuilder};
 
-use super::translate;
-use crate::evaluate::value::{Evaluated, Failure, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
 use crate::regex as syntax;
 
 /// The largest program of a pattern, in bytes.
 const MAX_PROGRAM: usize = 64 << 20;
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "matches" => |args, _| match args {
-            [Value::String(_), Value::String(pattern)] => apply("matches", &compiled(pattern, "")?, args),
-            _ => no_such_overload(),
-        },
-        "find" => |args, _| match args {
-            [Value::String(_), Value::String(pattern)] => {
-                apply("find", &compiled(pattern, "Illegal regex: ")?, args)
-            }
-            _ => no_such_overload(),
-        },
-        "findAll" => |args, _| match args {
-            [Value::String(_), Value::String(pattern), ..] => {
-                apply("findAll", &compiled(pattern, "Illegal regex: ")?, args)
-            }
-            _ => no_such_overload(),
-        },
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    let prefix = match (name, args) {
+        ("matches", [Value::String(_), Value::String(_)]) => "",
+        ("find", [Value::String(_), Value::String(_)])
+        | ("findAll", [Value::String(_), Value::String(_), ..]) => "Illegal regex: ",
         _ => return None,
+    };
+    let pattern = args.get(1).and_then(Value::as_str).unwrap_or_default();
+    Some(match compile(pattern) {
+        Ok(pattern) => apply(name, &pattern, args),
+        Err(problem) => error(format!("{prefix}{problem}")),
     })
-}
-
-fn compiled(pattern: &str, before: &str) -> Result<Regex, Failure> {
-    compile(pattern).or_else(|problem| error(format!("{before}{problem}")))
 }
 
 /// Compiles a pattern of Go; the error is Go's.
 pub(in crate::evaluate) fn compile(pattern: &str) -> Result<Regex, String> {
-    syntax::parse(pattern).map_err(|problem| problem.to_string())?;
-    let translated = translate::translate(pattern);
+    let translated = syntax::translate(pattern).map_err(|problem| problem.to_string())?;
     let built = RegexBuilder::new(&translated).size_limit(MAX_PROGRAM).dfa_size_limit(MAX_PROGRAM).build();
     built.ok().ok_or_else(|| format!("error parsing regexp: expression too large: `{pattern}`"))
 }
@@ -56,5 +42,46 @@ pub(in crate::evaluate) fn apply(function: &str, pattern: &Regex, args: &[Value]
             Ok(Value::strings(pattern.find_iter(text).take(limit).map(|found: Match<'_>| found.as_str())))
         }
         _ => no_such_overload(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compile;
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_go() {
+        for (pattern, text, is_match) in [
+            (r"^\d+$", "12", true),
+            (r"^\d+$", "١٢", false),
+            (r"^\w$", "é", false),
+            (r"^\W$", "é", true),
+            (r"^[\W]$", "é", true),
+            (r"^[^\w]$", "é", true),
+            (r"\bé", "aé", true),
+            (r"^a{,2}$", "a{,2}", true),
+            (r"^a{2}$", "aa", true),
+            (r"^a{02}$", "a{02}", true),
+            (r"^a\Q\E*$", "aa", true),
+            (r"^[a&&b]+$", "&", true),
+            (r"^[[a]$", "[", true),
+            (r"^[]a]+$", "]a", true),
+            (r"^\Qa.b\E$", "a.b", true),
+            (r"^\Qa.b\E$", "axb", false),
+            (r"^\101$", "A", true),
+            (r"^\x41\x{1F600}$", "A😀", true),
+            (r"^\<$", "<", true),
+            (r"^[\x41-\x43]+$", "ABC", true),
+            (r"(?i)^straße$", "STRAßE", true),
+            (r"^\pN$", "٣", true),
+            (r"^[[:alpha:]]$", "é", false),
+            (r"^[a\-z]+$", "a-z", true),
+            (r"^(?P<x>a)|b$", "b", true),
+            (r"a.c", "a\nc", false),
+            (r"(?s)a.c", "a\nc", true),
+        ] {
+            let compiled = compile(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem}"));
+            assert_eq!(compiled.is_match(text), is_match, "{pattern} {text}");
+        }
     }
 }

@@ -6,10 +6,10 @@
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tollgate_formats::quantity::Quantity;
+use tollgate_formats::quantity::{ParseError, Quantity};
 
 use super::{Context, semver};
-use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, cost_limit_exceeded, error};
 
 type Cell = Arc<Mutex<Quantity<'static>>>;
 
@@ -90,72 +90,46 @@ impl Amount {
     }
 }
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "quantity" => |args, _| match args {
-            [Value::String(text)] => match Quantity::parse(text) {
-                Ok(quantity) if !has_blanks(text) => {
-                    Ok(Value::Quantity(SharedQuantity::new(quantity.into_owned())))
-                }
-                Ok(_) => error(tollgate_formats::quantity::ParseError::FormatWrong.text()),
-                Err(problem) => error(problem.text()),
-            },
-            _ => no_such_overload(),
+pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+    let shares = context.behaviour.sums_change_quantities;
+    Some(match (name, args) {
+        ("quantity", [Value::String(text)]) => match parse(text) {
+            Ok(quantity) => Ok(Value::Quantity(SharedQuantity::new(quantity.into_owned()))),
+            Err(problem) => error(problem.text()),
         },
-        "isQuantity" => |args, _| match args {
-            [Value::String(text)] => Ok(Value::Bool(!has_blanks(text) && Quantity::parse(text).is_ok())),
-            _ => no_such_overload(),
+        ("isQuantity", [Value::String(text)]) => Ok(Value::Bool(parse(text).is_ok())),
+        ("sign", [Value::Quantity(quantity)]) => Ok(Value::Int(quantity.get().sign().into())),
+        ("isInteger", [Value::Quantity(quantity)]) => Ok(Value::Bool(quantity.get().as_i64().is_some())),
+        ("asInteger", [Value::Quantity(quantity)]) => match quantity.get().as_i64() {
+            Some(value) => Ok(Value::Int(value)),
+            None => error("cannot convert value to integer"),
         },
-        "sign" => |args, _| with(args, |quantity| Ok(Value::Int(quantity.get().sign().into()))),
-        "isInteger" => |args, _| with(args, |quantity| Ok(Value::Bool(quantity.get().as_i64().is_some()))),
-        "asInteger" => |args, _| {
-            with(args, |quantity| match quantity.get().as_i64() {
-                Some(value) => Ok(Value::Int(value)),
-                None => error("cannot convert value to integer"),
-            })
-        },
-        "asApproximateFloat" => {
-            |args, _| with(args, |quantity| Ok(Value::Double(quantity.get().approximate_f64())))
+        ("asApproximateFloat", [Value::Quantity(quantity)]) => {
+            Ok(Value::Double(quantity.get().approximate_f64()))
         }
-        "add" => |args, context| combine(args, context, false),
-        "sub" => |args, context| combine(args, context, true),
-        "compareTo" => |args, _| order(args, |order| Value::Int(order as i64)),
-        "isLessThan" => |args, _| order(args, |order| Value::Bool(order.is_lt())),
-        "isGreaterThan" => |args, _| order(args, |order| Value::Bool(order.is_gt())),
+        ("add" | "sub", [Value::Quantity(quantity), Value::Quantity(other)]) => {
+            quantity.combined(&other.get(), name == "sub", shares)
+        }
+        ("add" | "sub", [Value::Quantity(quantity), Value::Int(other)]) => {
+            quantity.combined(&Quantity::of_int(*other), name == "sub", shares)
+        }
+        ("compareTo", _) => Ok(Value::Int(order(args)? as i64)),
+        ("isLessThan", _) => Ok(Value::Bool(order(args)?.is_lt())),
+        ("isGreaterThan", _) => Ok(Value::Bool(order(args)?.is_gt())),
         _ => return None,
     })
 }
 
-/// JSON allows blanks around a quantity, expressions do not.
-fn has_blanks(text: &str) -> bool {
-    text.trim().len() != text.len()
-}
-
-fn with(args: &[Value], look: fn(&SharedQuantity) -> Evaluated) -> Evaluated {
-    match args {
-        [Value::Quantity(quantity)] => look(quantity),
-        _ => no_such_overload(),
-    }
-}
-
-fn combine(args: &[Value], context: &Context<'_>, subtracts: bool) -> Evaluated {
-    let shares = context.behaviour.sums_change_quantities;
-    match args {
-        [Value::Quantity(quantity), Value::Quantity(other)] => {
-            quantity.combined(&other.get(), subtracts, shares)
-        }
-        [Value::Quantity(quantity), Value::Int(other)] => {
-            quantity.combined(&Quantity::of_int(*other), subtracts, shares)
-        }
-        _ => no_such_overload(),
-    }
-}
-
 /// Quantities and versions compare by the same functions.
-fn order(args: &[Value], answer: fn(Ordering) -> Value) -> Evaluated {
+fn order(args: &[Value]) -> Option<Ordering> {
     match args {
-        [Value::Quantity(left), Value::Quantity(right)] => Ok(answer(left.order(right))),
-        [Value::Semver(left), Value::Semver(right)] => Ok(answer(semver::Semver::order(left, right))),
-        _ => no_such_overload(),
+        [Value::Quantity(left), Value::Quantity(right)] => Some(left.order(right)),
+        [Value::Semver(left), Value::Semver(right)] => Some(semver::Semver::order(left, right)),
+        _ => None,
     }
+}
+
+/// Reads a quantity, around which the server allows no blanks.
+fn parse(text: &str) -> Result<Quantity<'_>, ParseError> {
+    if text.trim().len() == text.len() { Quantity::parse(text) } else { Err(ParseError::FormatWrong) }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tollgate_formats::gofmt;
 
-use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, error};
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct Semver {
@@ -24,19 +24,13 @@ enum Identifier {
     Text(String),
 }
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "semver" => |args, _| match read(args) {
-            Some(Ok(version)) => Ok(Value::Semver(Arc::new(version))),
-            Some(Err(problem)) => error(problem),
-            None => no_such_overload(),
-        },
-        "isSemver" => {
-            |args, _| read(args).map_or_else(no_such_overload, |read| Ok(Value::Bool(read.is_ok())))
-        }
-        "major" => |args, _| number(args, 0),
-        "minor" => |args, _| number(args, 1),
-        "patch" => |args, _| number(args, 2),
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("semver", _) => read(args)?.map_or_else(error, |version| Ok(Value::Semver(Arc::new(version)))),
+        ("isSemver", _) => Ok(Value::Bool(read(args)?.is_ok())),
+        ("major", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[0].cast_signed())),
+        ("minor", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[1].cast_signed())),
+        ("patch", [Value::Semver(version)]) => Ok(Value::Int(version.numbers[2].cast_signed())),
         _ => return None,
     })
 }
@@ -46,15 +40,6 @@ fn read(args: &[Value]) -> Option<Result<Semver, String>> {
         [Value::String(text)] | [Value::String(text), Value::Bool(false)] => Some(Semver::parse(text)),
         [Value::String(text), Value::Bool(true)] => Some(normalized(text)),
         _ => None,
-    }
-}
-
-fn number(args: &[Value], index: usize) -> Evaluated {
-    match args {
-        [Value::Semver(version)] => {
-            Ok(Value::Int(version.numbers.get(index).copied().unwrap_or_default().cast_signed()))
-        }
-        _ => no_such_overload(),
     }
 }
 

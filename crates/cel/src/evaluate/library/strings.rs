@@ -4,40 +4,37 @@
 use super::{Context, MAX_TEXT, formatting};
 use crate::evaluate::value::{Evaluated, Failure, Value, cost_limit_exceeded, error, no_such_overload};
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "contains" => |args, _| test(args, |text, part| text.contains(part)),
-        "startsWith" => |args, _| test(args, |text, part| text.starts_with(part)),
-        "endsWith" => |args, _| test(args, |text, part| text.ends_with(part)),
-        "charAt" => |args, _| char_at(args),
-        "lowerAscii" => |args, _| text(args, str::to_ascii_lowercase),
-        "upperAscii" => |args, _| text(args, str::to_ascii_uppercase),
-        "trim" => |args, _| text(args, |text| text.trim().to_owned()),
-        "replace" => |args, _| replace(args),
-        "split" => |args, _| split(args),
-        "substring" => |args, _| substring(args),
-        "join" => |args, _| join(args),
-        "format" => |args, _| match args {
-            [Value::String(format), Value::List(list)] => formatting::format(format, list).map(Value::string),
-            _ => no_such_overload(),
-        },
-        "strings.quote" => |args, _| text(args, quote),
+pub(super) fn call(name: &str, args: &[Value], context: &Context<'_>) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("contains", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.contains(&**part))),
+        ("startsWith", [Value::String(text), Value::String(part)]) => {
+            Ok(Value::Bool(text.starts_with(&**part)))
+        }
+        ("endsWith", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.ends_with(&**part))),
+        ("charAt", [Value::String(text), Value::Int(index)]) => char_at(text, *index),
+        ("lowerAscii", [Value::String(text)]) => Ok(Value::string(text.to_ascii_lowercase())),
+        ("upperAscii", [Value::String(text)]) => Ok(Value::string(text.to_ascii_uppercase())),
+        ("trim", [Value::String(text)]) => Ok(Value::string(text.trim())),
+        ("replace", _) => replace(args),
+        ("split", _) => split(args),
+        ("substring", _) => substring(args),
+        ("join", _) => join(args),
+        ("indexOf", [Value::String(text), Value::String(part)]) => index_of(text, part, None, context),
+        ("indexOf", [Value::String(text), Value::String(part), Value::Int(offset)]) => {
+            index_of(text, part, Some(*offset), context)
+        }
+        ("lastIndexOf", [Value::String(text), Value::String(part)]) => {
+            last_index_of(text, part, None, context)
+        }
+        ("lastIndexOf", [Value::String(text), Value::String(part), Value::Int(offset)]) => {
+            last_index_of(text, part, Some(*offset), context)
+        }
+        ("format", [Value::String(format), Value::List(list)]) => {
+            formatting::format(format, list).map(Value::string)
+        }
+        ("strings.quote", [Value::String(text)]) => Ok(Value::string(quote(text))),
         _ => return None,
     })
-}
-
-fn test(args: &[Value], test: fn(&str, &str) -> bool) -> Evaluated {
-    match args {
-        [Value::String(text), Value::String(part)] => Ok(Value::Bool(test(text, part))),
-        _ => no_such_overload(),
-    }
-}
-
-fn text(args: &[Value], change: fn(&str) -> String) -> Evaluated {
-    match args {
-        [Value::String(text)] => Ok(Value::string(change(text))),
-        _ => no_such_overload(),
-    }
 }
 
 fn out_of_range<T>(index: i64) -> Result<T, Failure> {
@@ -51,9 +48,8 @@ fn byte_at(text: &str, index: i64) -> Option<usize> {
     starts.nth(index)
 }
 
-fn char_at(args: &[Value]) -> Evaluated {
-    let [Value::String(text), Value::Int(index)] = args else { return no_such_overload() };
-    let Some(at) = byte_at(text, *index) else { return out_of_range(*index) };
+fn char_at(text: &str, index: i64) -> Evaluated {
+    let Some(at) = byte_at(text, index) else { return out_of_range(index) };
     let rest = text.get(at..).unwrap_or_default();
     Ok(Value::string(rest.chars().next().map(String::from).unwrap_or_default()))
 }
@@ -81,7 +77,7 @@ fn substring(args: &[Value]) -> Evaluated {
 }
 
 /// Where a text begins in another, from an offset on, in characters. -1 if nowhere.
-pub(super) fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
+fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
         (true, Some(offset)) => return empty_part(text, offset, context),
         (true, None) => return Ok(Value::Int(0)),
@@ -98,7 +94,7 @@ pub(super) fn index_of(text: &str, part: &str, offset: Option<i64>, context: &Co
 }
 
 /// The last place where a text begins in another, at or before an offset. -1 if nowhere.
-pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
+fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &Context<'_>) -> Evaluated {
     let offset = match (part.is_empty(), offset) {
         (true, Some(offset)) => return empty_part(text, offset, context),
         (true, None) => return Ok(Value::Int(length(text))),

@@ -13,18 +13,18 @@ const SECOND: i128 = 1_000_000_000;
 /// Seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
 const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     Some(match name {
-        "getFullYear" => |args, _| part(args, |clock| clock.year),
-        "getMonth" => |args, _| part(args, |clock| clock.month - 1),
-        "getDayOfYear" => |args, _| part(args, |clock| clock.day_of_year),
-        "getDayOfMonth" => |args, _| part(args, |clock| clock.day - 1),
-        "getDate" => |args, _| part(args, |clock| clock.day),
-        "getDayOfWeek" => |args, _| part(args, |clock| clock.day_of_week),
-        "getHours" => |args, _| amount(args, 3600 * SECOND, |clock| clock.second / 3600),
-        "getMinutes" => |args, _| amount(args, 60 * SECOND, |clock| clock.second / 60 % 60),
-        "getSeconds" => |args, _| amount(args, SECOND, |clock| clock.second % 60),
-        "getMilliseconds" => |args, _| amount(args, SECOND / 1000, |clock| clock.milliseconds),
+        "getFullYear" => part(args, |clock| clock.year),
+        "getMonth" => part(args, |clock| clock.month - 1),
+        "getDayOfYear" => part(args, |clock| clock.day_of_year),
+        "getDayOfMonth" => part(args, |clock| clock.day - 1),
+        "getDate" => part(args, |clock| clock.day),
+        "getDayOfWeek" => part(args, |clock| clock.day_of_week),
+        "getHours" => amount(args, 3600 * SECOND, |clock| clock.second / 3600),
+        "getMinutes" => amount(args, 60 * SECOND, |clock| clock.second / 60 % 60),
+        "getSeconds" => amount(args, SECOND, |clock| clock.second % 60),
+        "getMilliseconds" => amount(args, SECOND / 1000, |clock| clock.milliseconds),
         _ => return None,
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::urlparse::{self, Part};
 use crate::evaluate::collections::{Kind, Map};
-use crate::evaluate::value::{Evaluated, Value, error, no_such_overload};
+use crate::evaluate::value::{Evaluated, Value, error};
 
 #[derive(Debug, Default)]
 pub(in crate::evaluate) struct Url {
@@ -96,34 +96,20 @@ impl fmt::Display for Url {
     }
 }
 
-pub(super) fn find(name: &str) -> Option<super::Function> {
-    Some(match name {
-        "url" => |args, _| match args {
-            [Value::String(text)] => {
-                let url = urlparse::parse_request(text).and_then(|_| urlparse::parse_reference(text));
-                let failed =
-                    |problem| error(format!("URL parse error during conversion from string: {problem}"));
-                url.map_or_else(failed, |url| Ok(Value::Url(Arc::new(url))))
-            }
-            _ => no_such_overload(),
-        },
-        "isURL" => |args, _| match args {
-            [Value::String(text)] => Ok(Value::Bool(urlparse::parse_request(text).is_ok())),
-            _ => no_such_overload(),
-        },
-        "getScheme" => |args, _| part(args, |url| Value::string(url.scheme.as_str())),
-        "getHost" => |args, _| part(args, |url| Value::string(url.host.as_str())),
-        "getHostname" => |args, _| part(args, |url| Value::string(url.host_and_port().0)),
-        "getPort" => |args, _| part(args, |url| Value::string(url.host_and_port().1)),
-        "getEscapedPath" => |args, _| part(args, |url| Value::string(url.escaped_path())),
-        "getQuery" => |args, _| part(args, |url| Value::Map(Arc::new(url.query()))),
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    Some(match (name, args) {
+        ("url", [Value::String(text)]) => {
+            let url = urlparse::parse_request(text).and_then(|_| urlparse::parse_reference(text));
+            let failed = |problem| error(format!("URL parse error during conversion from string: {problem}"));
+            url.map_or_else(failed, |url| Ok(Value::Url(Arc::new(url))))
+        }
+        ("isURL", [Value::String(text)]) => Ok(Value::Bool(urlparse::parse_request(text).is_ok())),
+        ("getScheme", [Value::Url(url)]) => Ok(Value::string(url.scheme.as_str())),
+        ("getHost", [Value::Url(url)]) => Ok(Value::string(url.host.as_str())),
+        ("getHostname", [Value::Url(url)]) => Ok(Value::string(url.host_and_port().0)),
+        ("getPort", [Value::Url(url)]) => Ok(Value::string(url.host_and_port().1)),
+        ("getEscapedPath", [Value::Url(url)]) => Ok(Value::string(url.escaped_path())),
+        ("getQuery", [Value::Url(url)]) => Ok(Value::Map(Arc::new(url.query()))),
         _ => return None,
     })
-}
-
-fn part(args: &[Value], part: fn(&Url) -> Value) -> Evaluated {
-    match args {
-        [Value::Url(url)] => Ok(part(url)),
-        _ => no_such_overload(),
-    }
 }

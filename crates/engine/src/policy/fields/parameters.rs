@@ -1,8 +1,8 @@
 //! Fields of a ParameterPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, FAILURE, LEVELS, META, NAMESPACES,
-    OPERATIONS, SCHEMA_FILE, SELECTED, UNAVAILABLE, VALIDATIONS,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENFORCE_FROM, EXCLUDED, EXEMPT, FAILURE, LEVELS, META,
+    NAMESPACES, OPERATIONS, SCHEMA_FILE, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
@@ -16,6 +16,7 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
+        ENFORCE_FROM,
         CONTACT,
         DOCS,
         FAILURE,

@@ -1,8 +1,9 @@
 //! Fields of a TaintPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
-    NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, UNAVAILABLE, VALIDATIONS, VALUES,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENFORCE_FROM, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES,
+    FAILURE, META, NAMESPACES, OPERATIONS, REASON, SCHEMA_FILE, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
+    VALUES,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
@@ -16,6 +17,7 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
+        ENFORCE_FROM,
         CONTACT,
         DOCS,
         FAILURE,

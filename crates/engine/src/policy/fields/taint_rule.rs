@@ -1,10 +1,11 @@
 //! Fields of a TaintRulePolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, EXCLUDED, EXEMPT, EXEMPTIONS, FAILURE, LEVELS, META,
-    NAMESPACES, OPERATIONS, SELECTED, UNAVAILABLE, VALIDATIONS,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, DRIVERS, ENFORCE_FROM, EXCLUDED, EXEMPT, EXEMPTIONS, FAILURE,
+    LEVELS, META, NAMESPACES, OPERATIONS, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS,
 };
 use crate::policy::schema::{Struct, Ty, field, required};
+use crate::rule_annotations;
 use tollgate_api::profile::ApiKind;
 
 /// TaintRulePolicy.
@@ -16,6 +17,7 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
+        ENFORCE_FROM,
         CONTACT,
         DOCS,
         FAILURE,
@@ -35,11 +37,32 @@ static SPEC: Struct = Struct {
         ),
         field("maxImpact", Ty::Struct(&MAX_IMPACT), "Maximum impact of a rule; requires the cluster state"),
         field(
+            "maxTainted",
+            Ty::Struct(&MAX_TAINTED),
+            "Maximum number of devices that all rules together may taint; requires the cluster state",
+        ),
+        field(
             "onUnknown",
             Ty::OneOf(LEVELS),
-            "What happens if `maxImpact` applies to a rule but its impact is not known (default: `Deny`)",
+            "What happens if `maxImpact` or `maxTainted` applies to a rule but the cluster state is not known \
+             (default: `Deny`)",
         ),
-        field("acknowledge", Ty::Struct(&ACKNOWLEDGE), "Annotation with which users can exceed `maxImpact`"),
+        field(
+            "acknowledge",
+            Ty::Struct(&ACKNOWLEDGE),
+            "Annotation with which users can exceed `maxImpact` and `maxTainted`",
+        ),
+        field(
+            "requireAnnotations",
+            Ty::NonEmptyList(&Ty::OneOf(rule_annotations::ALL)),
+            "Annotations that a rule must have",
+        ),
+        field(
+            "maxAgeSeconds",
+            Ty::Int(1),
+            "Maximum age of a rule in seconds; `tollgate.dev/expires` must be set and be at most this long after the \
+             rule is created",
+        ),
     ],
 };
 
@@ -62,6 +85,16 @@ static MAX_IMPACT: Struct = Struct {
         field("pods", Ty::Int(0), "Maximum number of pods that a rule may evict"),
         field("namespaces", Ty::Int(0), "Maximum number of namespaces in which a rule may evict pods"),
     ],
+};
+
+static MAX_TAINTED: Struct = Struct {
+    name: "MaxTainted",
+    fields: &[required(
+        "devices",
+        Ty::IntOrPercent,
+        "Maximum number of devices with effect `NoSchedule` or `NoExecute` from rules, or a percentage of the devices \
+         that their driver publishes, such as `5%`, rounded down but at least 1",
+    )],
 };
 
 static ACKNOWLEDGE: Struct = Struct {

@@ -33,6 +33,7 @@ static TEST_CASE: Struct = Struct {
         field("object", Ty::Any, "Object to check"),
         field("oldObject", Ty::Any, "Stored object, for an update"),
         field("user", Ty::Any, "`userInfo` of the request, with `username` and `groups`"),
+        field("now", Ty::Time, "Current time in this test case (default: that of the file)"),
         field("review", Ty::Any, "AdmissionReview that replaces `object`, `oldObject` and `user`"),
         required(
             "expect",

@@ -1,8 +1,9 @@
 //! Fields of a TolerationPolicy.
 
 use super::{
-    ACTION, API, CONDITIONS, CONTACT, DOCS, EFFECTS, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES, FAILURE, META,
-    NAMESPACES, OPERATIONS, REASON, SELECTED, UNAVAILABLE, VALIDATIONS, VALUES,
+    ACTION, API, CONDITIONS, CONTACT, DOCS, EFFECTS, ENFORCE_FROM, ENTRY_EFFECTS, EXCLUDED, EXEMPT, EXPIRES,
+    FAILURE, META, NAMESPACES, OPERATIONS, REASON, SELECTED, STATUS, UNAVAILABLE, VALIDATIONS, VALUES,
+    formats,
 };
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
@@ -16,6 +17,7 @@ static SPEC: Struct = Struct {
         field("match", Ty::Struct(&MATCH), "Objects to which the policy applies (default: all)"),
         EXEMPT,
         ACTION,
+        ENFORCE_FROM,
         CONTACT,
         DOCS,
         FAILURE,
@@ -53,7 +55,7 @@ const MATCH_RESOURCES: Field = field(
     "Kinds of objects to include (default: both)",
 );
 
-const KEY: Field = required("key", Ty::NonEmptyStr, "Taint key, `prefix/*` or `*`");
+const KEY: Field = required("key", Ty::Text(&formats::KEY_PATTERN), "Taint key, `prefix/*` or `*`");
 
 static ALLOWED: Struct = Struct {
     name: "AllowedToleration",
@@ -77,9 +79,9 @@ static DENIED: Struct =
 static DEFAULT: Struct = Struct {
     name: "DefaultToleration",
     fields: &[
-        field("key", Ty::NonEmptyStr, "Key (default: every key)"),
+        field("key", Ty::Text(&formats::TAINT_KEY), "Key (default: every key)"),
         field("operator", Ty::OneOf(&["Equal", "Exists"]), "Operator (default: `Equal`)"),
-        field("value", Ty::Str, "Value, for the operator `Equal`"),
+        field("value", Ty::Text(&formats::TAINT_VALUE), "Value, for the operator `Equal`"),
         field("effect", EFFECTS, "Effect (default: every effect)"),
         field(
             "tolerationSeconds",

@@ -6,8 +6,13 @@
 //! Invariant: an update that affects nothing but what the stored rule affects is allowed, however much that is. An update
 //! that could affect other devices or pods, or the same ones more or sooner, is checked like a new rule.
 
+mod compared;
+
+pub(super) use compared::SampleImpact;
+
 use std::cell::OnceCell;
 
+use super::tainted::TaintedLimit;
 use super::{DeviceSelection, MatchedPolicy};
 use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, count};
@@ -27,6 +32,8 @@ use tollgate_document::field::Path;
 pub(super) struct Limits {
     /// The most that a rule may affect; `None` for no limit.
     max: PerResource<Option<usize>>,
+    /// The most devices that all rules together may taint; `None` for no limit.
+    pub(super) max_tainted: Option<TaintedLimit>,
     /// The level if the impact is not known; `None` allows it.
     on_unknown: Option<Level>,
     acknowledge: Option<Acknowledge>,
@@ -42,9 +49,9 @@ struct Acknowledge {
 
 /// One value per limited resource.
 #[derive(Clone, Copy, Debug)]
-struct PerResource<T> {
+pub(super) struct PerResource<T> {
     devices: T,
-    pods: T,
+    pub(super) pods: T,
     namespaces: T,
 }
 
@@ -63,6 +70,7 @@ impl Limits {
                 pods: number("pods"),
                 namespaces: number("namespaces"),
             },
+            max_tainted: TaintedLimit::read(spec.get("maxTainted")),
             on_unknown: match spec.get("onUnknown").str() {
                 "Allow" => None,
                 "Warn" => Some(Level::Warn),
@@ -128,7 +136,9 @@ impl Limits {
             let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
             return self.report_unknown(matched, report, detail, short);
         }
-        let Err(hint) = self.check_acknowledged(admission, context, numbers.numbers.pods) else { return };
+        let Err(hint) = self.check_acknowledged(admission, context, Some(numbers.numbers.pods)) else {
+            return;
+        };
         let caveat = state.caveat();
         report
             .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
@@ -137,7 +147,7 @@ impl Limits {
     }
 
     /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
-    fn report_unknown(
+    pub(super) fn report_unknown(
         &self,
         matched: MatchedPolicy<'_>,
         report: &mut ViolationReport<'_>,
@@ -167,13 +177,13 @@ impl Limits {
         and_list(&passed.collect::<Vec<_>>())
     }
 
-    /// Ok if a user who may do so has acknowledged the number of pods with the annotation; otherwise a hint for the
-    /// message, which may be empty.
-    fn check_acknowledged(
+    /// Ok if a user who may do so has acknowledged the number of pods, if it is known, with the annotation; otherwise a
+    /// hint for the message, which may be empty.
+    pub(super) fn check_acknowledged(
         &self,
         admission: &DecodedAttributes<'_>,
         context: &Context<'_>,
-        pods: usize,
+        pods: Option<usize>,
     ) -> Result<(), String> {
         let Some(Acknowledge { annotation, groups }) = &self.acknowledge else { return Err(String::new()) };
         let may = groups.as_ref().is_none_or(|groups| {
@@ -189,6 +199,7 @@ impl Limits {
             let void = format!("; annotation {annotation} is ignored, because this user may not set it");
             return Err(if given.exists() { void } else { String::new() });
         }
+        let Some(pods) = pods else { return Err(String::new()) };
         if given.str() == pods.to_string() {
             return Ok(());
         }
@@ -203,14 +214,14 @@ impl Limits {
 /// The impact of the new and the stored rule, computed once for all policies.
 #[derive(Debug, Default)]
 pub(super) struct CountCache {
-    new: OnceCell<Option<RuleImpact>>,
+    pub(super) new: OnceCell<Option<RuleImpact>>,
     old: OnceCell<Option<RuleImpact>>,
 }
 
 /// The impact of a rule.
 #[derive(Debug)]
-struct RuleImpact {
-    numbers: PerResource<usize>,
+pub(super) struct RuleImpact {
+    pub(super) numbers: PerResource<usize>,
     /// `numbers` as a phrase.
     description: String,
     /// True if the numbers are upper bounds.
@@ -230,7 +241,7 @@ pub(super) fn describe_impact(
 
 /// Computes the impact of a rule: effect None affects nothing, NoSchedule affects no pods. `None` if the current time
 /// is not known.
-fn rule_impact(
+pub(super) fn rule_impact(
     rule: view::TaintRule<'_>,
     state: &ClusterState,
     admission: &DecodedAttributes<'_>,

@@ -12,7 +12,7 @@ use tollgate_document::doc::{New, Value};
 
 /// A toleration as text fields; an empty text is a field that is not set.
 #[derive(Clone, Debug)]
-pub(super) struct WrittenToleration {
+pub(in crate::policy) struct WrittenToleration {
     key: Box<str>,
     operator: Box<str>,
     value: Box<str>,

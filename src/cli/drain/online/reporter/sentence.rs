@@ -2,7 +2,7 @@
 
 use super::NextCommands;
 use crate::cli::drain::online::event::{Event, HoldingClaim, PodRef};
-use crate::cli::drain::plan_text::counted;
+use tollgate_formats::count::counted;
 
 /// The event as lines.
 pub(super) fn lines(event: &Event, next: &NextCommands) -> Vec<String> {

@@ -1,0 +1,220 @@
+//! Holds a Lease that exists already, so that one of several replicas does what must be done only once.
+//!
+//! A Lease counts as held until nobody has renewed it for its duration, as seen here: the clocks of two machines need not
+//! agree. It is renewed on the thread of the cluster; nobody waits for it.
+//!
+//! Invariant: [`HeldLease::is_held`] is false before another replica may take the Lease, even if the API server does not
+//! respond.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use tokio::time::Instant;
+
+use super::Cluster;
+use super::client::{ApiClient, ApiError, FULL_OBJECTS, status_error};
+use super::register::with_member;
+use super::watch::percent_encode;
+use tollgate_document::doc::{self, New};
+
+/// After so many seconds without a renewal, another replica may take the Lease.
+const DURATION_SECONDS: i64 = 15;
+/// A Lease that was not renewed for this long does not count as held any more.
+const HELD_FOR: Duration = Duration::from_secs(10);
+/// Interval at which the Lease is renewed, or looked at while another replica holds it.
+const PERIOD: Duration = Duration::from_secs(3);
+
+/// Interval of checks whether a held Lease must be released.
+const RELEASE_POLL: Duration = Duration::from_millis(100);
+
+/// Which Lease to hold, and who holds it.
+#[derive(Clone)]
+pub struct LeaseSettings {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// The name of this replica; no other process may have it.
+    pub holder: String,
+    /// Returns the current time as `metav1.MicroTime`.
+    pub now: fn() -> String,
+    /// While this is false, the Lease is not taken, and a held one is released.
+    pub is_wanted: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl std::fmt::Debug for LeaseSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LeaseSettings").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A Lease that this process tries to hold.
+#[derive(Clone, Debug, Default)]
+pub struct HeldLease(Arc<Mutex<LeaseState>>);
+
+#[derive(Debug, Default)]
+struct LeaseState {
+    /// When the last renewal that succeeded was sent; `None` if another replica holds the Lease.
+    renewed: Option<Instant>,
+    /// The last response, in words.
+    message: String,
+    /// The last request failed.
+    is_failing: bool,
+}
+
+/// The status of a Lease.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeaseStatus {
+    /// This process holds it.
+    pub is_held: bool,
+    /// The last request failed, so that perhaps no replica can hold it.
+    pub is_failing: bool,
+    /// The status in words.
+    pub message: String,
+}
+
+impl HeldLease {
+    fn lock(&self) -> MutexGuard<'_, LeaseState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if this process holds the Lease.
+    pub fn is_held(&self) -> bool {
+        self.lock().renewed.is_some_and(|renewed| renewed.elapsed() < HELD_FOR)
+    }
+
+    /// The current status.
+    pub fn status(&self) -> LeaseStatus {
+        let is_held = self.is_held();
+        let state = self.lock();
+        LeaseStatus { is_held, is_failing: state.is_failing, message: state.message.clone() }
+    }
+}
+
+impl Cluster {
+    /// Tries to hold a Lease, for the life of the process.
+    pub fn hold_lease(&self, settings: LeaseSettings) -> HeldLease {
+        let held = HeldLease::default();
+        "not requested yet".clone_into(&mut held.lock().message);
+        let elector = Elector { client: self.client.clone(), settings, held: held.clone() };
+        self.spawn(elector.run());
+        held
+    }
+}
+
+/// The last version of a Lease that was seen, and when it was first seen.
+type SeenVersion = (String, Instant);
+
+/// Renews a Lease, or waits for it.
+struct Elector {
+    client: ApiClient,
+    settings: LeaseSettings,
+    held: HeldLease,
+}
+
+impl Elector {
+    async fn run(self) {
+        let mut seen = None;
+        loop {
+            if let Err(error) = self.renew_or_take(&mut seen).await {
+                self.report_error(&error);
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Waits for the next renewal; shorter if the Lease is held and must be released, because the process ends soon.
+    async fn wait(&self) {
+        let end = Instant::now() + PERIOD;
+        loop {
+            tokio::time::sleep(RELEASE_POLL).await;
+            let must_release = self.held.is_held() && !(self.settings.is_wanted)();
+            if must_release || Instant::now() >= end {
+                return;
+            }
+        }
+    }
+
+    /// Reads the Lease, and writes it if this process holds it or nobody does.
+    async fn renew_or_take(&self, seen: &mut Option<SeenVersion>) -> Result<(), ApiError> {
+        let LeaseSettings { namespace, name, holder, .. } = &self.settings;
+        let (namespace, name) = (percent_encode(namespace), percent_encode(name));
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        let text = self.client.get(&path, FULL_OBJECTS).await?;
+        let lease = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
+        let (version, spec) =
+            (lease.root().get("metadata").get("resourceVersion").str(), lease.root().get("spec"));
+        let current = spec.get("holderIdentity").str();
+        let since = match seen.take().filter(|(known, _)| known == version) {
+            Some((_, since)) => since,
+            None => Instant::now(),
+        };
+        *seen = Some((version.to_owned(), since));
+        let is_ours = current == holder;
+        let is_wanted = (self.settings.is_wanted)();
+        if !is_wanted && !is_ours {
+            self.set(None, "not needed".to_owned());
+            return Ok(());
+        }
+        let seconds = spec.get("leaseDurationSeconds").int().unwrap_or(DURATION_SECONDS).clamp(1, 600);
+        let duration = Duration::from_secs(seconds.unsigned_abs());
+        if !is_ours && !current.is_empty() && since.elapsed() < duration {
+            self.set(None, format!("held by {current}"));
+            return Ok(());
+        }
+        // What the holder may do ends with the age of the request, not of the response.
+        let began = Instant::now();
+        let new = self.spec(is_wanted, is_ours.then(|| spec.get("acquireTime").str()), spec);
+        let object = with_member(lease.root(), "spec", &new.to_json());
+        let response = self.client.send_object(Method::PUT, &path, Some(object)).await?;
+        match response.status().as_u16() {
+            // Another replica was faster.
+            409 => self.set(None, "taken by another replica".to_owned()),
+            _ if !is_wanted => self.set(None, "released".to_owned()),
+            _ if response.status().is_success() => {
+                if !is_ours {
+                    tracing::info!(lease = name, "this replica holds the Lease");
+                }
+                self.set(Some(began), "held by this replica".to_owned());
+            }
+            code => return Err(status_error(code, response.body())),
+        }
+        Ok(())
+    }
+
+    /// The new spec of the Lease: held by this process, or by nobody. `acquired` is when this process took it.
+    fn spec(&self, is_held: bool, acquired: Option<&str>, stored: doc::Value<'_>) -> New {
+        let now = (self.settings.now)();
+        let transitions = stored.get("leaseTransitions").int().unwrap_or(0);
+        let is_taken = acquired.is_none();
+        let acquired = acquired.filter(|time| !time.is_empty()).map_or_else(|| now.clone(), str::to_owned);
+        let holder = if is_held { self.settings.holder.as_str() } else { "" };
+        New::Object(vec![
+            ("holderIdentity", New::str(holder)),
+            ("leaseDurationSeconds", New::Int(DURATION_SECONDS)),
+            ("acquireTime", New::str(acquired)),
+            ("renewTime", New::str(now)),
+            ("leaseTransitions", New::Int(transitions.saturating_add(i64::from(is_taken)))),
+        ])
+    }
+
+    fn set(&self, renewed: Option<Instant>, message: String) {
+        let mut state = self.held.lock();
+        (state.renewed, state.is_failing, state.message) = (renewed, false, message);
+    }
+
+    fn report_error(&self, error: &ApiError) {
+        let LeaseSettings { namespace, name, .. } = &self.settings;
+        let hint = match error.code() {
+            403 | 404 => "; apply the Lease and the Role of manifests/components/policy-resources",
+            _ => "",
+        };
+        let message = format!("cannot use the Lease {namespace}/{name}: {error}{hint}");
+        let mut state = self.held.lock();
+        if state.message != message {
+            tracing::warn!(namespace, name, "cannot use the Lease; retrying: {error}{hint}");
+        }
+        (state.is_failing, state.message) = (true, message);
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of repeat copying.
+
+mod differential;

@@ -1,0 +1,28 @@
+//! Policies as objects of a request: the webhook checks the kinds of Tollgate, too.
+//!
+//! Only whether a policy can be used is checked, with the check that is done when it is loaded. Deletes, writes of the
+//! status and updates that leave the spec unchanged are admitted, so that a broken policy can always be mended or
+//! removed.
+
+use super::identify::{split_api_version, type_names};
+use crate::admission::Attributes;
+use crate::policy::{PolicyKind, resource_findings};
+use tollgate_document::doc::Value;
+use tollgate_document::finding::Finding;
+
+/// Returns the kind of policy that an object is; `None` if it is another object, or a version that is not known.
+pub(super) fn policy_kind(object: Value<'_>) -> Option<PolicyKind> {
+    let (api_version, kind) = type_names(object)?;
+    let is_ours = split_api_version(api_version) == (PolicyKind::GROUP, PolicyKind::VERSION);
+    PolicyKind::parse(kind).filter(|_| is_ours)
+}
+
+/// Returns what is wrong with a policy.
+pub(super) fn findings(kind: PolicyKind, admission: &Attributes<'_>) -> Vec<Finding> {
+    let spec = |object: Value<'_>| object.get("spec").to_json();
+    let is_unchanged = admission.old_object.is_some_and(|old| spec(old) == spec(admission.object));
+    if is_unchanged || !admission.subresource.is_empty() {
+        return Vec::new();
+    }
+    resource_findings(kind, admission.object)
+}

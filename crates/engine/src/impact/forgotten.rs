@@ -1,0 +1,72 @@
+//! DeviceTaintRules that were probably forgotten: expired ones, and those that nobody owns.
+//!
+//! A rule of effect None keeps no device from being used, so it is not reported. Devices that a claim holds are in use,
+//! whatever taints them; the other devices of a rule are idle because of it, unless another rule or their driver taints
+//! them as well.
+
+use super::details::is_blocking_effect;
+use super::record::Rule;
+use super::snapshot::Snapshot;
+use tollgate_formats::gotime::Timestamp;
+
+/// A rule that was probably forgotten.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForgottenRule<'s> {
+    /// Its name.
+    pub name: &'s str,
+    /// When it expired; `None` if it has not.
+    pub expired_at: Option<Timestamp>,
+    /// True if it has no owner.
+    pub is_ownerless: bool,
+    /// Published devices that it selects.
+    pub devices: usize,
+    /// Those of them that no claim holds.
+    pub idle: usize,
+    /// True if it also selects by class or expression, so that the numbers are upper bounds.
+    pub is_upper_bound: bool,
+}
+
+impl Snapshot {
+    /// Returns the rules that have expired or have no owner, by name.
+    pub fn forgotten_rules(&self, now: Timestamp) -> impl Iterator<Item = ForgottenRule<'_>> {
+        self.rules().filter(|rule| is_blocking_effect(&rule.taint.effect)).filter_map(move |rule| {
+            let expired_at = rule.expires.filter(|expires| *expires <= now);
+            (expired_at.is_some() || !rule.has_owner).then(|| {
+                let (devices, idle) = self.count_devices(rule);
+                ForgottenRule {
+                    name: &rule.name,
+                    expired_at,
+                    is_ownerless: !rule.has_owner,
+                    devices,
+                    idle,
+                    is_upper_bound: rule.class_criteria().is_some(),
+                }
+            })
+        })
+    }
+
+    /// Returns how many rules with effect NoSchedule or NoExecute have expired, and how many have no owner.
+    pub fn count_forgotten_rules(&self, now: Timestamp) -> (usize, usize) {
+        let rules = || self.rules().filter(|rule| is_blocking_effect(&rule.taint.effect));
+        let expired = rules().filter(|rule| rule.expires.is_some_and(|expires| expires <= now)).count();
+        (expired, rules().filter(|rule| !rule.has_owner).count())
+    }
+
+    /// Returns the number of published devices that a rule selects, and of those that no claim holds. The scheduler
+    /// takes a rule without a selector to select every device.
+    fn count_devices(&self, rule: &Rule) -> (usize, usize) {
+        let selector = rule.selector.clone().unwrap_or_default();
+        let (mut devices, mut idle) = (0, 0);
+        for (driver, pools) in self.drivers() {
+            for (pool_name, slot) in pools {
+                let Some(pool) = self.pool(*slot) else { continue };
+                let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());
+                for device in listed.filter(|device| selector.selects(driver, pool_name, &device.name)) {
+                    devices += 1;
+                    idle += usize::from(!pool.allocated().contains_key(&device.name));
+                }
+            }
+        }
+        (devices, idle)
+    }
+}

@@ -1,0 +1,185 @@
+//! How many devices all DeviceTaintRules together taint, driver by driver: what `maxTainted` of a policy limits.
+//!
+//! Only the effects NoSchedule and NoExecute count. A device counts once, however many rules select it, and whenever
+//! their taints were added. Taints that drivers publish do not count. The result is exact unless a rule selects by class
+//! or expression, which the caller leaves out for a lower bound and counts like any other rule for an upper bound.
+//!
+//! Invariant: the cost depends on the rules and, where a rule names no pool, on the pools and at most once on each
+//! device, never on the devices times the rules.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+
+use super::ProposedChange;
+use super::details::is_blocking_effect;
+use super::record::Rule;
+use super::snapshot::{Pool, Pools, Snapshot};
+use tollgate_api::profile::Profile;
+
+/// The rules of a cluster, with one of them replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct RulesTogether<'s> {
+    /// The state of the cluster.
+    pub snapshot: &'s Snapshot,
+    /// The release, which decides whether rules can select by class or expression.
+    pub profile: &'s Profile,
+    /// The name of the stored rule that does not count; empty if all count.
+    pub without: &'s str,
+    /// The rule that counts in addition.
+    pub with: Option<&'s ProposedChange>,
+    /// False to leave out rules that also select by class or expression, so that the result is a lower bound.
+    pub by_class: bool,
+}
+
+/// The tainted devices, as sets of names that need not exist.
+#[derive(Debug)]
+pub struct TaintedDevices<'s> {
+    snapshot: &'s Snapshot,
+    /// What rules select that name a driver.
+    by_driver: HashMap<&'s str, Selected<'s>, RandomState>,
+    /// What rules select that name no driver.
+    everywhere: Selected<'s>,
+    /// True if a rule also selects by class or expression.
+    has_class_rules: bool,
+}
+
+/// What rules select of a driver.
+#[derive(Debug, Default)]
+struct Selected<'s> {
+    /// True if a rule selects every device.
+    all: bool,
+    /// Pools of which a rule selects every device.
+    pools: HashSet<&'s str, RandomState>,
+    /// Devices that a rule selects in every pool.
+    devices: HashSet<&'s str, RandomState>,
+    /// Devices that a rule selects in one pool, by pool.
+    pool_devices: HashMap<&'s str, HashSet<&'s str, RandomState>, RandomState>,
+}
+
+impl<'s> Selected<'s> {
+    /// Adds what a rule selects.
+    fn add(&mut self, pool: Option<&'s str>, device: Option<&'s str>) {
+        match (pool, device) {
+            (None, None) => self.all = true,
+            (Some(pool), None) => drop(self.pools.insert(pool)),
+            (None, Some(device)) => drop(self.devices.insert(device)),
+            (Some(pool), Some(device)) => drop(self.pool_devices.entry(pool).or_default().insert(device)),
+        }
+    }
+}
+
+impl<'s> RulesTogether<'s> {
+    /// Collects the devices that the rules taint.
+    pub fn tainted_devices(self) -> TaintedDevices<'s> {
+        let mut tainted = TaintedDevices {
+            snapshot: self.snapshot,
+            by_driver: HashMap::default(),
+            everywhere: Selected::default(),
+            has_class_rules: false,
+        };
+        let with = match self.with {
+            Some(ProposedChange::Rule(rule)) => Some(rule),
+            Some(ProposedChange::Slice(_)) | None => None,
+        };
+        let stored = self.snapshot.rules().filter(|rule| *rule.name != *self.without);
+        for rule in stored.chain(with).filter(|rule| is_blocking_effect(&rule.taint.effect)) {
+            let has_class = self.profile.rule_class_selectors && rule.class_criteria().is_some();
+            tainted.has_class_rules |= has_class;
+            if self.by_class || !has_class {
+                tainted.add(rule);
+            }
+        }
+        tainted
+    }
+}
+
+impl<'s> TaintedDevices<'s> {
+    /// Adds the devices of a rule. The scheduler takes a rule without a selector to select every device.
+    fn add(&mut self, rule: &'s Rule) {
+        let selector = rule.selector.as_ref();
+        let name = |name: fn(&super::record::Selector) -> Option<&std::sync::Arc<str>>| {
+            selector.and_then(name).map(|name| &**name)
+        };
+        let selected = match name(|selector| selector.driver.as_ref()) {
+            Some(driver) => self.by_driver.entry(driver).or_default(),
+            None => &mut self.everywhere,
+        };
+        selected.add(name(|selector| selector.pool.as_ref()), name(|selector| selector.device.as_ref()));
+    }
+
+    /// True if a rule also selects devices by class or expression, so that the counts are bounds.
+    pub fn has_class_rules(&self) -> bool {
+        self.has_class_rules
+    }
+
+    /// Returns the number of published devices of a driver that are tainted.
+    pub fn count(&self, driver: &str) -> usize {
+        let Some(pools) = self.snapshot.drivers().get(driver) else { return 0 };
+        let none = Selected::default();
+        let own = self.by_driver.get(driver).unwrap_or(&none);
+        let both = [own, &self.everywhere];
+        if both.iter().any(|selected| selected.all) {
+            return published(self.snapshot, pools);
+        }
+        let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pool(*slot));
+        if both.iter().all(|selected| selected.devices.is_empty()) {
+            // Only named pools can have tainted devices.
+            let names =
+                both.iter().flat_map(|selected| selected.pools.iter().chain(selected.pool_devices.keys()));
+            let names: HashSet<&str, RandomState> = names.copied().collect();
+            return names.iter().filter_map(|name| Some(tainted_in(name, pool(name)?, both))).sum();
+        }
+        let counts = pools.iter().filter_map(|(name, slot)| {
+            let pool = self.snapshot.pool(*slot)?;
+            Some(tainted_in(name, pool, both))
+        });
+        counts.sum()
+    }
+}
+
+/// Returns the number of published devices of a pool that are tainted.
+fn tainted_in(name: &str, pool: &Pool, selected: [&Selected<'_>; 2]) -> usize {
+    if selected.iter().any(|selected| selected.pools.contains(name)) {
+        return pool.current_slices().map(|slice| slice.devices.len()).sum();
+    }
+    let sets =
+        selected.iter().flat_map(|selected| [Some(&selected.devices), selected.pool_devices.get(name)]);
+    let sets: Vec<&HashSet<&str, RandomState>> = sets.flatten().filter(|set| !set.is_empty()).collect();
+    let wanted: usize = sets.iter().map(|set| set.len()).sum();
+    let mut count = 0;
+    for slice in pool.current_slices() {
+        if wanted < slice.devices.len() {
+            let mut found: Vec<&str> = sets
+                .iter()
+                .flat_map(|set| set.iter().copied())
+                .filter(|name| slice.device(name).is_some())
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+            count += found.len();
+        } else {
+            let is_tainted = |device: &str| sets.iter().any(|set| set.contains(device));
+            count += slice.devices.iter().filter(|device| is_tainted(&device.name)).count();
+        }
+    }
+    count
+}
+
+/// Returns the number of devices that current slices of these pools list.
+fn published(snapshot: &Snapshot, pools: &Pools) -> usize {
+    let pools = pools.values().filter_map(|slot| snapshot.pool(*slot));
+    pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
+}
+
+impl Snapshot {
+    /// Returns the names of the drivers that publish devices or have allocated ones.
+    pub fn driver_names(&self) -> impl Iterator<Item = &str> {
+        self.drivers().keys().map(|name| &**name)
+    }
+
+    /// Returns the number of devices that a driver publishes.
+    pub fn published_devices(&self, driver: &str) -> usize {
+        self.drivers().get(driver).map_or(0, |pools| published(self, pools))
+    }
+}

@@ -1,0 +1,121 @@
+//! Policies that cannot be evaluated: which requests they match, and what these get.
+//!
+//! As for a ValidatingAdmissionPolicy, requests that a broken policy matches get its `failurePolicy`. A field of `match`
+//! that is faulty does not narrow it, and nobody is exempt if `exempt` is faulty.
+//!
+//! Invariant: a request that the policy could deny if it were mended gets its `failurePolicy`.
+
+use super::conditions::Expressions;
+use super::kind::PolicyKind;
+use super::load::{SchemaSource, SeenSchemas, optional_text, read_action};
+use super::matching::{Exemptions, Scope};
+use super::report::ViolationReport;
+use super::resource::field_error;
+use super::schema::{PolicyFault, PolicyFaults};
+use super::{Policy, taint};
+use crate::admission::{Context, DecodedAttributes};
+use crate::rules::Level;
+use crate::site;
+use tollgate_document::doc::Value;
+use tollgate_document::field::{Path, PathStyle};
+use tollgate_formats::gotime;
+
+/// Why a policy cannot be evaluated.
+#[derive(Debug)]
+pub(super) struct Defect {
+    /// The first error.
+    error: Box<str>,
+    /// True if the policy has `validations`, which `match.drivers` does not narrow.
+    is_for_every_driver: bool,
+}
+
+/// Returns a policy that cannot be evaluated, with as much as can be read of the requests that it matches.
+pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyFault]) -> Policy {
+    let printed: Vec<String> = errors.iter().map(|error| error.at.print(PathStyle::User)).collect();
+    let is_faulty = |field: &str| {
+        let is_inside = |at: &String| {
+            at.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        printed.iter().any(is_inside)
+    };
+    let at = Path::ROOT.field("spec");
+    let scope = Scope::read_leniently(spec.get("match"), kind.resources(), &|field| {
+        is_faulty(&format!("spec.match.{field}"))
+    });
+    // Faults of expressions are already among the errors.
+    let mut ignored = PolicyFaults::default();
+    let expressions = Expressions::read(spec, &at, scope.kinds(), &mut ignored);
+    let seen = SeenSchemas::default();
+    let schemas = SchemaSource::without_files(&seen);
+    let action = read_action(spec);
+    let more = match errors.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more errors)", count - 1),
+    };
+    let first = errors.first().map(field_error);
+    Policy {
+        name: "".into(),
+        source: "".into(),
+        generation: None,
+        broken: first.map(|error| Defect {
+            error: format!("{error}{more}").into(),
+            is_for_every_driver: spec.get("validations").exists(),
+        }),
+        exempt: if is_faulty("spec.exempt") {
+            Exemptions::default()
+        } else {
+            Exemptions::read(spec.get("exempt"))
+        },
+        action,
+        enforce_from: gotime::parse(spec.get("enforceFrom").str()).ok(),
+        fails_closed: action == Level::Deny && spec.get("onUnavailable").str() == "Deny",
+        contact: optional_text(spec.get("contact")).filter(|text| !text.is_empty()),
+        docs: optional_text(spec.get("docs")).filter(|text| !text.is_empty()),
+        expressions: expressions.only_conditions(!is_faulty("spec.matchConditions")),
+        scope,
+        spec: kind.read_spec(Value::absent(), &at, &schemas, &mut ignored),
+        json: "".into(),
+        schema_files: Vec::new(),
+    }
+}
+
+impl Policy {
+    /// Reports a request that matches a policy that cannot be evaluated: a violation, or a warning with
+    /// `failurePolicy: Ignore`.
+    pub(super) fn report_broken(
+        &self,
+        defect: &Defect,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        report: &mut ViolationReport<'_>,
+    ) {
+        if !defect.is_for_every_driver && !self.covers_driver(admission, context) {
+            return;
+        }
+        let error = &defect.error;
+        let level = if self.expressions.ignore_failures() { Level::Warn } else { Level::Deny };
+        let detail = format!("cannot evaluate {}: {error}", self.describe());
+        let short = "cannot be checked, because the policy is invalid";
+        let rule = self.spec.kind().rule();
+        report.report(self, rule, &Path::ROOT).at_most(level).internal(detail).warns(self, short, None);
+    }
+
+    /// True if the object is about a driver in `match.drivers`, or if that is not known.
+    fn covers_driver(&self, admission: &DecodedAttributes<'_>, context: &Context<'_>) -> bool {
+        if !self.scope.limits_drivers() {
+            return true;
+        }
+        match self.spec.kind() {
+            PolicyKind::Toleration | PolicyKind::Taint | PolicyKind::TaintRule => {
+                self.scope.matches_driver(taint::driver_of(admission))
+            }
+            PolicyKind::Parameter => {
+                let mut is_covered = false;
+                site::visit_parameters(admission, context.classes, &mut |_, given| {
+                    is_covered |= given.driver.is_none_or(|driver| self.scope.matches_driver(driver));
+                });
+                is_covered
+            }
+        }
+    }
+}

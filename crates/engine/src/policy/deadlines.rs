@@ -1,0 +1,105 @@
+//! The times at which a set of policies changes by itself: allow entries that expire, and policies that start to deny.
+//!
+//! Only facts of the set. What is soon, and what then fails, is for the caller to decide.
+
+use super::entries::EntryTerms;
+use super::kind::{PolicyKind, PolicySpec};
+use super::resource::ResourceState;
+use super::toleration::TolerationPolicy;
+use super::{Policy, PolicySet};
+use crate::rules::Level;
+use tollgate_formats::gotime::Timestamp;
+
+/// An allow entry of a TolerationPolicy that expires.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpiringEntry<'s> {
+    /// The name of the policy.
+    pub policy: &'s str,
+    /// `file:line` of the policy.
+    pub source: &'s str,
+    /// `allow[0]`
+    pub entry: &'s str,
+    /// `{key: a/b, effects: [NoSchedule]}`
+    pub tolerations: String,
+    /// Why it exists.
+    pub reason: Option<&'s str>,
+    /// When it expires.
+    pub expires: Timestamp,
+}
+
+/// A policy that denies only from some time on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LaterEnforcement<'s> {
+    pub kind: PolicyKind,
+    /// The name of the policy.
+    pub policy: &'s str,
+    /// `enforceFrom`
+    pub from: Timestamp,
+}
+
+/// What expires next in a resource.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Expiry {
+    /// When.
+    pub time: Timestamp,
+    /// `allow[0] gpu.example.com/degraded`
+    pub entry: String,
+}
+
+impl ResourceState {
+    /// Returns the entry of `allow` or `deny` that expires next; `None` if none expires after `now`.
+    pub fn next_expiry(&self, now: Timestamp) -> Option<Expiry> {
+        let entries: Vec<(&EntryTerms, String)> = match &self.policy.as_ref()?.spec {
+            PolicySpec::Toleration(spec) => {
+                let all = spec.entries();
+                all.map(|entry| (&entry.terms, entry.entry.keys.to_string())).collect()
+            }
+            PolicySpec::Taint(spec) => {
+                spec.entries().map(|entry| (&entry.terms, entry.key.to_string())).collect()
+            }
+            PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
+        };
+        let expiry = |(terms, key): (&EntryTerms, String)| {
+            let time = terms.expires.filter(|time| *time > now)?;
+            Some(Expiry { time, entry: format!("{} {key}", terms.location) })
+        };
+        entries.into_iter().filter_map(expiry).min()
+    }
+}
+
+impl PolicySet {
+    /// Returns the allow entries of TolerationPolicies that expire or have expired, the first to expire first.
+    pub fn expiring_entries(&self) -> Vec<ExpiringEntry<'_>> {
+        let mut entries: Vec<ExpiringEntry<'_>> =
+            self.policies.iter().flat_map(|policy| policy_entries(policy)).collect();
+        entries.sort_by_key(|entry| entry.expires);
+        entries
+    }
+
+    /// Returns the policies with `action: Deny` and `enforceFrom`, past or future.
+    pub fn later_enforcements(&self) -> impl Iterator<Item = LaterEnforcement<'_>> {
+        let denying = self.policies.iter().filter(|policy| policy.action == Level::Deny);
+        denying.filter_map(|policy| {
+            let from = policy.enforce_from?;
+            Some(LaterEnforcement { kind: policy.spec.kind(), policy: &policy.name, from })
+        })
+    }
+}
+
+/// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
+fn policy_entries(policy: &Policy) -> impl Iterator<Item = ExpiringEntry<'_>> {
+    let spec = match &policy.spec {
+        PolicySpec::Toleration(spec) => Some(spec),
+        PolicySpec::Taint(_) | PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => None,
+    };
+    spec.into_iter().flat_map(TolerationPolicy::allowed_entries).filter_map(|grant| {
+        Some(ExpiringEntry {
+            policy: &policy.name,
+            source: &policy.source,
+            entry: &grant.terms.location,
+            tolerations: grant.describe(),
+            reason: grant.terms.reason.as_deref(),
+            expires: grant.terms.expires?,
+        })
+    })
+}

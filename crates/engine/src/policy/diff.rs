@@ -1,0 +1,473 @@
+//! Differences between two sets of policies, in what they mean: which requests does only one of them refuse?
+//!
+//! Policies compare requests with finitely many patterns, values, numbers and times, so finitely many representative
+//! requests stand for all: namespaces, labels and users ([`contexts`]), moments in time, and what an object contains (the
+//! [`Aspect`]s, which the kinds of policies implement). Both sets are asked about each of them, so how a policy is written
+//! does not matter. Expressions and JSON Schemas are compared by their canonical texts; a request can satisfy or violate
+//! each of them independently of the others.
+//!
+//! Invariant: what cannot be decided is [`Effect::Unknown`], never [`Effect::None`].
+
+mod aspects;
+mod contexts;
+mod expressions;
+mod fields;
+mod names;
+mod schemas;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) use aspects::{Aspect, Scene, drivers, sample_keys};
+use aspects::{Found, compare};
+use contexts::{Cell, Contexts};
+pub use fields::FieldChange;
+pub(super) use schemas::Schemas;
+
+use super::kind::PolicySpec;
+use super::{MatchedPolicy, Policy, PolicySet};
+use crate::engine::Namespaces;
+use crate::rules::Level;
+use tollgate_document::doc;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// Most combinations of namespaces, users, conditions and times that are compared.
+const MAX_SCENES: usize = 100_000;
+/// Most namespaces, users and kinds that are named as examples.
+const MAX_EXAMPLES: usize = 3;
+
+/// What a change does to the set of requests that are allowed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Effect {
+    /// The same requests are allowed.
+    None,
+    /// Fewer requests are allowed.
+    Stricter,
+    /// Whether requests are allowed cannot be decided.
+    Unknown,
+    /// More requests are allowed.
+    Wider,
+    /// Some more and some fewer requests are allowed.
+    Both,
+}
+
+impl Effect {
+    /// Returns `wider`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effect::None => "none",
+            Effect::Stricter => "stricter",
+            Effect::Unknown => "unknown",
+            Effect::Wider => "wider",
+            Effect::Both => "both",
+        }
+    }
+
+    /// The effect of both together.
+    #[must_use]
+    pub fn and(self, other: Effect) -> Effect {
+        match (self.min(other), self.max(other)) {
+            (Effect::Stricter, Effect::Wider) => Effect::Both,
+            (_, stronger) => stronger,
+        }
+    }
+
+    /// True if it may be that more requests are allowed.
+    pub fn may_widen(self) -> bool {
+        matches!(self, Effect::Wider | Effect::Both | Effect::Unknown)
+    }
+
+    /// True if it may be that fewer requests are allowed.
+    pub fn may_tighten(self) -> bool {
+        matches!(self, Effect::Stricter | Effect::Both | Effect::Unknown)
+    }
+}
+
+/// What happens to a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeKind {
+    Added,
+    Removed,
+    Changed,
+}
+
+impl ChangeKind {
+    /// Returns `added`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChangeKind::Added => "added",
+            ChangeKind::Removed => "removed",
+            ChangeKind::Changed => "changed",
+        }
+    }
+}
+
+/// A policy that is added, removed or changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyChange {
+    /// `TaintRulePolicy`
+    pub kind: &'static str,
+    pub name: String,
+    pub change: ChangeKind,
+    /// Where it is: in the new set, or in the old one if it is removed.
+    pub source: String,
+    /// What the change does, together with all others.
+    pub effect: Effect,
+    /// The fields that change; empty if the policy is added or removed.
+    pub fields: Vec<FieldChange>,
+}
+
+/// Requests about which the two sets differ.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    pub effect: Effect,
+    /// The policies whose change makes the difference: `TolerationPolicy research`.
+    pub policies: Vec<String>,
+    /// What the requests contain.
+    pub what: String,
+    /// What happens to them under the old set, such as `denied`.
+    pub before: &'static str,
+    /// What happens to them under the new set.
+    pub after: &'static str,
+    /// Examples of namespaces in which it is so; empty if it is so in all, or if the objects have none.
+    pub namespaces: Vec<String>,
+    /// An example of a user for whom it is so; `None` if it is so for users whom no policy names.
+    pub user: Option<String>,
+    /// The kinds of objects.
+    pub resources: Vec<&'static str>,
+    /// The operations, if it is so only for one of them.
+    pub operation: Option<&'static str>,
+    /// From when it is so, if not from now on.
+    pub from: Option<String>,
+}
+
+/// The differences between two sets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyDiff {
+    /// The effect of all changes together.
+    pub effect: Effect,
+    pub changes: Vec<PolicyChange>,
+    pub differences: Vec<Difference>,
+    /// Why not everything was compared; empty if everything was.
+    pub incomplete: Vec<String>,
+}
+
+/// A policy by kind and name.
+fn title(policy: &Policy) -> String {
+    format!("{} {}", policy.spec.kind().name(), policy.name)
+}
+
+/// The meaning of a policy as far as its text shows: policies with equal texts mean the same.
+fn meaning(policy: &Policy) -> String {
+    let spec = doc::parse(&policy.json).map(|parsed| parsed.root().get("spec").to_json());
+    format!("{} {} {:?}", policy.spec.kind().name(), spec.unwrap_or_default(), policy.schema_files)
+}
+
+/// The level at which a policy reports at a time.
+pub(super) fn level_at(policy: &Policy, now: Timestamp) -> Level {
+    if policy.denies_from(Some(now)).is_some() { Level::Warn } else { policy.action }
+}
+
+/// The times at which the meaning of a policy changes.
+fn times(policy: &Policy) -> Vec<Timestamp> {
+    let entries: Vec<Timestamp> = match &policy.spec {
+        PolicySpec::Toleration(spec) => spec.times().collect(),
+        PolicySpec::Taint(spec) => spec.times().collect(),
+        PolicySpec::TaintRule(_) | PolicySpec::Parameter(_) => Vec::new(),
+    };
+    entries.into_iter().chain(policy.enforce_from).collect()
+}
+
+impl PolicySet {
+    /// Returns what `new` allows and refuses compared with this set, from `now` on. If namespaces are given, only these
+    /// are compared; otherwise all that can exist.
+    pub fn diff(&self, new: &PolicySet, namespaces: Option<&Namespaces>, now: Timestamp) -> PolicyDiff {
+        let mut comparison = Comparison::new(self, new, now);
+        for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
+            comparison.incomplete.insert(format!("{} cannot be evaluated", title(policy)));
+        }
+        let contexts = Contexts::of(&self.policies, &new.policies, namespaces);
+        comparison.incomplete.extend(contexts.incomplete.iter().cloned());
+        for cell in &contexts.cells {
+            comparison.compare_cell(cell, &contexts);
+        }
+        comparison.finish(contexts.namespaces.len())
+    }
+}
+
+/// A difference, and where it was found.
+#[derive(Default)]
+struct Occurrences {
+    policies: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
+    /// The simplest user for whom it was found: the number of the user, and who that is.
+    user: Option<(usize, Option<String>)>,
+    resources: BTreeSet<&'static str>,
+    operations: BTreeSet<&'static str>,
+    from: Option<Timestamp>,
+}
+
+/// A comparison while it is made.
+struct Comparison<'s> {
+    old: &'s PolicySet,
+    new: &'s PolicySet,
+    now: Timestamp,
+    times: Vec<Timestamp>,
+    /// Policies that differ, or are in one set only.
+    changed: BTreeSet<String>,
+    /// Of the policies of both sets, in order: those that mean the same have the same number.
+    meanings: Vec<usize>,
+    found: BTreeMap<Found, Occurrences>,
+    /// What was found for policies that were compared before.
+    known: BTreeMap<SceneKey, Vec<(Found, Vec<String>)>>,
+    scenes: usize,
+    incomplete: BTreeSet<String>,
+}
+
+/// What the result of a comparison depends on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct SceneKey {
+    /// The policies that apply, as numbers, and whether they bind the user.
+    matched: Vec<(usize, bool)>,
+    time: usize,
+    operation: &'static str,
+    resource: &'static str,
+    acknowledges: Vec<bool>,
+}
+
+impl<'s> Comparison<'s> {
+    fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> Comparison<'s> {
+        let by_title = |set: &'s PolicySet| -> BTreeMap<String, String> {
+            set.policies.iter().map(|policy| (title(policy), meaning(policy))).collect()
+        };
+        let (before, after) = (by_title(old), by_title(new));
+        let all = before.keys().chain(after.keys()).cloned();
+        let changed = all.filter(|title| before.get(title) != after.get(title)).collect();
+        let both = || old.policies.iter().chain(&new.policies);
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        let meanings = both()
+            .map(|policy| {
+                let next = numbers.len();
+                *numbers.entry(meaning(policy)).or_insert(next)
+            })
+            .collect();
+        let later = both().flat_map(|policy| times(policy)).filter(|time| *time > now);
+        let times: BTreeSet<Timestamp> = later.chain([now]).collect();
+        Comparison {
+            old,
+            new,
+            now,
+            times: times.into_iter().collect(),
+            changed,
+            meanings,
+            found: BTreeMap::new(),
+            known: BTreeMap::new(),
+            scenes: 0,
+            incomplete: BTreeSet::new(),
+        }
+    }
+
+    /// Compares the sets for the requests of one cell: for each user, each outcome of match conditions, at each time.
+    fn compare_cell(&mut self, cell: &Cell, contexts: &Contexts) {
+        let conditions = |index: &usize| contexts.conditions.get(*index).into_iter().flatten().cloned();
+        let count = self.old.policies.len();
+        let side = |old: bool| -> BTreeSet<String> {
+            let ours = cell.applying.iter().filter(|index| (**index < count) == old);
+            ours.flat_map(conditions).collect()
+        };
+        let (assignments, is_complete) = expressions::assignments(&side(true), &side(false));
+        if !is_complete {
+            self.incomplete.insert("too many match conditions apply to the same requests".to_owned());
+        }
+        for (number, user) in contexts.users_of(cell.kind).iter().enumerate() {
+            for (holding, is_certain) in &assignments {
+                let applies =
+                    |index: &&usize| conditions(index).all(|condition| holding.contains(&condition));
+                let matched: Vec<(usize, bool)> = cell
+                    .applying
+                    .iter()
+                    .filter(applies)
+                    .map(|index| (*index, !user.exempt.contains(index)))
+                    .collect();
+                if self.is_same(&matched) {
+                    continue;
+                }
+                for time in 0..self.times.len() {
+                    self.scenes += 1;
+                    if self.scenes > MAX_SCENES {
+                        self.incomplete.insert("too many combinations of policies".to_owned());
+                        return;
+                    }
+                    let key = SceneKey {
+                        matched: matched.clone(),
+                        time,
+                        operation: cell.operation.name(),
+                        resource: cell.kind.name(),
+                        acknowledges: user.acknowledges.clone(),
+                    };
+                    let results = match self.known.get(&key) {
+                        Some(known) => known.clone(),
+                        None => self.compare_scene(&key, cell, &user.json),
+                    };
+                    self.known.entry(key).or_insert_with(|| results.clone());
+                    for (found, policies) in results {
+                        let found = if *is_certain { found } else { found.uncertain() };
+                        self.record(found, policies, cell, (number, user.title.clone()), time);
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if the policies of both sides mean the same, and so do the exemptions from them.
+    fn is_same(&self, matched: &[(usize, bool)]) -> bool {
+        let count = self.old.policies.len();
+        let side = |old: bool| -> BTreeSet<(Option<&usize>, bool)> {
+            let ours = matched.iter().filter(|(index, _)| (*index < count) == old);
+            ours.map(|(index, binds)| (self.meanings.get(*index), *binds)).collect()
+        };
+        side(true) == side(false)
+    }
+
+    /// Compares the sets for one combination of policies that apply.
+    fn compare_scene(&mut self, key: &SceneKey, cell: &Cell, user: &str) -> Vec<(Found, Vec<String>)> {
+        let (Ok(user), Some(now)) = (doc::parse(user), self.times.get(key.time)) else { return Vec::new() };
+        let count = self.old.policies.len();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for (index, binds) in &key.matched {
+            let (list, policy) = match index.checked_sub(count) {
+                None => (&mut before, self.old.policies.get(*index)),
+                Some(index) => (&mut after, self.new.policies.get(index)),
+            };
+            list.extend(policy.map(|policy| MatchedPolicy { policy, binds: *binds }));
+        }
+        let scene = Scene::new(cell.kind, cell.operation, user.root(), *now);
+        let results = compare(&before, &after, &scene, &self.changed);
+        if scene.is_incomplete() {
+            self.incomplete.insert("the patterns of drivers or keys have too many combinations".to_owned());
+        }
+        results
+    }
+
+    fn record(
+        &mut self,
+        found: Found,
+        policies: Vec<String>,
+        cell: &Cell,
+        user: (usize, Option<String>),
+        time: usize,
+    ) {
+        let at = self.found.entry(found).or_default();
+        at.policies.extend(policies);
+        at.namespaces.extend(cell.namespaces.iter().cloned());
+        at.resources.insert(cell.kind.name());
+        at.operations.insert(cell.operation.name());
+        if at.user.as_ref().is_none_or(|(number, _)| *number > user.0) {
+            at.user = Some(user);
+        }
+        let from = self.times.get(time).copied();
+        at.from = match (at.from, from) {
+            (Some(known), Some(from)) => Some(known.min(from)),
+            (known, from) => known.or(from),
+        };
+    }
+
+    /// Adds what policies that cannot be evaluated do, which shows in no request.
+    fn compare_failures(&mut self) {
+        for old in &self.old.policies {
+            let same = self.new.policies.iter().find(|new| title(new) == title(old));
+            let Some(new) = same else { continue };
+            let (before, after) = (old.expressions.ignore_failures(), new.expressions.ignore_failures());
+            let is_known = self.found.iter().any(|(found, at)| {
+                found.effect != Effect::None && at.policies.contains(&title(old)) && found.is_failure()
+            });
+            if before != after && !is_known {
+                let found = Found::failure_policy(before, after);
+                self.found.entry(found).or_default().policies.insert(title(old));
+            }
+        }
+    }
+
+    fn finish(mut self, namespaces: usize) -> PolicyDiff {
+        self.compare_failures();
+        let mut changes = self.changes();
+        let mut differences = Vec::new();
+        let mut effect = Effect::None;
+        for (found, at) in std::mem::take(&mut self.found) {
+            effect = effect.and(found.effect);
+            for change in &mut changes {
+                if at.policies.contains(&format!("{} {}", change.kind, change.name)) {
+                    change.effect = change.effect.and(found.effect);
+                }
+            }
+            let everywhere = at.namespaces.len() == namespaces;
+            let operation = at.operations.first().copied().filter(|_| at.operations.len() == 1);
+            differences.push(Difference {
+                effect: found.effect,
+                policies: at.policies.into_iter().collect(),
+                what: found.what,
+                before: found.before,
+                after: found.after,
+                namespaces: if everywhere { Vec::new() } else { shortest(at.namespaces) },
+                user: at.user.and_then(|(_, title)| title),
+                resources: at.resources.into_iter().collect(),
+                operation,
+                from: at.from.filter(|from| *from > self.now).map(gotime::rfc3339),
+            });
+        }
+        effect = changes.iter().fold(effect, |all, change| all.and(change.effect));
+        if !self.incomplete.is_empty() {
+            effect = effect.and(Effect::Unknown);
+        }
+        differences.sort_by_key(|difference| std::cmp::Reverse(difference.effect));
+        PolicyDiff { effect, changes, differences, incomplete: self.incomplete.into_iter().collect() }
+    }
+
+    /// The policies that are added, removed or changed, with the fields that no request shows.
+    fn changes(&self) -> Vec<PolicyChange> {
+        let find =
+            |set: &'s PolicySet, wanted: &str| set.policies.iter().find(|policy| title(policy) == wanted);
+        let all = self.old.policies.iter().chain(&self.new.policies).map(|policy| title(policy));
+        let mut changes = Vec::new();
+        for name in all.collect::<BTreeSet<String>>() {
+            let (before, after) = (find(self.old, &name), find(self.new, &name));
+            let fields = match (before, after) {
+                (Some(before), Some(after)) => fields::changed(before, after),
+                _ => Vec::new(),
+            };
+            let (change, policy) = match (before, after) {
+                (None, Some(after)) => (ChangeKind::Added, after),
+                (Some(before), None) => (ChangeKind::Removed, before),
+                (Some(_), Some(after)) if !fields.is_empty() => (ChangeKind::Changed, after),
+                _ => continue,
+            };
+            let effect = if fields.iter().all(fields::is_compared) { Effect::None } else { Effect::Unknown };
+            changes.push(PolicyChange {
+                kind: policy.spec.kind().name(),
+                name: policy.name.to_string(),
+                change,
+                source: policy.source.to_string(),
+                effect,
+                fields,
+            });
+        }
+        changes
+    }
+}
+
+/// A few of the names, the shortest first.
+fn shortest(names: BTreeSet<String>) -> Vec<String> {
+    let mut names: Vec<String> = names.into_iter().collect();
+    names.sort_by_key(String::len);
+    names.truncate(MAX_EXAMPLES);
+    names
+}
+
+/// The word for what happens to a request.
+fn word(level: Option<Level>) -> &'static str {
+    match level {
+        None => "allowed",
+        Some(Level::Audit) => "audited",
+        Some(Level::Warn) => "warned",
+        Some(Level::Deny) => "denied",
+    }
+}

@@ -1,0 +1,301 @@
+//! Where policies apply and whom they bind: representative namespaces, labels and users.
+//!
+//! A [`Cell`] has all requests to which the same policies apply, of both sets. A [`User`] stands for all users whom the same
+//! policies exempt.
+//!
+//! Invariant: more groups never make a request refused that was allowed. So for each policy it is enough to look at users
+//! who have all groups but those that the policy exempts, besides users with few groups, who are better examples.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::expressions;
+use super::names::{Alphabet, Names, Pattern, representatives};
+use crate::admission::{Labels, Operation};
+use crate::engine::{NamespaceLookup as _, Namespaces};
+use crate::policy::glob;
+use crate::policy::kind::PolicySpec;
+use crate::policy::matching::ScopeMatch;
+use crate::policy::{Policy, PolicyKind};
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc;
+use tollgate_formats::gofmt;
+
+/// Most combinations of labels that are compared.
+const MAX_LABELS: usize = 512;
+/// Most combinations of namespaces and labels that are compared.
+const MAX_NAMESPACES: usize = 20_000;
+/// A value that stands for all that no selector names.
+const OTHER_VALUE: &str = "any-other";
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// Requests to which the same policies apply.
+pub(super) struct Cell {
+    pub(super) kind: ApiKind,
+    pub(super) operation: Operation,
+    /// The policies that apply, those of the old set first, as indexes into both sets.
+    pub(super) applying: Vec<usize>,
+    /// Their namespaces; empty if the objects have none.
+    pub(super) namespaces: BTreeSet<String>,
+}
+
+/// A user who stands for many.
+pub(super) struct User {
+    /// `userInfo`
+    pub(super) json: String,
+    /// Who it is; `None` for a user whom no policy names.
+    pub(super) title: Option<String>,
+    /// The policies that exempt the user, as indexes into both sets.
+    pub(super) exempt: BTreeSet<usize>,
+    /// For each policy that names groups which may exceed its limits, whether the user is in one.
+    pub(super) acknowledges: Vec<bool>,
+}
+
+/// All circumstances of requests that the policies of two sets can tell apart.
+pub(super) struct Contexts {
+    pub(super) cells: Vec<Cell>,
+    users: Vec<(ApiKind, Vec<User>)>,
+    /// The conditions of each policy.
+    pub(super) conditions: Vec<BTreeSet<String>>,
+    /// All representative namespaces.
+    pub(super) namespaces: BTreeSet<String>,
+    /// Why there are not enough of them; empty if there are.
+    pub(super) incomplete: Vec<String>,
+}
+
+/// A namespace that stands for many.
+struct SampleNamespace {
+    name: String,
+    labels: String,
+    title: String,
+}
+
+impl Contexts {
+    /// Returns the circumstances that matter to these policies; `namespaces` are the only ones that exist, if given.
+    pub(super) fn of(old: &[Arc<Policy>], new: &[Arc<Policy>], namespaces: Option<&Namespaces>) -> Contexts {
+        let policies: Vec<&Policy> = old.iter().chain(new).map(Arc::as_ref).collect();
+        let mut contexts = Contexts {
+            cells: Vec::new(),
+            users: Vec::new(),
+            conditions: policies.iter().map(|policy| expressions::conditions(policy)).collect(),
+            namespaces: BTreeSet::new(),
+            incomplete: Vec::new(),
+        };
+        let samples = match namespaces {
+            Some(namespaces) => given_namespaces(namespaces),
+            None => contexts.sample_namespaces(&policies),
+        };
+        contexts.namespaces = samples.iter().map(|sample| sample.title.clone()).collect();
+        let mut kinds: Vec<ApiKind> = Vec::new();
+        for kind in PolicyKind::ALL.into_iter().flat_map(PolicyKind::resources) {
+            let is_used = policies.iter().any(|policy| policy.scope.includes_kind(*kind));
+            if is_used && !kinds.contains(kind) {
+                kinds.push(*kind);
+            }
+        }
+        for kind in kinds {
+            contexts.add_cells(kind, &policies, &samples);
+            let users = contexts.sample_users(kind, &policies);
+            contexts.users.push((kind, users));
+        }
+        contexts
+    }
+
+    /// The users to compare for objects of a kind.
+    pub(super) fn users_of(&self, kind: ApiKind) -> &[User] {
+        self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
+    }
+
+    /// Takes the names, and notes if there are not enough.
+    fn complete(&mut self, names: Names, what: &str) -> Vec<String> {
+        if !names.complete {
+            self.incomplete.push(format!("the patterns of {what} have too many combinations"));
+        }
+        names.names
+    }
+
+    /// One namespace for each combination of patterns and labels.
+    fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
+        let globs: BTreeSet<&str> =
+            policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
+        let patterns: Vec<Pattern<'_>> = globs.into_iter().map(Pattern::plain).collect();
+        let names = self.complete(representatives(&patterns, Alphabet::Namespace), "namespaces");
+        let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
+        for (key, value) in policies.iter().flat_map(|policy| policy.scope.compared_labels()) {
+            let known = values.entry(key).or_insert_with(|| [None, Some(OTHER_VALUE)].into());
+            known.extend(value.map(Some));
+        }
+        let mut sets: Vec<Vec<(&str, &str)>> = vec![Vec::new()];
+        for (key, values) in &values {
+            let mut longer = Vec::new();
+            for set in &sets {
+                for value in values {
+                    let mut set = set.clone();
+                    set.extend(value.map(|value| (*key, value)));
+                    longer.push(set);
+                }
+            }
+            if longer.len() > MAX_LABELS || longer.len() * names.len() > MAX_NAMESPACES {
+                self.incomplete.push("the labels of namespaces have too many combinations".to_owned());
+                break;
+            }
+            sets = longer;
+        }
+        let mut samples = Vec::new();
+        for name in names {
+            for set in &sets {
+                let mut labels = String::from("{");
+                for (index, (key, value)) in set.iter().enumerate() {
+                    labels.push_str(if index > 0 { "," } else { "" });
+                    gofmt::json_string(&mut labels, key);
+                    labels.push(':');
+                    gofmt::json_string(&mut labels, value);
+                }
+                labels.push('}');
+                let texts: Vec<String> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                let title = match (values.is_empty(), texts.is_empty()) {
+                    (true, _) => name.clone(),
+                    (false, true) => format!("{name} (without labels)"),
+                    (false, false) => format!("{name} ({})", texts.join(", ")),
+                };
+                samples.push(SampleNamespace { name: name.clone(), labels, title });
+            }
+        }
+        samples
+    }
+
+    /// Adds the cells of a kind of objects.
+    fn add_cells(&mut self, kind: ApiKind, policies: &[&Policy], samples: &[SampleNamespace]) {
+        let ours: Vec<(usize, &Policy)> = policies.iter().copied().enumerate().collect();
+        let ours: Vec<&(usize, &Policy)> =
+            ours.iter().filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
+        for operation in [Operation::Create, Operation::Update] {
+            let applying = |namespace: Option<&str>, labels: Labels<'_>| -> Vec<usize> {
+                let applies =
+                    |policy: &Policy| policy.scope.applies(operation, namespace, labels) == ScopeMatch::Yes;
+                ours.iter().filter(|(_, policy)| applies(policy)).map(|(index, _)| *index).collect()
+            };
+            if !kind.is_namespaced() {
+                let applying = applying(None, Labels::Unknown);
+                self.cells.push(Cell { kind, operation, applying, namespaces: BTreeSet::new() });
+                continue;
+            }
+            let mut cells: BTreeMap<Vec<usize>, BTreeSet<String>> = BTreeMap::new();
+            for sample in samples {
+                let Ok(labels) = doc::parse(&sample.labels) else { continue };
+                let applying = applying(Some(&sample.name), Labels::Known(labels.root()));
+                cells.entry(applying).or_default().insert(sample.title.clone());
+            }
+            self.cells.extend(cells.into_iter().map(|(applying, namespaces)| Cell {
+                kind,
+                operation,
+                applying,
+                namespaces,
+            }));
+        }
+    }
+
+    /// One user for each combination of policies that exempt some user. The first ones are the simplest.
+    fn sample_users(&mut self, kind: ApiKind, policies: &[&Policy]) -> Vec<User> {
+        let ours: Vec<(usize, &Policy)> = policies.iter().copied().enumerate().collect();
+        let ours: Vec<(usize, &Policy)> =
+            ours.into_iter().filter(|(_, policy)| policy.scope.includes_kind(kind)).collect();
+        let all = |list: fn(&Policy) -> Vec<&str>| -> BTreeSet<&str> {
+            ours.iter().flat_map(|(_, policy)| list(policy)).collect()
+        };
+        let users = all(|policy| policy.exempt.users().collect());
+        let accounts = all(|policy| policy.exempt.service_accounts().collect());
+        let groups = all(|policy| policy.exempt.groups().chain(acknowledging(policy)).collect());
+        let plain = |globs: &BTreeSet<&'_ str>| -> Names {
+            let patterns: Vec<Pattern<'_>> = globs.iter().copied().map(Pattern::plain).collect();
+            representatives(&patterns, Alphabet::Any)
+        };
+        let mut names = self.complete(plain(&users), "users");
+        let group_names = self.complete(plain(&groups), "groups");
+        let as_users = users.iter().map(|glob| Pattern { glob, before: SERVICE_ACCOUNT, slash: ':' });
+        let account_patterns: Vec<Pattern<'_>> =
+            as_users.chain(accounts.iter().copied().map(Pattern::plain)).collect();
+        let account_names = representatives(&account_patterns, Alphabet::ServiceAccount);
+        let account_names = self.complete(account_names, "service accounts");
+        names.extend(
+            account_names.iter().map(|name| format!("{SERVICE_ACCOUNT}{}", name.replacen('/', ":", 1))),
+        );
+        let mut sets: BTreeSet<(usize, Vec<&str>)> = BTreeSet::from([(0, Vec::new())]);
+        sets.extend(group_names.iter().map(|group| (1, vec![group.as_str()])));
+        let without = |globs: &[&str]| -> (usize, Vec<&str>) {
+            let is_left = |name: &&String| !globs.iter().any(|pattern| glob::matches(pattern, name));
+            let left: Vec<&str> = group_names.iter().filter(is_left).map(String::as_str).collect();
+            (left.len(), left)
+        };
+        for (_, policy) in &ours {
+            let exempt: Vec<&str> = policy.exempt.groups().collect();
+            let either: Vec<&str> = policy.exempt.groups().chain(acknowledging(policy)).collect();
+            sets.extend([without(&exempt), without(&either)]);
+        }
+        let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), User> = BTreeMap::new();
+        let mut order = Vec::new();
+        for (_, groups) in &sets {
+            for name in &names {
+                let json = user_json(name, groups);
+                let Ok(user) = doc::parse(&json) else { continue };
+                let exempts = |(_, policy): &&(usize, &Policy)| policy.exempt.cover(user.root());
+                let exempt: BTreeSet<usize> = ours.iter().filter(exempts).map(|(index, _)| *index).collect();
+                let limiting =
+                    ours.iter().map(|(_, policy)| acknowledging(policy)).filter(|all| !all.is_empty());
+                let acknowledges: Vec<bool> = limiting
+                    .map(|all| all.iter().any(|one| groups.iter().any(|group| glob::matches(one, group))))
+                    .collect();
+                let key = (exempt.clone(), acknowledges.clone());
+                if let Entry::Vacant(place) = found.entry(key.clone()) {
+                    let is_named = |globs: &BTreeSet<&str>, name: &str| {
+                        globs.iter().any(|pattern| *pattern != "*" && glob::matches(pattern, name))
+                    };
+                    let account = name.strip_prefix(SERVICE_ACCOUNT).map(|name| name.replacen(':', "/", 1));
+                    let title = match (account, groups.as_slice()) {
+                        (Some(account), []) => Some(format!("service account {account}")),
+                        (None, []) if !is_named(&users, name) => None,
+                        (None, []) => Some(format!("user {name}")),
+                        (_, groups) => Some(format!("user {name} in the groups {}", groups.join(", "))),
+                    };
+                    order.push(key);
+                    place.insert(User { json, title, exempt, acknowledges });
+                }
+            }
+        }
+        order.into_iter().filter_map(|key| found.remove(&key)).collect()
+    }
+}
+
+/// The groups that may exceed the limits of a policy.
+fn acknowledging(policy: &Policy) -> Vec<&str> {
+    match &policy.spec {
+        PolicySpec::TaintRule(spec) => spec.acknowledging_groups().unwrap_or_default(),
+        PolicySpec::Toleration(_) | PolicySpec::Taint(_) | PolicySpec::Parameter(_) => Vec::new(),
+    }
+}
+
+/// The namespaces that exist, with their labels.
+fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
+    let sample = |name: &str| {
+        let labels = match namespaces.labels(name) {
+            Labels::Known(labels) if !labels.is_null() => labels.to_json(),
+            _ => "{}".to_owned(),
+        };
+        SampleNamespace { name: name.to_owned(), labels, title: name.to_owned() }
+    };
+    namespaces.names().map(sample).collect()
+}
+
+/// `userInfo` of a user.
+fn user_json(name: &str, groups: &[&str]) -> String {
+    let mut json = String::from("{\"username\":");
+    gofmt::json_string(&mut json, name);
+    json.push_str(",\"groups\":[");
+    for (index, group) in groups.iter().enumerate() {
+        json.push_str(if index > 0 { "," } else { "" });
+        gofmt::json_string(&mut json, group);
+    }
+    json.push_str("]}");
+    json
+}

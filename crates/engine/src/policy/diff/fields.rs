@@ -1,0 +1,129 @@
+//! The fields that differ between two versions of a policy, as written, including the contents of schema files.
+//!
+//! This is for the reader. What the differences mean is found by comparing requests; a field about which no request is
+//! compared makes the effect of a change unknown ([`is_compared`]).
+
+use std::collections::BTreeSet;
+
+use crate::policy::Policy;
+use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_formats::gofmt;
+
+/// Most characters of a value that are shown.
+const MAX_SHOWN: usize = 200;
+/// Values nested deeper than this are compared as a whole.
+const MAX_DEPTH: usize = 64;
+
+/// The fields of `spec` whose meaning is compared.
+const COMPARED: &[&str] = &[
+    "match",
+    "exempt",
+    "action",
+    "enforceFrom",
+    "failurePolicy",
+    "onUnavailable",
+    "matchConditions",
+    "validations",
+    "allow",
+    "deny",
+    "requireKey",
+    "defaults",
+    "data",
+    "maxEvictionsPerSecond",
+    "requireSelector",
+    "twoSteps",
+    "maxImpact",
+    "maxTainted",
+    "requireAnnotations",
+    "maxAgeSeconds",
+    "onUnknown",
+    "acknowledge",
+    "schemas",
+    "unknown",
+];
+
+/// The fields of `spec` that do not affect any request.
+const INFORMATIVE: &[&str] = &["contact", "docs"];
+
+/// A field that changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FieldChange {
+    /// `spec.twoSteps`
+    pub field: String,
+    /// The old value as JSON, shortened; `None` if the field was not set.
+    pub before: Option<String>,
+    /// The new value as JSON, shortened; `None` if the field is not set.
+    pub after: Option<String>,
+}
+
+/// True if the meaning of the field is compared, or if it has none.
+pub(super) fn is_compared(change: &FieldChange) -> bool {
+    let Some(below) = change.field.strip_prefix("spec.") else { return change.field != "spec" };
+    let name = below.split(['.', '[']).next().unwrap_or_default();
+    COMPARED.contains(&name) || INFORMATIVE.contains(&name)
+}
+
+/// Returns the fields and schema files that differ between two versions of a policy.
+pub(super) fn changed(before: &Policy, after: &Policy) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    // Both were serialized by `Value::to_json`, so they parse.
+    if let (Ok(old), Ok(new)) = (doc::parse(&before.json), doc::parse(&after.json)) {
+        compare_fields("", old.root(), new.root(), 0, &mut changes);
+    }
+    for (field, text) in &after.schema_files {
+        let was = before.schema_files.iter().find(|(other, _)| other == field);
+        if was.is_some_and(|(_, was)| was != text) {
+            let content = |what: &str| Some(format!("{what} content of the file"));
+            let (before, after) = (content("old"), content("new"));
+            changes.push(FieldChange { field: field.clone(), before, after });
+        }
+    }
+    changes
+}
+
+/// Adds each field below `at` that differs.
+fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, changes: &mut Vec<FieldChange>) {
+    let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
+    let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    match (old.kind(), new.kind()) {
+        (ValueKind::Object, ValueKind::Object) if depth < MAX_DEPTH => {
+            let members = old.members().chain(new.members());
+            let names: BTreeSet<&str> = members.map(|(key, _)| key.text()).collect();
+            for name in names {
+                compare_fields(&below(name), old.get(name), new.get(name), depth + 1, changes);
+            }
+        }
+        (ValueKind::Array, ValueKind::Array) if depth < MAX_DEPTH && !(is_flat(old) && is_flat(new)) => {
+            for index in 0..old.len().max(new.len()) {
+                compare_fields(&format!("{at}[{index}]"), old.at(index), new.at(index), depth + 1, changes);
+            }
+        }
+        _ => {
+            if old.exists() != new.exists() || old.to_json() != new.to_json() {
+                let (before, after) = (shorten_value(old), shorten_value(new));
+                changes.push(FieldChange { field: at.to_owned(), before, after });
+            }
+        }
+    }
+}
+
+/// Returns a value as JSON, cut to [`MAX_SHOWN`] characters; `None` if it does not exist.
+fn shorten_value(value: Value<'_>) -> Option<String> {
+    value.exists().then(|| gofmt::shorten(&value.to_json(), MAX_SHOWN).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMPARED, INFORMATIVE};
+    use crate::policy::PolicyKind;
+
+    #[test]
+    fn every_field_is_compared_or_has_no_effect() {
+        for kind in PolicyKind::ALL {
+            for field in kind.spec_schema().fields {
+                let is_known = COMPARED.contains(&field.name) || INFORMATIVE.contains(&field.name);
+                assert!(is_known, "`policy diff` does not know {}.{}", kind.name(), field.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Representative names: one for each combination of globs that some name can match.
+//!
+//! There are infinitely many names but finitely many patterns, so what patterns say about all names is what they say about
+//! these. All patterns are run side by side over an alphabet of the characters that they contain and one that none of
+//! them contains; each set of patterns that matches together is reached by a shortest name.
+//!
+//! Invariant: if [`Names::complete`] is true, every name that the alphabet allows matches exactly the patterns that one of
+//! the names matches.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Most combinations of positions in patterns that are looked at.
+const MAX_STATES: usize = 100_000;
+/// Most names that are returned.
+const MAX_NAMES: usize = 10_000;
+
+/// Which texts are names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alphabet {
+    /// Names of namespaces: lowercase letters, digits and `-`, which is neither first nor last.
+    Namespace,
+    /// Names of drivers: like those of namespaces, with dots.
+    Driver,
+    /// `namespace/name` of service accounts.
+    ServiceAccount,
+    /// Keys of taints.
+    Key,
+    /// Users and groups: any text.
+    Any,
+}
+
+/// A glob, and how much of it is matched before a name begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pattern<'p> {
+    pub(super) glob: &'p str,
+    /// What the glob has to match before the name.
+    pub(super) before: &'static str,
+    /// What the glob sees of the character `/` in a name.
+    pub(super) slash: char,
+}
+
+impl<'p> Pattern<'p> {
+    /// A glob that sees a name as it is.
+    pub(super) fn plain(glob: &'p str) -> Pattern<'p> {
+        Pattern { glob, before: "", slash: '/' }
+    }
+}
+
+/// Names, and whether there are enough of them.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Names {
+    pub(super) names: Vec<String>,
+    pub(super) complete: bool,
+}
+
+impl Alphabet {
+    fn has(self, letter: char) -> bool {
+        let in_label = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-');
+        match self {
+            Alphabet::Namespace => in_label(letter),
+            Alphabet::Driver => in_label(letter) || letter == '.',
+            Alphabet::ServiceAccount => in_label(letter) || matches!(letter, '.' | '/'),
+            Alphabet::Key => letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/'),
+            Alphabet::Any => true,
+        }
+    }
+
+    /// True if a name can go on like this; `last` is its last character so far.
+    fn allows(self, last: Option<char>, next: char, slashes: u8) -> bool {
+        let is_mark = |letter: char| matches!(letter, '-' | '.' | '/' | '_');
+        match self {
+            Alphabet::Any => true,
+            // A slash is between two parts, and there is one.
+            _ if next == '/' => slashes == 0 && last.is_some_and(|last| !is_mark(last)),
+            _ if is_mark(next) => last.is_some_and(|last| !matches!(last, '.' | '/')),
+            _ => true,
+        }
+    }
+
+    /// True if a name can end like this.
+    fn can_end(self, last: Option<char>, slashes: u8) -> bool {
+        let Some(last) = last else { return false };
+        match self {
+            Alphabet::Any => true,
+            Alphabet::ServiceAccount => slashes == 1 && !matches!(last, '-' | '.' | '/'),
+            _ => !matches!(last, '-' | '.' | '/' | '_'),
+        }
+    }
+}
+
+/// Positions in all patterns that a text can have led to, and what decides how the text may go on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct State {
+    /// Pairs of pattern and position, in order.
+    at: Vec<(usize, usize)>,
+    /// The last character, if it is one that restricts what follows; otherwise any other one.
+    last: Option<char>,
+    slashes: u8,
+}
+
+/// Returns representative names for the patterns.
+pub(super) fn representatives(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Names {
+    let globs: Vec<Vec<char>> = patterns.iter().map(|pattern| pattern.glob.chars().collect()).collect();
+    let letters = letters(patterns, alphabet);
+    let mut start = State { at: Vec::new(), last: None, slashes: 0 };
+    for (index, pattern) in patterns.iter().enumerate() {
+        let mut here = BTreeSet::from([0]);
+        let glob = globs.get(index).map_or(&[][..], Vec::as_slice);
+        close(glob, &mut here);
+        for letter in pattern.before.chars() {
+            here = step(glob, &here, letter);
+        }
+        start.at.extend(here.into_iter().map(|position| (index, position)));
+    }
+    let mut seen = BTreeSet::from([start.clone()]);
+    let mut queue = VecDeque::from([(start, String::new())]);
+    let mut found: BTreeMap<Vec<usize>, String> = BTreeMap::new();
+    let mut complete = true;
+    while let Some((state, name)) = queue.pop_front() {
+        if alphabet.can_end(state.last, state.slashes) {
+            let is_end = |(pattern, position): &&(usize, usize)| {
+                globs.get(*pattern).is_some_and(|glob| glob.len() == *position)
+            };
+            let matching = state.at.iter().filter(is_end).map(|(pattern, _)| *pattern).collect();
+            found.entry(matching).or_insert_with(|| name.clone());
+        }
+        if seen.len() > MAX_STATES || found.len() > MAX_NAMES {
+            complete = false;
+            break;
+        }
+        for letter in &letters {
+            if !alphabet.allows(state.last, *letter, state.slashes) {
+                continue;
+            }
+            let mut by_pattern: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+            for (pattern, position) in &state.at {
+                by_pattern.entry(*pattern).or_default().insert(*position);
+            }
+            let mut next = State {
+                at: Vec::new(),
+                last: Some(if matches!(letter, '-' | '.' | '/' | '_') { *letter } else { 'a' }),
+                slashes: (state.slashes + u8::from(*letter == '/')).min(2),
+            };
+            if alphabet == Alphabet::Any {
+                (next.last, next.slashes) = (Some('a'), 0);
+            }
+            for (index, here) in by_pattern {
+                let (Some(glob), Some(pattern)) = (globs.get(index), patterns.get(index)) else { continue };
+                let letter = if *letter == '/' { pattern.slash } else { *letter };
+                next.at.extend(step(glob, &here, letter).into_iter().map(|position| (index, position)));
+            }
+            if seen.insert(next.clone()) {
+                queue.push_back((next, format!("{name}{letter}")));
+            }
+        }
+    }
+    let mut names: Vec<String> = found.into_values().collect();
+    names.sort();
+    Names { names, complete }
+}
+
+/// The characters of all patterns that the alphabet has, and one that no pattern contains.
+fn letters(patterns: &[Pattern<'_>], alphabet: Alphabet) -> Vec<char> {
+    let mut letters: BTreeSet<char> = BTreeSet::new();
+    for pattern in patterns {
+        let seen = |letter: char| if letter == pattern.slash { '/' } else { letter };
+        letters.extend(pattern.glob.chars().filter(|letter| !matches!(letter, '*' | '?')).map(seen));
+    }
+    letters.retain(|letter| alphabet.has(*letter));
+    if matches!(alphabet, Alphabet::ServiceAccount | Alphabet::Key) {
+        letters.insert('/');
+    }
+    // First, so that names that only stand for others look like it.
+    let other = "xyzabcdefghijklmnopqrstuvw0123456789".chars().find(|letter| !letters.contains(letter));
+    other.into_iter().chain(letters.iter().copied()).collect()
+}
+
+/// The positions after one more character.
+fn step(glob: &[char], from: &BTreeSet<usize>, letter: char) -> BTreeSet<usize> {
+    let mut next = BTreeSet::new();
+    for position in from {
+        match glob.get(*position) {
+            Some('*') => _ = next.insert(*position),
+            Some('?') => _ = next.insert(position + 1),
+            Some(wanted) if *wanted == letter => _ = next.insert(position + 1),
+            _ => {}
+        }
+    }
+    close(glob, &mut next);
+    next
+}
+
+/// Adds the positions behind stars, which can stand for nothing.
+fn close(glob: &[char], positions: &mut BTreeSet<usize>) {
+    let mut behind: Vec<usize> = positions.iter().copied().collect();
+    while let Some(position) = behind.pop() {
+        if glob.get(position) == Some(&'*') && positions.insert(position + 1) {
+            behind.push(position + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Alphabet, Pattern, representatives};
+    use crate::policy::glob;
+
+    fn names(globs: &[&str], alphabet: Alphabet) -> Vec<String> {
+        let patterns: Vec<Pattern<'_>> = globs.iter().copied().map(Pattern::plain).collect();
+        let found = representatives(&patterns, alphabet);
+        assert!(found.complete);
+        found.names
+    }
+
+    #[test]
+    fn there_is_a_name_for_each_combination_that_exists() {
+        let globs = ["ml-*", "ml-a", "*-infra", "team-?"];
+        let found = names(&globs, Alphabet::Namespace);
+        let matching = |name: &str| -> Vec<&str> {
+            globs.iter().copied().filter(|pattern| glob::matches(pattern, name)).collect()
+        };
+        let mut combinations: Vec<Vec<&str>> = found.iter().map(|name| matching(name)).collect();
+        combinations.sort();
+        let expected: [&[&str]; 6] =
+            [&[], &["*-infra"], &["ml-*"], &["ml-*", "*-infra"], &["ml-*", "ml-a"], &["team-?"]];
+        assert_eq!(combinations, expected, "{found:?}");
+    }
+
+    #[test]
+    fn what_no_name_can_match_has_no_name() {
+        assert_eq!(names(&["*"], Alphabet::Namespace), ["x"]);
+        assert_eq!(names(&["ml-", "ml-*"], Alphabet::Namespace), ["ml-x", "x"], "no name ends in a dash");
+    }
+
+    #[test]
+    fn service_accounts_are_users_too() {
+        let user =
+            Pattern { glob: "system:serviceaccount:kube-*", before: "system:serviceaccount:", slash: ':' };
+        let found = representatives(&[user, Pattern::plain("*/deployer")], Alphabet::ServiceAccount);
+        let is_kube = |name: &&String| name.starts_with("kube-");
+        let is_deployer = |name: &&String| name.ends_with("/deployer");
+        for (kube, deployer) in [(false, false), (true, false), (false, true), (true, true)] {
+            let count =
+                found.names.iter().filter(|name| is_kube(name) == kube && is_deployer(name) == deployer);
+            assert_eq!(count.count(), 1, "{kube} {deployer} {:?}", found.names);
+        }
+    }
+
+    /// Every text of few letters matches as one of the names does.
+    #[test]
+    fn every_name_is_represented() {
+        let globs = ["a*", "?b*", "*ab", "b?", "*"];
+        let found = names(&globs, Alphabet::Any);
+        let matching = |name: &str| globs.map(|pattern| glob::matches(pattern, name));
+        let mut texts = vec![String::new()];
+        for _ in 0..5 {
+            let longer: Vec<String> =
+                texts.iter().flat_map(|text| ["a", "b", "c"].map(|next| format!("{text}{next}"))).collect();
+            for text in &longer {
+                assert!(found.iter().any(|name| matching(name) == matching(text)), "{text}");
+            }
+            texts = longer;
+        }
+    }
+}

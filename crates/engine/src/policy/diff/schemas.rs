@@ -1,0 +1,114 @@
+//! JSON Schemas as canonical texts: without annotations, and with keys and unordered lists sorted.
+//!
+//! Invariant: schemas with the same text accept the same values.
+
+use crate::policy::kind::PolicySpec;
+use crate::policy::{MatchedPolicy, Policy};
+use tollgate_document::doc::{self, Value, ValueKind};
+
+/// Keywords that do not affect validation.
+const ANNOTATIONS: &[&str] =
+    &["title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"];
+/// Keywords whose value is an object of schemas.
+const NAMED_SCHEMAS: &[&str] =
+    &["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+/// Keywords whose value is not a schema.
+const LITERALS: &[&str] = &["const", "default", "examples"];
+/// Keywords whose value is a list in any order.
+const UNORDERED: &[&str] = &["required", "enum", "type", "allOf", "anyOf", "oneOf"];
+
+/// The canonical schemas of policies, in the order of their entries.
+pub(in crate::policy) struct Schemas<'s>(Vec<(&'s Policy, Vec<Option<String>>)>);
+
+impl<'s> Schemas<'s> {
+    pub(in crate::policy) fn of(policies: &[MatchedPolicy<'s>]) -> Schemas<'s> {
+        Schemas(policies.iter().map(|matched| (matched.policy, of_policy(matched.policy))).collect())
+    }
+
+    /// The schema of an entry of a policy; `None` if it has none, or one that accepts everything.
+    pub(in crate::policy) fn get(&self, policy: &Policy, index: usize) -> Option<&String> {
+        let (_, schemas) = self.0.iter().find(|(known, _)| std::ptr::eq(*known, policy))?;
+        schemas.get(index)?.as_ref()
+    }
+
+    /// All schemas.
+    pub(in crate::policy) fn all(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|(_, schemas)| schemas).flatten().map(String::as_str)
+    }
+}
+
+/// The schemas of a policy.
+fn of_policy(policy: &Policy) -> Vec<Option<String>> {
+    let list = match &policy.spec {
+        PolicySpec::Taint(_) => "data",
+        PolicySpec::Parameter(_) => "schemas",
+        PolicySpec::Toleration(_) | PolicySpec::TaintRule(_) => return Vec::new(),
+    };
+    let Ok(document) = doc::parse(&policy.json) else { return Vec::new() };
+    let items = document.root().get("spec").get(list).items().enumerate();
+    let text = |(index, item): (usize, Value<'_>)| {
+        let field = format!("spec.{list}[{index}].schemaFile");
+        let file = policy.schema_files.iter().find(|(name, _)| *name == field);
+        let text = match file {
+            Some((_, text)) => doc::parse(text).ok().map(|parsed| schema_text(parsed.root())),
+            None => item.get("schema").exists().then(|| schema_text(item.get("schema"))),
+        };
+        text.filter(|text| !matches!(text.as_str(), "{}" | "true"))
+    };
+    items.map(text).collect()
+}
+
+/// The canonical text of a schema.
+fn schema_text(schema: Value<'_>) -> String {
+    if schema.kind() != ValueKind::Object {
+        return schema.to_json();
+    }
+    let members = schema.members().filter(|(key, _)| !ANNOTATIONS.contains(&key.text()));
+    let mut members: Vec<String> = members
+        .map(|(key, value)| {
+            let text = match key.text() {
+                name if NAMED_SCHEMAS.contains(&name) => sorted_object(value, schema_text),
+                name if LITERALS.contains(&name) => sorted_object(value, literal_text),
+                "enum" => sorted_list(value, literal_text),
+                name if UNORDERED.contains(&name) => sorted_list(value, schema_text),
+                _ if value.kind() == ValueKind::Array => {
+                    format!("[{}]", value.items().map(schema_text).collect::<Vec<_>>().join(","))
+                }
+                _ => schema_text(value),
+            };
+            format!("{:?}:{text}", key.text())
+        })
+        .collect();
+    members.sort();
+    members.dedup();
+    format!("{{{}}}", members.join(","))
+}
+
+/// A value with the keys of objects sorted.
+fn literal_text(value: Value<'_>) -> String {
+    match value.kind() {
+        ValueKind::Object => sorted_object(value, literal_text),
+        ValueKind::Array => format!("[{}]", value.items().map(literal_text).collect::<Vec<_>>().join(",")),
+        _ => value.to_json(),
+    }
+}
+
+fn sorted_object(value: Value<'_>, text: fn(Value<'_>) -> String) -> String {
+    if value.kind() != ValueKind::Object {
+        return text(value);
+    }
+    let mut members: Vec<String> =
+        value.members().map(|(key, value)| format!("{:?}:{}", key.text(), text(value))).collect();
+    members.sort();
+    format!("{{{}}}", members.join(","))
+}
+
+fn sorted_list(value: Value<'_>, text: fn(Value<'_>) -> String) -> String {
+    if value.kind() != ValueKind::Array {
+        return text(value);
+    }
+    let mut items: Vec<String> = value.items().map(text).collect();
+    items.sort();
+    items.dedup();
+    format!("[{}]", items.join(","))
+}

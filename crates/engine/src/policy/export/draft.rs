@@ -1,0 +1,210 @@
+//! One ValidatingAdmissionPolicy while it is written: its variables, its validations and the policies in it.
+//!
+//! Invariant: whether a policy applies is evaluated once for a request. An error in its conditions is an error of the
+//! ValidatingAdmissionPolicy, even where a test around it would hide the error.
+
+use std::collections::BTreeSet;
+
+use super::expressions::{self, Conditions};
+use super::omission::Omission;
+use super::source::Source;
+use super::text::{Test, list};
+use super::{AdmissionPolicy, ExportedValidation, NamedExpression, claims, rules, slices};
+use crate::rules::Level;
+use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_formats::gotime::Timestamp;
+
+/// A ValidatingAdmissionPolicy that is being written.
+pub(super) struct Draft<'d> {
+    pub(super) kind: ApiKind,
+    pub(super) policies: Vec<BoundPolicy<'d>>,
+    pub(super) now: Timestamp,
+    pub(super) profiles: &'d [&'d Profile],
+    pub(super) omissions: &'d mut BTreeSet<Omission>,
+    variables: Vec<NamedExpression>,
+    validations: Vec<ExportedValidation>,
+    /// Those of policies with `failurePolicy: Ignore`.
+    lenient: Vec<ExportedValidation>,
+}
+
+/// A policy in a ValidatingAdmissionPolicy.
+#[derive(Clone, Debug)]
+pub(super) struct BoundPolicy<'d> {
+    pub(super) source: &'d Source<'d>,
+    /// True if the policy applies to the request. Its allow entries count then.
+    pub(super) matches: Test,
+    /// True if it also binds the user.
+    pub(super) binds: Test,
+}
+
+impl<'d> Draft<'d> {
+    /// Writes all checks of these policies for objects of that kind.
+    pub(super) fn new(
+        kind: ApiKind,
+        sources: &[&'d Source<'d>],
+        now: Timestamp,
+        profiles: &'d [&'d Profile],
+        omissions: &'d mut BTreeSet<Omission>,
+    ) -> Draft<'d> {
+        let (policies, variables) = (Vec::new(), Vec::new());
+        let (validations, lenient) = (Vec::new(), Vec::new());
+        let mut draft = Draft { kind, policies, now, profiles, omissions, variables, validations, lenient };
+        if kind.is_namespaced() {
+            let labels =
+                "has(namespaceObject.metadata.labels) ? dyn(namespaceObject.metadata.labels) : dyn({})";
+            draft.variable("namespaceLabels", labels);
+        }
+        expressions::declare(&mut draft);
+        for source in sources {
+            draft.bind(source);
+        }
+        match kind {
+            ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => claims::check(&mut draft),
+            ApiKind::ResourceSlice => slices::check(&mut draft),
+            ApiKind::DeviceTaintRule => rules::check(&mut draft),
+            _ => {}
+        }
+        expressions::check(&mut draft);
+        draft
+    }
+
+    /// Declares a variable, and returns the expression that reads it.
+    pub(super) fn variable(&mut self, name: &str, expression: impl Into<String>) -> String {
+        if !self.variables.iter().any(|known| known.name == name) {
+            self.variables.push(NamedExpression { name: name.to_owned(), expression: expression.into() });
+        }
+        format!("variables.{name}")
+    }
+
+    /// Declares a variable for a test, unless it is a constant.
+    pub(super) fn test_variable(&mut self, name: &str, test: Test) -> Test {
+        match test {
+            Test::When(_) => Test::call(self.variable(name, test.text())),
+            constant => constant,
+        }
+    }
+
+    /// Requires that a test is true.
+    pub(super) fn validate(&mut self, test: &Test, message: String) {
+        if *test != Test::Always {
+            self.validations.push(ExportedValidation { expression: test.text().to_owned(), message });
+        }
+    }
+
+    /// Requires that a test is true if it can be evaluated.
+    pub(super) fn validate_leniently(&mut self, test: &Test, message: String) {
+        self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
+    }
+
+    /// Adds a policy, and declares when it applies and binds.
+    fn bind(&mut self, source: &'d Source<'d>) {
+        let scope = source.scope(self.kind);
+        if scope == Test::Never {
+            return;
+        }
+        let conditions = expressions::conditions(source, self.kind, self.omissions);
+        let matches = match &conditions {
+            Conditions::Exact(test) => scope.and(test.clone()),
+            Conditions::None | Conditions::LeftOut => scope,
+        };
+        let matches = self.test_variable(&format!("matches_{}", source.id), matches);
+        let exempt = source.exempts();
+        let binds = match conditions {
+            Conditions::LeftOut => Test::Never,
+            _ if source.only_grants => Test::Never,
+            _ if exempt == Test::Never => matches.clone(),
+            _ => {
+                let binds = matches.clone().and(exempt.not());
+                self.test_variable(&format!("binds_{}", source.id), binds)
+            }
+        };
+        if let Conditions::Exact(_) = conditions {
+            let evaluated = Test::relation(format!("{} in [true, false]", matches.text()));
+            self.validate(&evaluated, source.message("the match conditions cannot be evaluated"));
+        }
+        self.policies.push(BoundPolicy { source, matches, binds });
+    }
+
+    /// Returns the ValidatingAdmissionPolicies, without variables that no expression reads.
+    pub(super) fn finish(mut self, action: Level) -> Vec<AdmissionPolicy> {
+        self.check_shape();
+        let match_conditions = match_conditions(self.kind);
+        let (strict, lenient) = (std::mem::take(&mut self.validations), std::mem::take(&mut self.lenient));
+        let mut finished = Vec::new();
+        for (validations, ignores_failures) in [(strict, false), (lenient, true)] {
+            if validations.is_empty() {
+                continue;
+            }
+            let variables = used_variables(&self.variables, &validations);
+            let (kind, match_conditions) = (self.kind, match_conditions.clone());
+            finished.push(AdmissionPolicy {
+                kind,
+                action,
+                ignores_failures,
+                match_conditions,
+                variables,
+                validations,
+            });
+        }
+        finished
+    }
+
+    /// Denies objects of versions that the expressions do not know.
+    fn check_shape(&mut self) {
+        if self.validations.is_empty() {
+            return;
+        }
+        let versions: Vec<&str> = known_versions(self.kind).into_iter().map(Version::name).collect();
+        let shape = match self.kind {
+            ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate => {
+                let known = "has(r.exactly) || has(r.firstAvailable) || has(r.deviceClassName)";
+                Test::call(format!("variables.requests.all(r, {known})"))
+            }
+            ApiKind::DeviceTaintRule => Test::call("has(object.spec.taint)"),
+            _ => Test::Always,
+        };
+        let version = Test::relation(format!("request.kind.version in {}", list(versions.iter().copied())));
+        let binds = Test::any(self.policies.iter().map(|policy| policy.binds.clone()));
+        let test = binds.not().or(version.and(shape));
+        let message = format!(
+            "the exported policies do not support this API version; supported versions: {}",
+            versions.join(", ")
+        );
+        self.validations.insert(0, ExportedValidation { expression: test.text().to_owned(), message });
+    }
+}
+
+/// Returns the versions of a kind that any release serves.
+fn known_versions(kind: ApiKind) -> BTreeSet<Version> {
+    let releases = Profile::all_with_patches().filter(|profile| profile.is_release);
+    let served = releases.flat_map(|profile| profile.serves.iter().filter(|(served, _)| *served == kind));
+    served.flat_map(|(_, versions)| versions.iter().copied()).collect()
+}
+
+/// Returns the conditions that let unchanged and weaker objects pass.
+fn match_conditions(kind: ApiKind) -> Vec<NamedExpression> {
+    let condition = |name: &str, expression: String| NamedExpression { name: name.to_owned(), expression };
+    let unchanged = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) \
+                     || object.spec != oldObject.spec";
+    let mut conditions = vec![condition("spec-changed", unchanged.to_owned())];
+    if kind == ApiKind::DeviceTaintRule {
+        conditions.push(condition("not-only-narrowed-or-weakened", rules::reaches_more()));
+    }
+    conditions
+}
+
+/// Returns the variables that the validations read, directly or through other variables.
+fn used_variables(variables: &[NamedExpression], validations: &[ExportedValidation]) -> Vec<NamedExpression> {
+    let mut used: Vec<NamedExpression> = Vec::new();
+    for variable in variables.iter().rev() {
+        let reader = format!("variables.{}", variable.name);
+        let reads = |text: &str| expressions::has_word(text, &reader);
+        let is_used = validations.iter().any(|validation| reads(&validation.expression))
+            || used.iter().any(|other| reads(&other.expression));
+        if is_used {
+            used.push(variable.clone());
+        }
+    }
+    used.reverse();
+    used
+}

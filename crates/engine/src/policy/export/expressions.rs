@@ -1,0 +1,189 @@
+//! `matchConditions` and `validations`: the expressions of policies, with the variables that Tollgate gives them.
+//!
+//! Tollgate shows expressions every object in the form of version v1, and only some fields of the request and of the
+//! namespace. Here, variables of the ValidatingAdmissionPolicy have this form, and a loop over one item gives them the
+//! names that the expression uses.
+
+use std::collections::BTreeSet;
+
+use super::draft::Draft;
+use super::omission::{Omission, OmissionReason};
+use super::source::{Source, one_line};
+use super::text::Test;
+use tollgate_api::profile::ApiKind;
+use tollgate_cel::{ADMISSION_POLICY, Expression, Target};
+
+/// The match conditions of a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Conditions {
+    None,
+    Exact(Test),
+    /// They cannot be expressed.
+    LeftOut,
+}
+
+/// Returns the match conditions of a policy.
+pub(super) fn conditions(
+    source: &Source<'_>,
+    kind: ApiKind,
+    omissions: &mut BTreeSet<Omission>,
+) -> Conditions {
+    let mut tests = Vec::new();
+    let mut is_left_out = false;
+    let list = source.spec.get("matchConditions");
+    if list.is_empty() {
+        return Conditions::None;
+    }
+    if ignores_failures(source) {
+        let message = "the restrictions of the policy are left out: with `failurePolicy: Ignore`, the policy also \
+                       applies if a match condition fails, which cannot be expressed";
+        omissions.insert(source.omission("spec.matchConditions", OmissionReason::IgnoredFailure, message));
+        return Conditions::LeftOut;
+    }
+    for (index, item) in list.items().enumerate() {
+        let text = item.get("expression").str();
+        if is_valid(text) {
+            tests.push(Test::call(with_variables(text, kind)));
+        } else {
+            let field = format!("spec.matchConditions[{index}].expression");
+            let message = format!("the restrictions of the policy are left out: {INVALID}");
+            omissions.insert(source.omission(field, OmissionReason::Expression, message));
+            is_left_out = true;
+        }
+    }
+    if is_left_out { Conditions::LeftOut } else { Conditions::Exact(Test::all(tests)) }
+}
+
+/// Why an expression is left out.
+const INVALID: &str =
+    "the lists and maps in an expression of a ValidatingAdmissionPolicy must have items of one type";
+
+/// Requires the validations of all policies.
+pub(super) fn check(draft: &mut Draft<'_>) {
+    for bound in draft.policies.clone() {
+        let source = bound.source;
+        let has_raw_values = matches!(
+            draft.kind,
+            ApiKind::ResourceClaim | ApiKind::ResourceClaimTemplate | ApiKind::DeviceClass
+        );
+        let spec = source.spec;
+        if has_raw_values && !(spec.get("validations").is_empty() && spec.get("matchConditions").is_empty()) {
+            let message = "keys in opaque parameters that are set twice or differ only in case are not denied: \
+                           expressions see only one of them";
+            omit_once(draft, source.omission("spec.validations", OmissionReason::AmbiguousKeys, message));
+        }
+        for (index, item) in spec.get("validations").items().enumerate() {
+            let text = item.get("expression").str();
+            if !is_valid(text) {
+                let field = format!("spec.validations[{index}].expression");
+                let message = format!("left out: {INVALID}");
+                omit_once(draft, source.omission(field, OmissionReason::Expression, message));
+                continue;
+            }
+            let message = match item.get("message").str() {
+                "" => format!("failed expression: {}", one_line(text)),
+                message => message.to_owned(),
+            };
+            let test = bound.binds.clone().not().or(Test::call(with_variables(text, draft.kind)));
+            match ignores_failures(source) {
+                _ if test == Test::Always => {}
+                true => draft.validate_leniently(&test, source.message(&message)),
+                false => draft.validate(&test, source.message(&message)),
+            }
+        }
+    }
+}
+
+fn omit_once(draft: &mut Draft<'_>, omission: Omission) {
+    draft.omissions.insert(omission);
+}
+
+fn ignores_failures(source: &Source<'_>) -> bool {
+    source.spec.get("failurePolicy").str() == "Ignore"
+}
+
+/// True if an API server accepts the expression in a ValidatingAdmissionPolicy.
+fn is_valid(text: &str) -> bool {
+    Expression::compile(text, Target::Condition, &ADMISSION_POLICY).is_ok()
+}
+
+/// Returns the expression as a call in which the names of variables have the values that Tollgate gives them.
+fn with_variables(text: &str, kind: ApiKind) -> String {
+    // On a line of its own, because the expression may end in a comment.
+    let mut text = format!("(\n{}\n)", text.trim());
+    for name in ["namespaceObject", "request", "oldObject", "object"] {
+        if has_word(&text, name) && is_reshaped(name, kind) {
+            text = format!("[variables.{name}].all({name}, {text})");
+        }
+    }
+    text
+}
+
+/// True if a variable has another form in Tollgate than in a ValidatingAdmissionPolicy.
+fn is_reshaped(name: &str, kind: ApiKind) -> bool {
+    match name {
+        "object" | "oldObject" => item_path(kind).is_some(),
+        "namespaceObject" => kind.is_namespaced(),
+        _ => true,
+    }
+}
+
+/// Declares the variables that expressions of policies read.
+pub(super) fn declare(draft: &mut Draft<'_>) {
+    if let Some(path) = item_path(draft.kind) {
+        let item = if draft.kind == ApiKind::ResourceSlice { DEVICE } else { REQUEST };
+        draft.variable("object", in_v1("object", path, item));
+        let old = in_v1("oldObject", path, item);
+        draft.variable("oldObject", format!("request.operation != 'UPDATE' ? dyn(null) : dyn({old})"));
+    }
+    draft.variable("request", VISIBLE_REQUEST);
+    if draft.kind.is_namespaced() {
+        draft.variable("namespaceObject", VISIBLE_NAMESPACE);
+    }
+}
+
+/// The fields of a request that Tollgate shows to expressions.
+const VISIBLE_REQUEST: &str = "{'kind': dyn(request.kind), 'resource': dyn(request.resource), 'subResource': dyn(''), \
+'operation': dyn(request.operation), 'name': dyn(has(object.metadata.name) ? object.metadata.name : ''), \
+'namespace': dyn(has(object.metadata.namespace) ? object.metadata.namespace : ''), 'userInfo': dyn(request.userInfo)}";
+
+/// The fields of a namespace that Tollgate shows to expressions.
+const VISIBLE_NAMESPACE: &str = "{'apiVersion': dyn('v1'), 'kind': dyn('Namespace'), \
+'metadata': dyn({'name': dyn(request.namespace), 'labels': variables.namespaceLabels})}";
+
+/// The fields that lead to the items whose form differs between versions.
+fn item_path(kind: ApiKind) -> Option<&'static [&'static str]> {
+    match kind {
+        ApiKind::ResourceClaim => Some(&["spec", "devices", "requests"]),
+        ApiKind::ResourceClaimTemplate => Some(&["spec", "spec", "devices", "requests"]),
+        ApiKind::ResourceSlice => Some(&["spec", "devices"]),
+        _ => None,
+    }
+}
+
+/// A request of version v1beta1 in the form of version v1.
+const REQUEST: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
+: {'name': dyn(i.name), 'exactly': dyn(i.transformMap(k, v, k != 'name', v))}";
+/// A device of version v1beta1 in the form of version v1.
+const DEVICE: &str = "!has(i.basic) ? i \
+: (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
+
+/// Returns an expression for an object in the form of version v1, with `item` in place of the items at the path.
+fn in_v1(object: &str, path: &[&str], item: &str) -> String {
+    let items = format!("v.map(i, {item})");
+    let inner = path.iter().rev().fold(items, |inner, field| {
+        format!("v.transformMap(k, v, k != '{field}' || v == null ? v : {inner})")
+    });
+    let whole = inner.strip_prefix("v.").unwrap_or(&inner);
+    format!("request.kind.version in ['v1alpha3', 'v1beta1'] ? {object}.{whole} : {object}")
+}
+
+/// True if the text contains the word, and not as a part of another word.
+pub(super) fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}

@@ -1,0 +1,106 @@
+//! What an export leaves out, and why.
+//!
+//! Invariant: every field of a policy is listed here. A field that is not, such as one that a later release adds, is
+//! reported as left out.
+
+use super::super::kind::PolicyKind;
+
+/// Why a part of a policy is not in the export.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum OmissionReason {
+    /// It depends on other objects in the cluster.
+    ClusterState,
+    /// It is a JSON Schema.
+    JsonSchema,
+    /// It depends on the current time.
+    Time,
+    /// It changes objects.
+    Defaults,
+    /// It compares the keys of opaque JSON as they are written.
+    AmbiguousKeys,
+    /// An expression that fails counts as true.
+    IgnoredFailure,
+    /// The expression is not valid in a ValidatingAdmissionPolicy.
+    Expression,
+    /// The kind of objects is not exported.
+    Kind,
+    /// The export does not know the field.
+    UnknownField,
+}
+
+impl OmissionReason {
+    /// The name in JSON reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            OmissionReason::ClusterState => "ClusterState",
+            OmissionReason::JsonSchema => "JSONSchema",
+            OmissionReason::Time => "Time",
+            OmissionReason::Defaults => "Defaults",
+            OmissionReason::AmbiguousKeys => "AmbiguousKeys",
+            OmissionReason::IgnoredFailure => "IgnoredFailure",
+            OmissionReason::Expression => "Expression",
+            OmissionReason::Kind => "Kind",
+            OmissionReason::UnknownField => "UnknownField",
+        }
+    }
+}
+
+/// A part of a policy that is not in the export. Without it, the export is weaker than the policy, never stricter.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Omission {
+    /// `TolerationPolicy research`
+    pub policy: String,
+    /// `policies/research.yaml:1`
+    pub source: String,
+    /// `spec.allow[0].expires`
+    pub field: String,
+    pub reason: OmissionReason,
+    /// What the export does instead, and why.
+    pub message: String,
+}
+
+/// How the export treats a field of `spec`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Treatment {
+    /// It is exported, or its module says what is left out.
+    Exported,
+    /// It does not change any verdict of a ValidatingAdmissionPolicy.
+    NoVerdict,
+    LeftOut(OmissionReason, &'static str),
+}
+
+/// Returns how the export treats a field of `spec` of that kind of policy.
+pub(super) fn treatment(kind: PolicyKind, field: &str) -> Treatment {
+    use Treatment::{Exported, LeftOut, NoVerdict};
+    const COUNTS: &str =
+        "left out: a ValidatingAdmissionPolicy cannot count the devices and pods that a rule affects";
+    match (kind, field) {
+        (
+            _,
+            "match" | "exempt" | "action" | "failurePolicy" | "matchConditions" | "validations"
+            | "enforceFrom",
+        )
+        | (PolicyKind::Toleration, "allow" | "deny" | "requireKey")
+        | (PolicyKind::Taint, "allow" | "deny" | "data")
+        | (PolicyKind::TaintRule, "requireSelector" | "twoSteps" | "requireAnnotations") => Exported,
+        // No release has the field `evictionsPerSecond`, so the API server removes it before it evaluates policies. The
+        // fields of rules only say what happens to limits, which are left out.
+        (_, "contact" | "docs" | "onUnavailable")
+        | (PolicyKind::Taint, "maxEvictionsPerSecond")
+        | (PolicyKind::TaintRule, "onUnknown" | "acknowledge") => NoVerdict,
+        (PolicyKind::Toleration, "defaults") => LeftOut(
+            OmissionReason::Defaults,
+            "allowed, but not added: a ValidatingAdmissionPolicy cannot change objects",
+        ),
+        (PolicyKind::TaintRule, "maxAgeSeconds") => LeftOut(
+            OmissionReason::Time,
+            "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time",
+        ),
+        (PolicyKind::TaintRule, "maxImpact" | "maxTainted") => LeftOut(OmissionReason::ClusterState, COUNTS),
+        (PolicyKind::Parameter, "schemas" | "unknown") => LeftOut(
+            OmissionReason::JsonSchema,
+            "left out: a ValidatingAdmissionPolicy cannot check parameters against a JSON Schema",
+        ),
+        _ => LeftOut(OmissionReason::UnknownField, "left out: this field cannot be exported"),
+    }
+}

@@ -1,0 +1,96 @@
+//! TaintPolicies for slices. An update may keep what the stored slice has.
+//!
+//! As in `rules::ratchet`, each stored violation excuses one new violation of the same policy, on the same device, by a
+//! taint of the same key and value that is not stronger. Strengths are ordered, so the new violations are all excused if,
+//! for each of them, no more new than stored ones are at least as strong as it.
+
+use super::draft::Draft;
+use super::taints::{self, Driver, TaintPolicy, covers, is_same, taint_map};
+use super::text::Test;
+
+const DRIVER: Driver = Driver { name: "object.spec.driver", can_be_empty: false };
+
+/// Adds the checks of the TaintPolicies.
+pub(super) fn check(draft: &mut Draft<'_>) {
+    let devices = |object: &str| {
+        format!(
+            "(has({object}.spec.devices) && {object}.spec.devices != null ? {object}.spec.devices : [])\n.filter(d, has(d.taints) || (has(d.basic) && \
+             has(d.basic.taints)))\n.map(d, {{'name': dyn(d.name), 'taints': dyn((has(d.taints) ? d.taints : \
+             d.basic.taints).map(t,\n{}\n))}})",
+            taint_map("t")
+        )
+    };
+    draft.variable("devices", devices("object"));
+    // A device goes by its name within a pool.
+    let stored = format!(
+        "request.operation != 'UPDATE' || object.spec.driver != oldObject.spec.driver || object.spec.pool.name != \
+         oldObject.spec.pool.name ? [] : {}",
+        devices("oldObject")
+    );
+    draft.variable("storedDevices", stored);
+    let policies = taints::read(draft, DRIVER);
+    let not_allowed = taints::is_not_allowed(&policies);
+    // The allow lists are evaluated once for all policies.
+    for (name, devices) in [("checkedDevices", "devices"), ("storedCheckedDevices", "storedDevices")] {
+        let list = match &not_allowed {
+            Test::Never => "[]".to_owned(),
+            test => format!("d.taints.filter(t,\n{})", test.text()),
+        };
+        let checked = format!(
+            "variables.{devices}.map(d, {{'name': dyn(d.name), 'taints': dyn(d.taints), 'notAllowed': dyn({list})}})"
+        );
+        draft.variable(name, checked);
+    }
+    let closest = taints::closest(&policies);
+    for (index, policy) in policies.iter().enumerate() {
+        let is_closest = if not_allowed == Test::Never { Test::Never } else { closest.is(index) };
+        let message = match policy.denies() {
+            Test::Never => taints::not_allowed_message(&policies),
+            _ => policy.source.message("a taint is denied or not allowed"),
+        };
+        let statements = [("taints", policy.denies()), ("notAllowed", is_closest)];
+        check_statements(draft, policy, "taints", &statements, message);
+        let message = policy.source.message("a taint must set `data`");
+        check_statements(draft, policy, "data", &[("taints", policy.lacks_data())], message);
+    }
+}
+
+/// Requires that no taint makes one of the statements true, apart from those that the stored slice excuses. Each statement
+/// is about a list of taints of a device.
+fn check_statements(
+    draft: &mut Draft<'_>,
+    policy: &TaintPolicy<'_>,
+    name: &str,
+    statements: &[(&str, Test)],
+    message: String,
+) {
+    let lists: Vec<String> = statements
+        .iter()
+        .filter_map(|(list, test)| match test {
+            Test::Never => None,
+            Test::Always => Some(format!("d.{list}")),
+            test @ Test::When(_) => Some(format!("d.{list}.filter(t, {})", test.text())),
+        })
+        .collect();
+    if lists.is_empty() {
+        return;
+    }
+    let violating = |devices: &str| {
+        format!(
+            "variables.{devices}.map(d, {{'name': dyn(d.name), 'taints': dyn({})}})\n.filter(d, size(d.taints) > 0)",
+            lists.join("\n+ ")
+        )
+    };
+    let id = &policy.source.id;
+    let new = draft.variable(&format!("{name}_{id}"), violating("checkedDevices"));
+    let stored = draft.variable(&format!("stored_{name}_{id}"), violating("storedCheckedDevices"));
+    let counted = is_same("t", "n").and(covers("t", "n"));
+    let count = |device: &str| format!("size({device}.taints.filter(t, {}))", counted.text());
+    let excused = format!(
+        "{new}.all(d, {stored}.exists(s, s.name == d.name && d.taints.all(n,\n{}\n<= {})))",
+        count("d"),
+        count("s")
+    );
+    let none = Test::relation(format!("size({new}) == 0"));
+    draft.validate(&none.or(Test::call(excused)), message);
+}

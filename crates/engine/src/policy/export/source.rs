@@ -1,0 +1,201 @@
+//! A policy as the export reads it, and the tests whether it applies to a request and binds the user.
+
+use std::collections::BTreeSet;
+
+use super::super::Policy;
+use super::KINDS;
+use super::omission::{Omission, OmissionReason, Treatment, treatment};
+use super::text::{Test, glob, globs};
+use crate::rules::Level;
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::Value;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// The label of every namespace that has its name as value.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// NAMESPACE/NAME of a service account, whose user name is `system:serviceaccount:NAMESPACE:NAME`.
+const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo.username.indexOf(':', 22)) + '/' \
+     + request.userInfo.username.substring(request.userInfo.username.indexOf(':', 22) + 1))";
+
+/// A policy of the set.
+#[derive(Debug)]
+pub(super) struct Source<'s> {
+    pub(super) policy: &'s Policy,
+    pub(super) spec: Value<'s>,
+    /// Names the policy in variables; unique in the set.
+    pub(super) id: String,
+    pub(super) action: Level,
+    /// True if its allow entries count but it does not deny yet.
+    pub(super) only_grants: bool,
+}
+
+impl<'s> Source<'s> {
+    /// Reads a policy, and lists the fields that are left out. `others` are the policies that were read before.
+    pub(super) fn read(
+        policy: &'s Policy,
+        document: Value<'s>,
+        others: &[Source<'_>],
+        now: Timestamp,
+        omissions: &mut BTreeSet<Omission>,
+    ) -> Source<'s> {
+        let spec = document.get("spec");
+        let mut source = Source {
+            policy,
+            spec,
+            id: identifier(&policy.name, others),
+            action: policy.action,
+            only_grants: false,
+        };
+        for (field, _) in spec.members() {
+            if let Treatment::LeftOut(reason, message) = treatment(policy.spec.kind(), field.text()) {
+                omissions.insert(source.omission(format!("spec.{}", field.text()), reason, message));
+            }
+        }
+        let enforced = gotime::parse(spec.get("enforceFrom").str()).ok().filter(|from| *from > now);
+        if let (Some(from), Level::Deny) = (enforced, policy.action) {
+            source.only_grants = true;
+            let message = format!(
+                "the restrictions of the policy are left out, because expressions cannot read the time; export the policies \
+                 again on {}",
+                gotime::rfc3339(from)
+            );
+            omissions.insert(source.omission("spec.enforceFrom", OmissionReason::Time, message));
+        }
+        let others = spec.get("match").get("resources").items().map(Value::str);
+        for kind in others.filter(|name| !KINDS.iter().any(|kind| kind.name() == *name)) {
+            let message = format!("left out for {kind}: the export does not contain this kind");
+            omissions.insert(source.omission("spec.match.resources", OmissionReason::Kind, message));
+        }
+        source
+    }
+
+    /// `TolerationPolicy research`
+    pub(super) fn title(&self) -> String {
+        format!("{} {}", self.policy.spec.kind().name(), self.policy.name)
+    }
+
+    pub(super) fn omission(
+        &self,
+        field: impl Into<String>,
+        reason: OmissionReason,
+        message: impl Into<String>,
+    ) -> Omission {
+        Omission {
+            policy: self.title(),
+            source: self.policy.source.to_string(),
+            field: field.into(),
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// A message about a violation of this policy: what is wrong, the policy, and whom to ask.
+    pub(super) fn message(&self, what: &str) -> String {
+        let policy = self.policy;
+        let help = [("contact", &policy.contact), ("docs", &policy.docs)];
+        let help =
+            help.into_iter().filter_map(|(name, text)| Some(format!("; {name}: {}", text.as_deref()?)));
+        one_line(&format!("{what} (policy {}{})", policy.name, help.collect::<String>()))
+    }
+
+    /// True if `spec.match` includes the request; the kind and the driver are not looked at.
+    pub(super) fn scope(&self, kind: ApiKind) -> Test {
+        let scope = self.spec.get("match");
+        let names: Vec<&str> = scope.get("operations").items().map(Value::str).collect();
+        let operations = match (scope.get("operations").exists(), names.contains(&"*")) {
+            (false, _) | (true, true) => Test::Always,
+            (true, false) if names.contains(&"CREATE") && names.contains(&"UPDATE") => Test::Always,
+            (true, false) => Test::is_in("request.operation", &names),
+        };
+        if !kind.is_namespaced() {
+            return operations;
+        }
+        let list = |field: &str| scope.get(field).items().map(Value::str).collect::<Vec<_>>();
+        let namespaces = scope.get("namespaces");
+        let included =
+            if namespaces.exists() { globs(list("namespaces"), "request.namespace") } else { Test::Always };
+        let excluded = globs(list("excludeNamespaces"), "request.namespace");
+        Test::all([operations, included, excluded.not(), self.selector()])
+    }
+
+    /// True if the labels of the namespace match `namespaceSelector`.
+    fn selector(&self) -> Test {
+        let selector = self.spec.get("match").get("namespaceSelector");
+        let labels = selector.get("matchLabels").members();
+        let labels = labels.map(|(key, value)| requirement(key.text(), "In", &[value.str()]));
+        let expressions = selector.get("matchExpressions").items().map(|item| {
+            let values: Vec<&str> = item.get("values").items().map(Value::str).collect();
+            requirement(item.get("key").str(), item.get("operator").str(), &values)
+        });
+        Test::all(labels.chain(expressions))
+    }
+
+    /// True if the policy does not bind the user.
+    pub(super) fn exempts(&self) -> Test {
+        let exempt = self.spec.get("exempt");
+        let list = |field: &str| exempt.get(field).items().map(Value::str).collect::<Vec<_>>();
+        let users = globs(list("users"), "request.userInfo.username");
+        let groups = match list("groups").as_slice() {
+            [] => Test::Never,
+            patterns => {
+                let one = globs(patterns.iter().copied(), "g");
+                Test::call("has(request.userInfo.groups)")
+                    .and(Test::call(format!("request.userInfo.groups.exists(g, {})", one.text())))
+            }
+        };
+        let accounts = match Test::any(list("serviceAccounts").iter().map(|pattern| glob(pattern, ACCOUNT))) {
+            Test::Never => Test::Never,
+            test => {
+                Test::call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')").and(test)
+            }
+        };
+        Test::any([users, groups, accounts])
+    }
+
+    /// True if `spec.match.drivers` includes the driver; `driver` is an expression for its name, which is empty for
+    /// every driver.
+    pub(super) fn matches_driver(&self, driver: &str, can_be_empty: bool) -> Test {
+        let drivers = self.spec.get("match").get("drivers");
+        if !drivers.exists() {
+            return Test::Always;
+        }
+        let empty = if can_be_empty { Test::equals(driver, "") } else { Test::Never };
+        empty.or(globs(drivers.items().map(Value::str), driver))
+    }
+}
+
+/// True if the namespace of the request meets a requirement of a label selector.
+fn requirement(key: &str, operator: &str, values: &[&str]) -> Test {
+    use super::text::literal;
+    let labels = "variables.namespaceLabels";
+    let key_text = literal(key);
+    let (exists, listed) = if key == NAME_LABEL {
+        (Test::Always, Test::is_in("request.namespace", values))
+    } else {
+        let exists = Test::relation(format!("{key_text} in {labels}"));
+        let listed = Test::is_in(&format!("{labels}[{key_text}]"), values);
+        (exists, listed)
+    };
+    match operator {
+        "In" => exists.and(listed),
+        "NotIn" => exists.and(listed).not(),
+        "Exists" => exists,
+        _ => exists.not(),
+    }
+}
+
+/// Returns the name of a policy as a part of the name of a variable, which no other policy has.
+fn identifier(name: &str, others: &[Source<'_>]) -> String {
+    let letter =
+        |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
+    let base: String = name.chars().take(40).map(letter).collect();
+    let is_taken = |id: &String| others.iter().any(|other| other.id == *id);
+    let numbered = (2..).map(|number| format!("{base}_{number}"));
+    std::iter::once(base.clone()).chain(numbered).find(|id| !is_taken(id)).unwrap_or(base)
+}
+
+/// The text without line breaks, which the API server does not accept in a message.
+pub(super) fn one_line(text: &str) -> String {
+    text.split(char::is_control).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}

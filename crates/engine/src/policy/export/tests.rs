@@ -1,0 +1,116 @@
+//! The exported expressions give the verdicts of the engine, and no field is lost.
+
+mod evaluate;
+mod requests;
+
+use super::super::kind::PolicyKind;
+use super::super::schema::{Struct, Ty};
+use super::omission::{Omission, OmissionReason, Treatment, treatment};
+use super::{Export, PolicySet};
+use crate::policy::PolicyFile;
+use tollgate_api::profile::Profile;
+use tollgate_formats::gotime;
+
+pub(super) const NOW: &str = "2026-11-17T00:00:00Z";
+
+/// Loads policies from a text.
+fn load(text: &str) -> PolicySet {
+    let file = PolicyFile { name: "p.yaml".to_owned(), text: text.to_owned() };
+    PolicySet::load(&[file], &|path| Err(path.to_owned())).unwrap()
+}
+
+/// Exports policies for a release.
+fn export(set: &PolicySet, release: &str) -> Export {
+    set.export(&[Profile::named(release).unwrap()], gotime::parse(NOW).unwrap())
+}
+
+fn spec(kind: PolicyKind) -> &'static Struct {
+    let row = kind.schema().fields.iter().find(|field| field.name == "spec").unwrap();
+    let Ty::Struct(spec) = &row.ty else { panic!("{} has no spec", kind.name()) };
+    spec
+}
+
+/// A new field must not be exported as if it did nothing.
+#[test]
+fn every_field_is_exported_or_listed() {
+    for kind in PolicyKind::ALL {
+        for field in spec(kind).fields {
+            let is_unknown =
+                matches!(treatment(kind, field.name), Treatment::LeftOut(OmissionReason::UnknownField, _));
+            assert!(
+                !is_unknown,
+                "{}: say in policy/export/omission.rs what happens to {}",
+                kind.name(),
+                field.name
+            );
+        }
+        let later = treatment(kind, "aFieldOfALaterRelease");
+        assert!(matches!(later, Treatment::LeftOut(OmissionReason::UnknownField, _)));
+    }
+}
+
+/// What depends on time, the cluster, JSON Schemas or failures is listed, and is never stricter than the policy.
+#[test]
+fn what_cannot_be_expressed_is_listed_and_left_out() {
+    let policy = |kind: &str, spec: &str| {
+        format!("apiVersion: tollgate.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: p}}\nspec: {spec}\n")
+    };
+    let table = [
+        ("TolerationPolicy", "{allow: [{key: a/b, expires: 2026-11-16T00:00:00Z}]}", None),
+        ("TolerationPolicy", "{deny: [{key: a/b, expires: 2026-11-16T00:00:00Z}]}", None),
+        (
+            "TolerationPolicy",
+            "{allow: [{key: a/b, expires: 2026-12-01T00:00:00Z}]}",
+            Some(("spec.allow[0].expires", OmissionReason::Time)),
+        ),
+        (
+            "TolerationPolicy",
+            "{deny: [{key: a/b, expires: 2026-12-01T00:00:00Z}]}",
+            Some(("spec.deny[0].expires", OmissionReason::Time)),
+        ),
+        ("TolerationPolicy", "{defaults: [{key: a/b}]}", Some(("spec.defaults", OmissionReason::Defaults))),
+        (
+            "TaintRulePolicy",
+            "{maxImpact: {pods: 1}, onUnknown: Warn}",
+            Some(("spec.maxImpact", OmissionReason::ClusterState)),
+        ),
+        (
+            "TaintPolicy",
+            "{data: [{key: a/b, schema: {type: object}}]}",
+            Some(("spec.data[0].schema", OmissionReason::JsonSchema)),
+        ),
+        ("ParameterPolicy", "{unknown: Deny}", Some(("spec.unknown", OmissionReason::JsonSchema))),
+        (
+            "TaintPolicy",
+            "{failurePolicy: Ignore, matchConditions: [{expression: object.a == 1}], allow: []}",
+            Some(("spec.matchConditions", OmissionReason::IgnoredFailure)),
+        ),
+        (
+            "TaintPolicy",
+            "{validations: [{expression: \"object.kind in ['a', 1]\"}]}",
+            Some(("spec.validations[0].expression", OmissionReason::Expression)),
+        ),
+        (
+            "TaintPolicy",
+            "{match: {resources: [ResourceSlicePatch]}, allow: []}",
+            Some(("spec.match.resources", OmissionReason::Kind)),
+        ),
+        (
+            "TolerationPolicy",
+            "{validations: [{expression: 'true'}]}",
+            Some(("spec.validations", OmissionReason::AmbiguousKeys)),
+        ),
+    ];
+    for (kind, spec, expected) in table {
+        let exported = export(&load(&policy(kind, spec)), "1.37");
+        let listed: Vec<(&str, OmissionReason)> = exported
+            .omissions
+            .iter()
+            .map(|Omission { field, reason, .. }| (field.as_str(), *reason))
+            .collect();
+        assert_eq!(listed, expected.into_iter().collect::<Vec<_>>(), "{spec}");
+        let is_weaker = spec.contains("deny: [{") || spec.contains("Ignore") || spec.contains("['a', 1]");
+        let denies = exported.policies.iter().any(|policy| policy.validations.len() > 1);
+        assert!(!(is_weaker && denies), "{spec}: {:?}", exported.policies);
+    }
+}

@@ -1,0 +1,73 @@
+//! Formats of strings in policies, each with the regular expression that schemas have for it.
+//!
+//! Invariant: the expression matches every text without problems. It need not refuse every other one.
+
+use crate::policy::schema::TextFormat;
+use crate::tolerance::coverage::KeyPattern;
+use tollgate_formats::names::{self, KeyWord, Unit};
+
+/// A glob for namespaces. One that no name can match would do nothing, unnoticed.
+pub(in crate::policy) static NAMESPACE_GLOB: TextFormat = TextFormat {
+    pattern: "^[-a-z0-9*?]+$",
+    problems: |text| {
+        let in_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'*' | b'?');
+        let message = if text.is_empty() {
+            "must not be empty".to_owned()
+        } else if text.bytes().all(in_names) {
+            return Vec::new();
+        } else {
+            format!(
+                "{text:?} matches no namespace; names consist of lowercase letters, digits and `-`, and patterns can also \
+                 contain `*` and `?`"
+            )
+        };
+        vec![message]
+    },
+};
+
+/// The keys of an entry about tolerations. An entry for keys that no API server accepts would do nothing, unnoticed.
+pub(in crate::policy) static KEY_PATTERN: TextFormat = TextFormat {
+    pattern: r"^(\*|[-a-z0-9.]+/\*|([-a-z0-9.]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)$",
+    problems: |text| {
+        let can_match = match KeyPattern::parse(text) {
+            None => false,
+            Some(KeyPattern::Any) => true,
+            Some(KeyPattern::Prefix(prefix)) => names::is_label_key(&format!("{prefix}a")),
+            Some(KeyPattern::Exact(key)) => names::is_label_key(&key),
+        };
+        if can_match {
+            return Vec::new();
+        }
+        vec![match text {
+            "" => "must not be empty".to_owned(),
+            _ => format!("{text:?} is not valid; use a key, `prefix/*` or `*`"),
+        }]
+    },
+};
+
+/// The key of a taint.
+pub(in crate::policy) static TAINT_KEY: TextFormat = TextFormat {
+    pattern: "^([-a-z0-9.]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+    problems: |text| {
+        if text.is_empty() {
+            return vec!["must not be empty".to_owned()];
+        }
+        let mut problems = Vec::new();
+        names::label_key(text, Unit::Bytes, KeyWord::LabelKey, &mut |detail| {
+            problems.push(format!("{text:?} is not a taint key: {detail}"));
+        });
+        problems
+    },
+};
+
+/// The value of a taint.
+pub(in crate::policy) static TAINT_VALUE: TextFormat = TextFormat {
+    pattern: "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
+    problems: |text| {
+        let mut problems = Vec::new();
+        names::label_value(text, Unit::Bytes, &mut |detail| {
+            problems.push(format!("{text:?} is not a taint value: {detail}"));
+        });
+        problems
+    },
+};

@@ -1,0 +1,139 @@
+//! Policies of files as custom resources: JSON Schemas from files become part of the policy, and conditions get names.
+//!
+//! Invariant: the resource has the same effect as the policy in its file.
+
+use std::collections::HashSet;
+
+use super::resource::{self, FieldError, SCHEMA_FILE};
+use super::schema::{Struct, Ty};
+use super::{Policy, PolicyKind, PolicySet};
+use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_document::field::{Path, PathStyle};
+use tollgate_formats::gofmt;
+
+/// A policy of a file as a custom resource.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImportedPolicy {
+    /// Its kind.
+    pub kind: PolicyKind,
+    /// Its name.
+    pub name: Box<str>,
+    /// `file:line` of the policy.
+    pub source: Box<str>,
+    /// The resource as JSON.
+    pub json: String,
+    /// Why the resource would be refused, although the policy loads from its file: it exceeds a limit of resources.
+    pub errors: Vec<FieldError>,
+}
+
+impl PolicySet {
+    /// Returns the policies of files as custom resources, in the order of the files.
+    pub fn to_resources(&self) -> Vec<ImportedPolicy> {
+        self.policies
+            .iter()
+            .filter(|policy| policy.generation.is_none())
+            .map(|policy| import(policy))
+            .collect()
+    }
+}
+
+fn import(policy: &Policy) -> ImportedPolicy {
+    let kind = policy.spec.kind();
+    let mut json = String::new();
+    // It was serialized by `Value::to_json`, so it parses.
+    if let Ok(document) = doc::parse(&policy.json) {
+        let root = document.root();
+        let metadata: Vec<String> = ["name", "labels", "annotations"]
+            .into_iter()
+            .filter(|name| root.get("metadata").get(name).exists())
+            .map(|name| format!("\"{name}\":{}", root.get("metadata").get(name).to_json()))
+            .collect();
+        let spec = Importer { schemas: &policy.schema_files };
+        let spec = spec.json(root.get("spec"), &Ty::Struct(kind.spec_schema()), &Path::ROOT.field("spec"));
+        let (version, kind) = (super::fields::API_VERSION, kind.name());
+        let metadata = metadata.join(",");
+        json = format!(
+            r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{{metadata}}},"spec":{spec}}}"#
+        );
+    }
+    let errors = match doc::parse(&json) {
+        Ok(document) => resource::resource_errors(kind, document.root()),
+        Err(_) => Vec::new(),
+    };
+    ImportedPolicy { kind, name: policy.name.clone(), source: policy.source.clone(), json, errors }
+}
+
+/// Writes the values of a policy.
+struct Importer<'p> {
+    /// The fields that name schema files, and the contents of those files.
+    schemas: &'p [(String, String)],
+}
+
+impl Importer<'_> {
+    fn json(&self, value: Value<'_>, ty: &Ty, at: &Path<'_>) -> String {
+        match (ty, value.kind()) {
+            (Ty::Struct(ty), ValueKind::Object) => format!("{{{}}}", self.members(value, ty, at).join(",")),
+            (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => self.list(value, item, at),
+            _ => value.to_json(),
+        }
+    }
+
+    /// The fields of an object in the order of the reference, which is easier to read than that of the alphabet.
+    fn members(&self, object: Value<'_>, ty: &Struct, at: &Path<'_>) -> Vec<String> {
+        let mut members = Vec::new();
+        for field in ty.fields.iter().filter(|field| object.get(field.name).exists()) {
+            let member = object.get(field.name);
+            let member_at = at.field(field.name);
+            if field.name == SCHEMA_FILE {
+                let path = member_at.owned().print(PathStyle::User);
+                let text = self.schemas.iter().find(|(field, _)| *field == path).map(|(_, text)| text);
+                members.extend(text.map(|text| format!("\"schema\":{text}")));
+            } else {
+                members.push(format!("\"{}\":{}", field.name, self.json(member, &field.ty, &member_at)));
+            }
+        }
+        members
+    }
+
+    /// The items of a list; those that need a name and have none get one.
+    fn list(&self, list: Value<'_>, item: &Ty, at: &Path<'_>) -> String {
+        let Ty::Struct(ty) = item else { return list.to_json() };
+        let key = ty.fields.iter().find(|field| resource::is_map_key(ty, field.name)).map(|field| field.name);
+        let used: HashSet<&str> =
+            key.iter().flat_map(|key| list.items().map(|item| item.get(key).str())).collect();
+        let mut free =
+            (1..).map(|number| format!("condition-{number}")).filter(|name| !used.contains(&**name));
+        let mut items = Vec::new();
+        for (index, element) in list.items().enumerate() {
+            let mut members = self.members(element, ty, &at.index(index));
+            if let Some(key) = key.filter(|key| !element.get(key).exists()) {
+                let mut name = String::new();
+                gofmt::json_string(&mut name, &free.next().unwrap_or_default());
+                members.insert(0, format!("\"{key}\":{name}"));
+            }
+            items.push(format!("{{{}}}", members.join(",")));
+        }
+        format!("[{}]", items.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{PolicyFile, PolicySet};
+
+    #[test]
+    fn schemas_are_inlined_and_conditions_named() {
+        let text = "apiVersion: tollgate.dev/v1alpha1\nkind: TaintPolicy\nmetadata: {name: t, uid: u, labels: {a: b}}\n\
+                    spec: {data: [{key: a/b, schemaFile: s.json}, {key: c/d, schema: {type: object}}], \
+                    matchConditions: [{expression: 'true'}, {name: condition-1, expression: 'true'}, {expression: 'true'}]}\n";
+        let files = [PolicyFile { name: "t.yaml".to_owned(), text: text.to_owned() }];
+        let set = PolicySet::load(&files, &|_| Ok("type: string\n".to_owned())).unwrap();
+        let imported = set.to_resources();
+        assert_eq!(imported.len(), 1);
+        assert_eq!(imported[0].errors, []);
+        assert_eq!(
+            imported[0].json,
+            r#"{"apiVersion":"tollgate.dev/v1alpha1","kind":"TaintPolicy","metadata":{"name":"t","labels":{"a":"b"}},"spec":{"matchConditions":[{"name":"condition-2","expression":"true"},{"name":"condition-1","expression":"true"},{"name":"condition-3","expression":"true"}],"data":[{"key":"a/b","schema":{"type":"string"}},{"key":"c/d","schema":{"type":"object"}}]}}"#
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! Where a policy is and what it is called, in one value: for messages, and for programs that count by policy.
+
+use std::ops::Deref;
+
+use super::{Policy, PolicySet};
+use crate::rules::Level;
+
+/// The location of a policy, as text, with its kind and name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PolicyLocation {
+    text: Box<str>,
+    id: Box<str>,
+}
+
+impl PolicyLocation {
+    /// Returns kind and name of the policy: `TolerationPolicy/research`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the name of the policy.
+    pub fn name(&self) -> &str {
+        self.id.split_once('/').map_or(&*self.id, |(_, name)| name)
+    }
+}
+
+/// `file:line name` of the policy, or `TolerationPolicy/research generation 3` for a resource.
+impl Deref for PolicyLocation {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Policy {
+    /// Returns kind and name: `TolerationPolicy/research`.
+    pub(super) fn id(&self) -> String {
+        format!("{}/{}", self.spec.kind().name(), self.name)
+    }
+
+    /// Returns the location: `policies/research.yaml:1 research`, or `TolerationPolicy/research generation 3` for a
+    /// resource.
+    pub(super) fn location(&self) -> PolicyLocation {
+        let text = match self.generation {
+            None => format!("{} {}", self.source, self.name),
+            Some(generation) => format!("{} generation {generation}", self.source),
+        };
+        PolicyLocation { text: text.into(), id: self.id().into() }
+    }
+}
+
+impl PolicySet {
+    /// Returns kind and name of each policy, and its action.
+    pub fn actions(&self) -> impl Iterator<Item = (String, Level)> {
+        self.policies.iter().map(|policy| (policy.id(), policy.action))
+    }
+}

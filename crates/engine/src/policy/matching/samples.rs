@@ -1,0 +1,45 @@
+//! The patterns and values that a policy compares requests with, from which representative requests are made.
+//!
+//! Not here: whether a policy applies to a request.
+
+use super::{Exemptions, Glob, NAME_LABEL, Scope};
+
+impl Scope {
+    /// The labels that `namespaceSelector` compares, each with one of the values that it names, if it names any.
+    pub(in crate::policy) fn compared_labels(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.selector.iter().filter(|requirement| &*requirement.key != NAME_LABEL).flat_map(|requirement| {
+            let values = requirement.values.iter().map(|value| Some(&**value));
+            values.chain([None]).map(|value| (&*requirement.key, value))
+        })
+    }
+
+    /// The names and patterns of namespaces that are compared, in lists and by the label that has the name.
+    pub(in crate::policy) fn compared_namespaces(&self) -> impl Iterator<Item = &str> {
+        let by_label = self.selector.iter().filter(|requirement| &*requirement.key == NAME_LABEL);
+        let by_label = by_label.flat_map(|requirement| requirement.values.iter().map(|value| &**value));
+        let named = self.namespaces.iter().flatten().chain(&self.excluded).map(Glob::pattern);
+        named.chain(by_label)
+    }
+
+    /// The patterns of drivers.
+    pub(in crate::policy) fn compared_drivers(&self) -> impl Iterator<Item = &str> {
+        self.drivers.iter().flatten().map(Glob::pattern)
+    }
+}
+
+impl Exemptions {
+    /// The patterns of users.
+    pub(in crate::policy) fn users(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().map(Glob::pattern)
+    }
+
+    /// The patterns of groups.
+    pub(in crate::policy) fn groups(&self) -> impl Iterator<Item = &str> {
+        self.groups.iter().map(Glob::pattern)
+    }
+
+    /// The patterns of service accounts.
+    pub(in crate::policy) fn service_accounts(&self) -> impl Iterator<Item = &str> {
+        self.service_accounts.iter().map(Glob::pattern)
+    }
+}

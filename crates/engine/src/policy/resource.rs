@@ -1,0 +1,364 @@
+//! Policies that are custom resources: each loads on its own, and none is left out silently.
+//!
+//! A resource that cannot be compiled stays in the set as a policy that cannot be evaluated ([`super::broken`]).
+//!
+//! Not here: how resources are watched, and how their status is written.
+//!
+//! Invariant: the same files and resources make the same set, whatever was loaded before.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::broken::broken_policy;
+use super::conditions::Expressions;
+use super::index::NamespaceIndex;
+use super::kind::PolicyKind;
+use super::load::{PolicyError, PolicyFile, ReadFile, SchemaSource, SeenSchemas, read_policy};
+use super::schema::{PolicyFault, PolicyFaults, Struct, Ty, field, required};
+use super::{Policy, PolicySet};
+use crate::rules::table::INVALID_POLICY;
+use tollgate_document::doc::{self, Value};
+use tollgate_document::field::{Path, PathStyle};
+use tollgate_document::finding::{BadValue, ErrorType, Finding};
+use tollgate_formats::gofmt;
+
+/// Most bytes of `spec` as JSON.
+pub(super) const MAX_SPEC_BYTES: usize = 256 << 10;
+/// Most errors of a resource that are kept.
+const MAX_ERRORS: usize = 32;
+
+/// A custom resource of one of the policy kinds, as the API server returned it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyResource {
+    kind: PolicyKind,
+    name: Box<str>,
+    uid: Box<str>,
+    generation: i64,
+    json: Box<str>,
+}
+
+impl PolicyResource {
+    /// Reads the identity of a resource. A text that is not JSON makes a resource that is rejected.
+    pub fn new(kind: PolicyKind, json: impl Into<Box<str>>) -> PolicyResource {
+        let json = json.into();
+        let document = doc::parse(&json).ok();
+        let root = document.as_ref().map_or(Value::absent(), doc::Doc::root);
+        let metadata = root.get("metadata");
+        let (name, uid) = (metadata.get("name").str().into(), metadata.get("uid").str().into());
+        let generation = metadata.get("generation").int().unwrap_or_default();
+        PolicyResource { kind, name, uid, generation, json }
+    }
+
+    /// Returns its kind.
+    pub fn kind(&self) -> PolicyKind {
+        self.kind
+    }
+
+    /// Returns `metadata.name`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Returns `metadata.generation`.
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// True if both are the same version of the same resource, so that nothing has to be compiled again.
+    fn is_same_version(&self, state: &ResourceState) -> bool {
+        !self.uid.is_empty()
+            && (self.kind, &self.name, &self.uid, self.generation)
+                == (state.kind, &state.name, &state.uid, state.generation)
+    }
+}
+
+/// What became of a resource.
+#[derive(Clone, Debug)]
+pub struct ResourceState {
+    /// Its kind.
+    pub kind: PolicyKind,
+    /// `metadata.name`
+    pub name: Box<str>,
+    /// `metadata.uid`
+    pub uid: Box<str>,
+    /// `metadata.generation`
+    pub generation: i64,
+    /// Whether it is in force.
+    pub acceptance: Acceptance,
+    /// What is probably a mistake, though the policy can be used.
+    pub warnings: Vec<FieldError>,
+    pub(super) policy: Option<Arc<Policy>>,
+}
+
+/// Whether a resource is in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Acceptance {
+    /// It is.
+    Accepted,
+    /// It cannot be evaluated, for these reasons: requests that it matches get its `failurePolicy`.
+    Rejected(Vec<FieldError>),
+    /// A file has a policy of that kind and name, which is in force instead.
+    ReplacedByFile,
+}
+
+/// Something wrong with a field of a resource.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FieldError {
+    /// The path, such as `spec.allow[0].key`; empty for the whole resource.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let separator = if self.field.is_empty() { "" } else { ": " };
+        write!(f, "{}{separator}{}", self.field, self.message)
+    }
+}
+
+/// What surrounds `spec` in a resource. The API server checks the metadata.
+static ENVELOPE: Struct = Struct {
+    name: "PolicyResource",
+    fields: &[
+        field("apiVersion", Ty::Any, ""),
+        field("kind", Ty::Any, ""),
+        field("metadata", Ty::Any, ""),
+        required("spec", Ty::Any, ""),
+        field("status", Ty::Any, ""),
+    ],
+};
+
+impl PolicySet {
+    /// Compiles policies from files and from resources. Files are compiled all or none ([`PolicySet::load`]); a
+    /// resource that cannot be compiled is [`Acceptance::Rejected`] and stays in the set. If a file and a resource have
+    /// the same kind and name, the file counts. What `previous` has compiled of unchanged resources is used again.
+    pub fn load_all(
+        files: &[PolicyFile],
+        read: ReadFile<'_>,
+        resources: &[PolicyResource],
+        previous: Option<&PolicySet>,
+    ) -> Result<PolicySet, Vec<PolicyError>> {
+        let mut set = PolicySet::load(files, read)?;
+        if !resources.is_empty() {
+            set.add_resources(resources, previous);
+        }
+        Ok(set)
+    }
+
+    /// Returns what became of each resource, by kind and name.
+    pub fn resources(&self) -> &[ResourceState] {
+        &self.resources
+    }
+
+    fn add_resources(&mut self, resources: &[PolicyResource], previous: Option<&PolicySet>) {
+        let from_files: BTreeSet<(PolicyKind, &str)> =
+            self.policies.iter().map(|policy| (policy.spec.kind(), &*policy.name)).collect();
+        let known: HashMap<&str, &ResourceState> =
+            previous.iter().flat_map(|set| &set.resources).map(|state| (&*state.uid, state)).collect();
+        // By kind and name, so that the order in which they were listed does not matter.
+        let ordered: BTreeMap<(PolicyKind, &str), &PolicyResource> =
+            resources.iter().map(|resource| ((resource.kind, &*resource.name), resource)).collect();
+        let mut states: Vec<ResourceState> = Vec::with_capacity(ordered.len());
+        for (identity, resource) in &ordered {
+            if from_files.contains(identity) {
+                states.push(state_of(resource, Acceptance::ReplacedByFile));
+                continue;
+            }
+            let earlier = known.get(&*resource.uid).filter(|state| resource.is_same_version(state));
+            match earlier.filter(|state| state.policy.is_some()) {
+                Some(earlier) => states.push((*earlier).clone()),
+                None => states.push(compile(resource)),
+            }
+        }
+        let mut digest = Sha256::new();
+        digest.update(self.digest.as_bytes());
+        for policy in states.iter().filter_map(|state| state.policy.as_ref()) {
+            digest.update((policy.json.len() as u64).to_be_bytes());
+            digest.update(policy.json.as_bytes());
+            self.policies.push(Arc::clone(policy));
+        }
+        self.digest = format!("{:x}", digest.finalize()).into();
+        self.index = NamespaceIndex::of(&self.policies);
+        self.resources = states;
+    }
+}
+
+/// Returns the state of a resource that was not compiled.
+fn state_of(resource: &PolicyResource, acceptance: Acceptance) -> ResourceState {
+    ResourceState {
+        kind: resource.kind,
+        name: resource.name.clone(),
+        uid: resource.uid.clone(),
+        generation: resource.generation,
+        acceptance,
+        warnings: Vec::new(),
+        policy: None,
+    }
+}
+
+/// Compiles a resource; if that is not possible, makes a policy that cannot be evaluated.
+fn compile(resource: &PolicyResource) -> ResourceState {
+    let document = doc::parse(&resource.json);
+    let root = document.as_ref().map_or(Value::absent(), doc::Doc::root);
+    let mut faults = PolicyFaults::default();
+    if let Err(error) = &document {
+        faults.report(&Path::ROOT, format!("cannot be read as JSON: {}", error.detail));
+    }
+    let compiled = check(resource.kind, root, &mut faults);
+    let (warnings, errors): (Vec<PolicyFault>, Vec<PolicyFault>) =
+        faults.0.into_iter().partition(|fault| fault.is_warning);
+    let policy = match compiled {
+        Some(policy) if errors.is_empty() => policy,
+        _ => broken_policy(resource.kind, root.get("spec"), &errors),
+    };
+    let list: Vec<FieldError> = errors.iter().take(MAX_ERRORS).map(field_error).collect();
+    let acceptance = if list.is_empty() { Acceptance::Accepted } else { Acceptance::Rejected(list) };
+    let policy = Policy {
+        name: resource.name.clone(),
+        source: format!("{}/{}", resource.kind.name(), resource.name).into(),
+        generation: Some(resource.generation),
+        json: canonical_json(resource, root.get("spec")).into(),
+        ..policy
+    };
+    let state = state_of(resource, acceptance);
+    ResourceState {
+        warnings: warnings.iter().map(field_error).collect(),
+        policy: Some(Arc::new(policy)),
+        ..state
+    }
+}
+
+/// Returns the errors of a resource: those for which it is [`Acceptance::Rejected`] when it is loaded.
+pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
+    let mut faults = PolicyFaults::default();
+    check(kind, root, &mut faults);
+    let errors = faults.0.iter().filter(|fault| !fault.is_warning);
+    errors.take(MAX_ERRORS).map(field_error).collect()
+}
+
+/// Returns a finding for each error of a resource.
+pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
+    let mut faults = PolicyFaults::default();
+    check(kind, root, &mut faults);
+    let errors = faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_ERRORS);
+    let finding = |fault: PolicyFault| {
+        let PolicyFault { at, on_key, message, .. } = fault;
+        let finding = Finding::new(INVALID_POLICY, at, ErrorType::Invalid, BadValue::Omitted, message);
+        Finding { on_key, ..finding }
+    };
+    errors.map(finding).collect()
+}
+
+/// Compiles the policy in a resource, and reports what is wrong with it; `None` if types are wrong.
+fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
+    let spec = root.get("spec");
+    let spec_at = Path::ROOT.field("spec");
+    faults.check(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
+    if spec.exists() {
+        let bytes = spec.to_json().len();
+        if bytes > MAX_SPEC_BYTES {
+            faults.report(&spec_at, format!("has {bytes} bytes as JSON; the maximum is {MAX_SPEC_BYTES}"));
+            return None;
+        }
+        faults.check(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
+        check_limits(spec, &Ty::Struct(kind.spec_schema()), &spec_at, faults);
+    }
+    if !faults.0.is_empty() {
+        Expressions::read(spec, &spec_at, kind.resources(), faults);
+        return None;
+    }
+    let seen = SeenSchemas::default();
+    Some(read_policy(kind, root, "".into(), &SchemaSource::without_files(&seen), faults))
+}
+
+/// Reports what only resources refuse: lists that are too long, and schemas in files.
+fn check_limits(value: Value<'_>, ty: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
+    match ty {
+        Ty::List(item) | Ty::NonEmptyList(item) => {
+            let (count, most) = (value.items().count(), max_items(item));
+            if count > most {
+                faults.report(at, format!("has {count} items; the maximum is {most}"));
+                return;
+            }
+            for (index, element) in value.items().enumerate() {
+                check_limits(element, item, &at.index(index), faults);
+            }
+            check_map_keys(value, item, at, faults);
+        }
+        Ty::Struct(ty) => {
+            for field in ty.fields {
+                let member = value.get(field.name);
+                let member_at = at.field(field.name);
+                if field.name == SCHEMA_FILE && member.exists() {
+                    faults.report(
+                        &member_at,
+                        "is not supported in resources; put the JSON Schema into `schema`",
+                    );
+                } else {
+                    check_limits(member, &field.ty, &member_at, faults);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reports items of a list whose names are missing or not unique.
+fn check_map_keys(list: Value<'_>, item: &Ty, at: &Path<'_>, faults: &mut PolicyFaults) {
+    let Ty::Struct(ty) = item else { return };
+    for field in ty.fields.iter().filter(|field| is_map_key(ty, field.name)) {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (index, element) in list.items().enumerate() {
+            let key = element.get(field.name);
+            let item_at = at.index(index);
+            let key_at = item_at.field(field.name);
+            if !key.exists() {
+                faults.report(&key_at, "this field is required in resources");
+            } else if let Some(first) = known.get(key.str()) {
+                faults.report(&item_at, format!("{:?} is already the name of item {first}", key.str()));
+            } else {
+                known.insert(key.str(), index);
+            }
+        }
+    }
+}
+
+/// True if the field identifies the items of a list in resources, so that several writers can own items of it.
+pub fn is_map_key(ty: &Struct, field: &str) -> bool {
+    ty.name == "MatchCondition" && field == "name"
+}
+
+/// Returns the maximum number of items of a list in resources.
+pub fn max_items(item: &Ty) -> usize {
+    match item {
+        Ty::Struct(ty) if ["MatchCondition", "Validation"].contains(&ty.name) => 64,
+        _ => 1_024,
+    }
+}
+
+/// The field that names a file, which resources do not have.
+pub const SCHEMA_FILE: &str = "schemaFile";
+
+pub(super) fn field_error(fault: &PolicyFault) -> FieldError {
+    FieldError { field: fault.at.print(PathStyle::User), message: fault.message.clone() }
+}
+
+/// Returns the resource as a policy file would have it, without what the API server adds.
+fn canonical_json(resource: &PolicyResource, spec: Value<'_>) -> String {
+    let mut name = String::new();
+    gofmt::json_string(&mut name, &resource.name);
+    let (kind, version) = (resource.kind.name(), super::fields::API_VERSION);
+    let spec = if spec.exists() { spec.to_json() } else { "null".to_owned() };
+    format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":{name}}},"spec":{spec}}}"#)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! TaintPolicies of two sets compared: representative taints, and what policies say about them.
+
+use std::collections::BTreeSet;
+
+use super::{
+    BindingPolicy, DataRequirement, EntryGroup, Grant, TaintPolicy, taint_policies, with_driver, yaml_scalar,
+};
+use crate::policy::diff::{Aspect, Scene, Schemas, drivers, level_at, sample_keys};
+use crate::policy::glob;
+use crate::policy::{MatchedPolicy, Policy};
+use crate::rules::Level;
+use tollgate_api::profile::ApiKind;
+use tollgate_formats::gotime::Timestamp;
+
+/// A value that stands for all that no entry names.
+const OTHER: &str = "any-other";
+
+impl TaintPolicy {
+    /// The times at which its entries expire.
+    pub(in crate::policy) fn times(&self) -> impl Iterator<Item = Timestamp> {
+        self.entries().filter_map(|entry| entry.terms.expires)
+    }
+}
+
+/// A taint of a driver that stands for many, and what is looked at.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::policy) struct SampleTaint {
+    driver: String,
+    about: TaintPart,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum TaintPart {
+    Published {
+        key: String,
+        value: String,
+        effect: &'static str,
+    },
+    Rate(i64),
+    NoData {
+        key: String,
+    },
+    /// Data that violates this schema.
+    Data {
+        key: String,
+        schema: String,
+    },
+}
+
+/// What TaintPolicies allow, for each driver.
+pub(in crate::policy) struct PublishedTaints<'s> {
+    policies: Vec<MatchedPolicy<'s>>,
+    schemas: Schemas<'s>,
+    now: Timestamp,
+}
+
+impl<'s> Aspect<'s> for PublishedTaints<'s> {
+    type Probe = SampleTaint;
+
+    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<SampleTaint> {
+        let ours: Vec<(MatchedPolicy<'s>, &TaintPolicy)> = taint_policies(policies).collect();
+        let mut probes = BTreeSet::new();
+        if ours.is_empty() {
+            return Vec::new();
+        }
+        let schemas = Schemas::of(policies);
+        for driver in drivers(ours.iter().map(|(matched, _)| matched.policy), scene) {
+            // A slice always has a driver.
+            if driver.is_empty() && scene.kind == ApiKind::ResourceSlice {
+                continue;
+            }
+            let mut patterns: Vec<String> = Vec::new();
+            for (_, spec) in &ours {
+                let keys =
+                    spec.entries().map(|entry| &entry.key).chain(spec.data.iter().map(|data| &data.key));
+                for key in keys {
+                    patterns.push(with_driver(key, &driver).into_owned());
+                    patterns.extend(driver.is_empty().then(|| with_driver(key, "*").into_owned()));
+                }
+            }
+            let rates = ours.iter().filter_map(|(_, spec)| spec.max_evictions);
+            let mut add = |about| probes.insert(SampleTaint { driver: driver.clone(), about });
+            rates.for_each(|rate| _ = add(TaintPart::Rate(rate.saturating_add(1))));
+            for key in sample_keys(&patterns, scene) {
+                let values = ours.iter().flat_map(|(_, spec)| spec.entries());
+                let values = values.flat_map(|entry| entry.terms.values.iter().flatten());
+                let values: BTreeSet<&str> = values.map(AsRef::as_ref).chain([OTHER]).collect();
+                for value in values {
+                    for effect in ["None", "NoSchedule", "NoExecute"] {
+                        add(TaintPart::Published { key: key.clone(), value: value.to_owned(), effect });
+                    }
+                }
+                add(TaintPart::NoData { key: key.clone() });
+                for schema in schemas.all() {
+                    add(TaintPart::Data { key: key.clone(), schema: schema.to_owned() });
+                }
+            }
+        }
+        probes.into_iter().collect()
+    }
+
+    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> PublishedTaints<'s> {
+        PublishedTaints { policies: policies.to_vec(), schemas: Schemas::of(policies), now: scene.now }
+    }
+
+    fn level(&self, probe: &SampleTaint) -> Option<Level> {
+        let group = |level| EntryGroup::of(&self.policies, level, &probe.driver, Some(self.now));
+        let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group);
+        groups.filter_map(|group| group.level(&probe.about, &self.schemas, self.now)).max()
+    }
+
+    fn describe(probe: &SampleTaint) -> String {
+        let driver = if probe.driver.is_empty() {
+            " of a rule without a driver".to_owned()
+        } else {
+            format!(" of driver {}", probe.driver)
+        };
+        match &probe.about {
+            TaintPart::Published { key, value, effect } => {
+                let value = if value == OTHER { "any other value".to_owned() } else { yaml_scalar(value) };
+                format!("taint {{key: {}, value: {value}, effect: {effect}}}{driver}", yaml_scalar(key))
+            }
+            TaintPart::Rate(rate) => format!("taint with evictionsPerSecond: {rate}{driver}"),
+            TaintPart::NoData { key } => format!("taint with key {key} and without data{driver}"),
+            TaintPart::Data { key, .. } => {
+                format!("taint with key {key} and data that violates a schema{driver}")
+            }
+        }
+    }
+
+    fn slot(probe: &SampleTaint) -> Option<String> {
+        match &probe.about {
+            TaintPart::Data { key, .. } => Some(format!("{} {key}", probe.driver)),
+            _ => None,
+        }
+    }
+
+    /// One taint for each key, and of these the one with the most general value.
+    fn most_telling(probes: Vec<SampleTaint>) -> Vec<SampleTaint> {
+        let is_other = |probe: &SampleTaint| matches!(&probe.about, TaintPart::Published { value, .. } if value == OTHER);
+        let has_other = probes.iter().any(is_other);
+        let mut seen = BTreeSet::new();
+        let mut kept = probes;
+        kept.retain(|probe| match &probe.about {
+            TaintPart::Published { value, .. } if has_other && value != OTHER => false,
+            TaintPart::Published { key, value, effect } => {
+                // For one driver, as an example.
+                seen.insert((key.clone(), value.clone(), *effect))
+            }
+            _ => true,
+        });
+        kept
+    }
+}
+
+impl EntryGroup<'_> {
+    /// The level at which policies refuse this part of a taint; `None` if they allow it.
+    fn level(&self, part: &TaintPart, schemas: &Schemas<'_>, now: Timestamp) -> Option<Level> {
+        let highest =
+            |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| level_at(policy, now)).max();
+        match part {
+            TaintPart::Published { key, value, effect } => {
+                let matches = |grant: &Grant<'_>| {
+                    grant.entry.terms.contain(value, effect) && glob::matches(&grant.key, key)
+                };
+                let denying = self.denied.iter().filter(|grant| matches(grant)).map(|grant| grant.policy);
+                let restricting = self.restricting.filter(|_| !self.allowed.iter().any(matches));
+                highest(&mut denying.chain(restricting))
+            }
+            TaintPart::Rate(rate) => {
+                let exceeds = |binding: &&BindingPolicy<'_>| {
+                    binding.spec.max_evictions.is_some_and(|most| *rate > most)
+                };
+                highest(&mut self.binding.iter().filter(exceeds).map(|binding| binding.policy))
+            }
+            TaintPart::NoData { key } => {
+                let requiring = self.requirements(key).filter(|(_, _, data)| data.required);
+                highest(&mut requiring.map(|(policy, ..)| policy))
+            }
+            TaintPart::Data { key, schema } => {
+                let all = self.requirements(key);
+                let same = all.filter(|(policy, index, _)| schemas.get(policy, *index) == Some(schema));
+                highest(&mut same.map(|(policy, ..)| policy))
+            }
+        }
+    }
+
+    /// What is required of the data of taints with this key: the policy, the index of the entry, and the entry.
+    fn requirements(&self, key: &str) -> impl Iterator<Item = (&Policy, usize, &DataRequirement)> {
+        self.binding.iter().flat_map(move |binding| {
+            let keyed = binding.spec.data.iter().zip(&binding.data_keys).enumerate();
+            let matching = keyed.filter(move |(_, (_, pattern))| glob::matches(pattern, key));
+            matching.map(|(index, (data, _))| (binding.policy, index, data))
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! Limits on the impact of rules compared: representative impacts, and what limits say about them.
+
+use std::collections::BTreeSet;
+
+use super::{Acknowledge, Limits, PerResource, TaintedLimit};
+use crate::policy::glob::Glob;
+use crate::rules::Level;
+use tollgate_document::doc;
+
+/// The impact of a rule that stands for many.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::policy::taint_rule) enum SampleImpact {
+    /// The cluster is not known.
+    Unknown,
+    Known {
+        devices: usize,
+        pods: usize,
+        namespaces: usize,
+        /// The annotation that acknowledges the number of pods.
+        acknowledged: Option<String>,
+    },
+    /// All rules together taint so many devices, or so much of a driver's devices.
+    Tainted { limit: TaintedLimit, acknowledged: Option<String> },
+}
+
+impl SampleImpact {
+    /// Impacts on both sides of each of the limits.
+    pub(in crate::policy::taint_rule) fn all<'l>(
+        limits: impl Iterator<Item = &'l Limits>,
+    ) -> Vec<SampleImpact> {
+        let limits: Vec<&Limits> = limits.collect();
+        if limits.is_empty() {
+            return Vec::new();
+        }
+        let around = |limit: fn(&PerResource<Option<usize>>) -> Option<usize>| -> BTreeSet<usize> {
+            let given = limits.iter().filter_map(|limits| limit(&limits.max));
+            given.map(|limit| limit.saturating_add(1)).chain([0, usize::MAX]).collect()
+        };
+        let annotations = limits.iter().filter_map(|limits| limits.acknowledge.as_ref());
+        let annotations: BTreeSet<Option<String>> =
+            annotations.map(|acknowledge| Some(acknowledge.annotation.to_string())).chain([None]).collect();
+        let mut all = vec![SampleImpact::Unknown];
+        let [devices, pods, namespaces] =
+            [around(|max| max.devices), around(|max| max.pods), around(|max| max.namespaces)];
+        // One number at a time: each limit is exceeded or not by itself.
+        for acknowledged in annotations {
+            let known = |devices, pods, namespaces| SampleImpact::Known {
+                devices,
+                pods,
+                namespaces,
+                acknowledged: acknowledged.clone(),
+            };
+            all.extend(devices.iter().map(|number| known(*number, 0, 0)));
+            all.extend(pods.iter().map(|number| known(0, *number, 0)));
+            all.extend(namespaces.iter().map(|number| known(0, 0, *number)));
+            let beyond = limits.iter().filter_map(|limits| limits.max_tainted).map(|limit| match limit {
+                TaintedLimit::Number(number) => TaintedLimit::Number(number.saturating_add(1)),
+                TaintedLimit::Percent(percent) => TaintedLimit::Percent(percent.saturating_add(1)),
+            });
+            let tainted = |limit| SampleImpact::Tainted { limit, acknowledged: acknowledged.clone() };
+            all.extend(beyond.map(tainted));
+        }
+        all
+    }
+
+    /// True if it exceeds a limit on all rules together: a number and a percentage cannot be compared.
+    pub(in crate::policy::taint_rule) fn is_tainted(&self) -> bool {
+        matches!(self, SampleImpact::Tainted { .. })
+    }
+
+    /// How much is affected, to find the least.
+    pub(in crate::policy::taint_rule) fn size(&self) -> usize {
+        match self {
+            SampleImpact::Unknown => 0,
+            SampleImpact::Tainted { acknowledged, .. } => 1 + usize::from(acknowledged.is_some()),
+            SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
+                let parts = [*devices, *pods, *namespaces, usize::from(acknowledged.is_some())];
+                parts.into_iter().fold(0, usize::saturating_add)
+            }
+        }
+    }
+}
+
+/// Writes the impact as a phrase about a rule.
+impl std::fmt::Display for SampleImpact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (devices, pods, namespaces, acknowledged) = match self {
+            SampleImpact::Unknown => return f.write_str("whose impact is not known"),
+            SampleImpact::Tainted { limit, acknowledged } => {
+                match limit {
+                    TaintedLimit::Number(number) => write!(f, "with which all rules taint {number} devices")?,
+                    TaintedLimit::Percent(percent) => {
+                        write!(f, "with which all rules taint {percent}% of the devices of a driver")?;
+                    }
+                }
+                return acknowledged
+                    .iter()
+                    .try_for_each(|name| write!(f, " and is acknowledged with {name}"));
+            }
+            SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
+                (devices, pods, namespaces, acknowledged)
+            }
+        };
+        let (verb, number, what) = match (devices, pods) {
+            (0, 0) => ("that evicts pods in", *namespaces, "namespaces"),
+            (0, pods) => ("that evicts", *pods, "pods"),
+            (devices, _) => ("that affects", *devices, "devices"),
+        };
+        match number {
+            usize::MAX => write!(f, "{verb} any number of {what}")?,
+            number => write!(f, "{verb} {number} {what}")?,
+        }
+        match acknowledged {
+            Some(annotation) => write!(f, " and is acknowledged with {annotation}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Limits {
+    /// The groups that may acknowledge; `None` if nobody or everybody may.
+    pub(in crate::policy::taint_rule) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
+        let groups = self.acknowledge.as_ref()?.groups.as_ref()?;
+        Some(groups.iter().map(Glob::pattern).collect())
+    }
+
+    /// Returns the level at which a rule with this impact is reported for a user; `None` if it is allowed.
+    pub(in crate::policy::taint_rule) fn level_for(
+        &self,
+        impact: &SampleImpact,
+        user: &str,
+        action: Level,
+    ) -> Option<Level> {
+        let limits = [self.max.devices, self.max.pods, self.max.namespaces];
+        let is_limited = limits.iter().any(Option::is_some) || self.max_tainted.is_some();
+        let (is_exceeded, acknowledged) = match impact {
+            SampleImpact::Unknown => {
+                return self.on_unknown.filter(|_| is_limited).map(|level| level.min(action));
+            }
+            SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
+                let numbers = PerResource { devices: *devices, pods: *pods, namespaces: *namespaces };
+                let nothing = PerResource { devices: 0, pods: 0, namespaces: 0 };
+                (!self.newly_exceeded(numbers, nothing).is_empty(), acknowledged)
+            }
+            SampleImpact::Tainted { limit, acknowledged } => {
+                let is_exceeded = match (limit, self.max_tainted) {
+                    (TaintedLimit::Number(number), Some(TaintedLimit::Number(most))) => *number > most,
+                    (TaintedLimit::Percent(percent), Some(TaintedLimit::Percent(most))) => *percent > most,
+                    _ => false,
+                };
+                (is_exceeded, acknowledged)
+            }
+        };
+        if !is_exceeded {
+            return None;
+        }
+        let user = doc::parse(user).ok();
+        let may = |Acknowledge { annotation, groups }: &Acknowledge| {
+            let mut own = user.iter().flat_map(|user| user.root().get("groups").items());
+            acknowledged.as_deref() == Some(&**annotation)
+                && groups
+                    .as_ref()
+                    .is_none_or(|groups| own.any(|group| groups.iter().any(|glob| glob.matches(group.str()))))
+        };
+        if self.acknowledge.as_ref().is_some_and(may) { None } else { Some(action) }
+    }
+}

@@ -1,0 +1,196 @@
+//! `maxTainted`: how many devices all DeviceTaintRules together may taint.
+//!
+//! A number limits the devices of all drivers that the policy is about together, a percentage those of each driver. The
+//! request counts as if it were stored. The state of the cluster lags behind by what is on its way, so requests at the
+//! same time can exceed the limit together: this guards against mistakes and loops.
+//!
+//! Invariant: a request that taints no device that was not tainted before is allowed, however many are.
+
+use super::limits::{CountCache, Limits, rule_impact};
+use super::{DeviceSelection, MatchedPolicy};
+use crate::admission::{Context, DecodedAttributes};
+use crate::impact::{ClusterState, ProposedChange, RulesTogether, TaintedDevices};
+use crate::policy::ViolationReport;
+use crate::policy::schema::percentage;
+use crate::rules::table::POLICY_TAINT_RULE;
+use tollgate_api::conform::suggest::and_list;
+use tollgate_api::view;
+use tollgate_document::doc::Value;
+use tollgate_document::field::Path;
+
+/// The compiled `maxTainted.devices`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum TaintedLimit {
+    /// At most this many devices, of all drivers together.
+    Number(usize),
+    /// At most this percentage of the devices of each driver.
+    Percent(u8),
+}
+
+impl TaintedLimit {
+    /// Compiles `maxTainted`, whose types are already checked; `None` if it is absent.
+    pub(super) fn read(limit: Value<'_>) -> Option<TaintedLimit> {
+        let devices = limit.get("devices");
+        let percent = percentage(devices.str()).map(TaintedLimit::Percent);
+        let number =
+            || devices.int().map(|number| TaintedLimit::Number(usize::try_from(number).unwrap_or_default()));
+        percent.or_else(number)
+    }
+}
+
+/// A request and what it does to the rules of a cluster.
+struct Change<'c> {
+    matched: MatchedPolicy<'c>,
+    state: &'c ClusterState,
+    /// The name of the stored rule that the request replaces; empty if it replaces none.
+    name: &'c str,
+    new: ProposedChange,
+    old: Option<ProposedChange>,
+    context: &'c Context<'c>,
+}
+
+impl Change<'_> {
+    /// Returns what is tainted after the request.
+    fn after(&self, by_class: bool) -> TaintedDevices<'_> {
+        self.with(Some(&self.new), by_class)
+    }
+
+    /// Returns what is tainted before the request.
+    fn before(&self) -> TaintedDevices<'_> {
+        self.with(self.old.as_ref(), true)
+    }
+
+    fn with<'s>(&'s self, with: Option<&'s ProposedChange>, by_class: bool) -> TaintedDevices<'s> {
+        let (snapshot, profile) = (&*self.state.snapshot, self.context.profile);
+        RulesTogether { snapshot, profile, without: self.name, with, by_class }.tainted_devices()
+    }
+
+    /// Returns the drivers that the policy is about.
+    fn drivers(&self) -> impl Iterator<Item = &str> {
+        let drivers = self.state.snapshot.driver_names();
+        drivers.filter(|driver| self.matched.policy.scope.matches_driver(driver))
+    }
+
+    /// Returns the number of devices that are tainted of the drivers that the policy is about.
+    fn total(&self, tainted: &TaintedDevices<'_>) -> usize {
+        self.drivers().map(|driver| tainted.count(driver)).sum()
+    }
+
+    /// Returns which limits are exceeded further than before the request; `None` if none are. `driver` is that of the
+    /// rule's selector.
+    fn excess(&self, limit: TaintedLimit, driver: Option<&str>, by_class: bool) -> Option<Excess> {
+        let after = self.after(by_class);
+        match limit {
+            TaintedLimit::Number(limit) => {
+                let total = self.total(&after);
+                if total <= limit || total <= self.total(&self.before()) {
+                    return None;
+                }
+                let devices = if limit == 1 { "device" } else { "devices" };
+                Some(Excess {
+                    found: format!("{total} devices"),
+                    allowed: format!("{limit} {devices}"),
+                    short: format!("all rules together would taint {total} devices; the limit is {limit}"),
+                })
+            }
+            TaintedLimit::Percent(percent) => {
+                let mut before = None;
+                let mut found = Vec::new();
+                let mut allowed = Vec::new();
+                for driver in self.drivers().filter(|name| driver.is_none_or(|driver| driver == *name)) {
+                    let count = after.count(driver);
+                    // Of one device, one may always be tainted.
+                    if count <= 1 {
+                        continue;
+                    }
+                    let published = self.state.snapshot.published_devices(driver);
+                    let limit = (published * usize::from(percent) / 100).max(1);
+                    let grows = |before: &TaintedDevices<'_>| count > before.count(driver);
+                    if count > limit && grows(before.get_or_insert_with(|| self.before())) {
+                        found.push(format!("{count} of the {published} devices of driver {driver}"));
+                        allowed.push(limit.to_string());
+                    }
+                }
+                (!found.is_empty()).then(|| Excess {
+                    found: and_list(&found),
+                    allowed: format!("{percent}%, which is {}", and_list(&allowed)),
+                    short: format!("all rules together would taint more than {percent}% of the devices"),
+                })
+            }
+        }
+    }
+}
+
+/// A limit that is exceeded.
+struct Excess {
+    /// `51 of the 1000 devices of driver gpu.example.com`
+    found: String,
+    /// `5%, which is 50`
+    allowed: String,
+    short: String,
+}
+
+impl Limits {
+    /// Checks how many devices all rules together taint after the request.
+    pub(super) fn check_tainted(
+        &self,
+        matched: MatchedPolicy<'_>,
+        admission: &DecodedAttributes<'_>,
+        context: &Context<'_>,
+        selection: &DeviceSelection<'_>,
+        cache: &CountCache,
+        report: &mut ViolationReport<'_>,
+    ) {
+        let (Some(limit), view::Body::Rule(rule)) = (self.max_tainted, admission.object.body) else { return };
+        if !selection.affects_pods() {
+            return;
+        }
+        let policy = matched.policy.describe();
+        let Some(state) = context.cluster else {
+            let short = "cannot check this rule: the cluster state is not available";
+            let detail =
+                format!("cannot check this rule against {policy}: the cluster state is not available");
+            return self.report_unknown(matched, report, detail, short);
+        };
+        let old = match admission.old_object.map(|old| old.body) {
+            Some(view::Body::Rule(old)) => Some(ProposedChange::from_decoded_rule(old)),
+            _ => None,
+        };
+        let new = ProposedChange::from_decoded_rule(rule);
+        // Not `generateName`: a rule whose name is generated replaces none.
+        let name = rule.metadata().name();
+        let change = Change { matched, state, name, new, old, context };
+        let driver = selection.selector.and_then(view::TaintSelector::driver);
+        let Some(excess) = change.excess(limit, driver, true) else {
+            if state.unreadable_objects > 0 {
+                let caveat = state.caveat();
+                let detail =
+                    format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
+                let short = "cannot check this rule: objects of the cluster are unreadable";
+                self.report_unknown(matched, report, detail, short);
+            }
+            return;
+        };
+        let Excess { found, allowed, short } = &excess;
+        let is_certain =
+            !change.after(true).has_class_rules() || change.excess(limit, driver, false).is_some();
+        if !is_certain {
+            let detail = format!(
+                "with this rule, all rules together taint at most {found}, but {policy} allows {allowed}; deviceClassName \
+                 and selectors are not evaluated, so the exact numbers are not known"
+            );
+            let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
+            return self.report_unknown(matched, report, detail, short);
+        }
+        let impact = cache.new.get_or_init(|| rule_impact(rule, state, admission, context));
+        let pods = impact.as_ref().map(|impact| impact.numbers.pods);
+        let Err(hint) = self.check_acknowledged(admission, context, pods) else { return };
+        let caveat = state.caveat();
+        report
+            .report(matched.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+            .forbidden(format_args!(
+                "with this rule, all rules together taint {found}, but {policy} allows {allowed}{hint}{caveat}"
+            ))
+            .warns(matched.policy, short, None);
+    }
+}

@@ -1,0 +1,205 @@
+//! TolerationPolicies of two sets compared: representative tolerations, and what policies say about them.
+//!
+//! Invariant: if two groups of policies give the same answers for all [representatives](Aspect::probes), they give the
+//! same answers for every toleration, because entries compare keys, values, effects and seconds with finitely many
+//! constants.
+
+use std::collections::BTreeSet;
+
+use super::written::WrittenToleration;
+use super::{EntryGroup, TolerationPolicy, toleration_policies};
+use crate::admission::Operation;
+use crate::policy::diff::{Aspect, Scene, level_at};
+use crate::policy::entries::{TolerationEntry, yaml_scalar};
+use crate::policy::{MatchedPolicy, Policy};
+use crate::rules::Level;
+use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
+use tollgate_formats::gotime::Timestamp;
+
+/// A name that stands for all that no entry names.
+const OTHER: &str = "any-other";
+/// A key that stands for all that no entry names.
+const OTHER_KEY: &str = "other.invalid/any-other";
+
+/// A toleration that stands for all that entries cannot tell from it.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::policy) struct SampleToleration {
+    key: Option<String>,
+    value: Option<String>,
+    effects: Effects,
+    seconds: Option<i64>,
+}
+
+impl SampleToleration {
+    fn tolerated(&self) -> ToleratedTaints<'_> {
+        ToleratedTaints {
+            key: self.key.as_deref(),
+            value: self.value.as_deref(),
+            effects: self.effects,
+            seconds: self.seconds,
+        }
+    }
+
+    /// Returns `{key: a/b, operator: Exists, effect: NoExecute}`; a star stands for what no entry names.
+    fn describe(&self) -> String {
+        let mut fields = Vec::new();
+        if let Some(key) = &self.key {
+            let text = match key.as_str() {
+                OTHER_KEY => "any other key".to_owned(),
+                key => match key.strip_suffix(OTHER) {
+                    Some(prefix) => format!("{prefix}* (any other name)"),
+                    None => yaml_scalar(key),
+                },
+            };
+            fields.push(format!("key: {text}"));
+        }
+        match self.value.as_deref() {
+            None => fields.push("operator: Exists".to_owned()),
+            Some(OTHER) => fields.push("value: any other value".to_owned()),
+            Some(value) => fields.push(format!("value: {}", yaml_scalar(value))),
+        }
+        if self.effects != Effects::KNOWN {
+            fields.extend(self.effects.names().map(|effect| format!("effect: {effect}")));
+        }
+        fields.extend(self.seconds.map(|seconds| format!("tolerationSeconds: {seconds}")));
+        format!("toleration {{{}}}", fields.join(", "))
+    }
+}
+
+impl TolerationPolicy {
+    /// The times at which its entries expire.
+    pub(in crate::policy) fn times(&self) -> impl Iterator<Item = Timestamp> {
+        self.entries().filter_map(|grant| grant.terms.expires)
+    }
+
+    /// All its entries, including those for the defaults.
+    pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
+        self.allowed_entries().chain(&self.deny)
+    }
+}
+
+/// What TolerationPolicies allow and deny.
+pub(in crate::policy) struct AllowedTolerations<'s> {
+    groups: Vec<EntryGroup<'s>>,
+    now: Timestamp,
+}
+
+impl<'s> Aspect<'s> for AllowedTolerations<'s> {
+    type Probe = SampleToleration;
+
+    fn probes(policies: &[MatchedPolicy<'s>], _: &Scene<'_>) -> Vec<SampleToleration> {
+        let entries: Vec<&PolicyEntry> = toleration_policies(policies)
+            .flat_map(|(_, policy)| policy.entries().map(|grant| &grant.entry))
+            .collect();
+        if toleration_policies(policies).next().is_none() {
+            return Vec::new();
+        }
+        let keys: BTreeSet<Option<String>> = entries
+            .iter()
+            .filter_map(|entry| match &entry.keys {
+                KeyPattern::Any => None,
+                KeyPattern::Prefix(prefix) => Some(Some(format!("{prefix}{OTHER}"))),
+                KeyPattern::Exact(key) => Some(Some(key.to_string())),
+            })
+            .chain([None, Some(OTHER_KEY.to_owned())])
+            .collect();
+        let mut probes = Vec::new();
+        for key in keys {
+            let is_near = |entry: &&&PolicyEntry| key.is_none() || entry.keys.contains(key.as_deref());
+            let near: Vec<&&PolicyEntry> = entries.iter().filter(is_near).collect();
+            let named = near.iter().flat_map(|entry| entry.values.iter().flatten());
+            let values: BTreeSet<Option<String>> =
+                named.map(|value| Some(value.to_string())).chain([None, Some(OTHER.to_owned())]).collect();
+            let limits = near.iter().filter_map(|entry| entry.seconds);
+            let seconds: BTreeSet<Option<i64>> = limits
+                .flat_map(|limit| [Some(limit), Some(limit.saturating_add(1))])
+                .chain([None, Some(0)])
+                .collect();
+            for value in &values {
+                for effects in [Effects::KNOWN, Effects::NONE, Effects::NO_SCHEDULE, Effects::NO_EXECUTE] {
+                    let counts =
+                        |seconds: &&Option<i64>| seconds.is_none() || effects.contains(Effects::NO_EXECUTE);
+                    probes.extend(seconds.iter().filter(counts).map(|seconds| SampleToleration {
+                        key: key.clone(),
+                        value: value.clone(),
+                        effects,
+                        seconds: *seconds,
+                    }));
+                }
+            }
+        }
+        probes
+    }
+
+    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> AllowedTolerations<'s> {
+        let group = |level| EntryGroup::of(policies, level, Some(scene.now));
+        let groups = [Level::Deny, Level::Warn, Level::Audit].into_iter().filter_map(group).collect();
+        AllowedTolerations { groups, now: scene.now }
+    }
+
+    fn level(&self, probe: &SampleToleration) -> Option<Level> {
+        let taints = probe.tolerated();
+        let refusing = self.groups.iter().flat_map(|group| group.refusing(&taints));
+        refusing.map(|policy| level_at(policy, self.now)).max()
+    }
+
+    fn describe(probe: &SampleToleration) -> String {
+        probe.describe()
+    }
+
+    /// Leaves out tolerations that another one includes, and those of all keys if only some keys differ.
+    fn most_telling(mut probes: Vec<SampleToleration>) -> Vec<SampleToleration> {
+        if !probes.iter().any(|probe| probe.key.as_deref() == Some(OTHER_KEY)) {
+            let (keyed, all): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.key.is_some());
+            probes = if keyed.is_empty() { all } else { keyed };
+        }
+        let is_within = |one: &SampleToleration, other: &SampleToleration| {
+            other.tolerated().contains(&one.tolerated()) && one != other
+        };
+        probes.iter().filter(|one| !probes.iter().any(|other| is_within(one, other))).cloned().collect()
+    }
+}
+
+impl<'s> EntryGroup<'s> {
+    /// The policies that refuse to tolerate these taints.
+    fn refusing(&self, taints: &ToleratedTaints<'_>) -> impl Iterator<Item = &'s Policy> {
+        let restricting = self.restricting.filter(|_| !self.uncovered(taints).is_empty());
+        let requiring = self.requires_key.filter(|_| taints.key.is_none());
+        let denying = self.denied.iter().filter(|(_, grant)| grant.entry.intersects(taints));
+        let policies = restricting.map(|matched| matched.policy).into_iter().chain(requiring);
+        policies.chain(denying.map(|(matched, _)| matched.policy).collect::<Vec<_>>())
+    }
+}
+
+/// The tolerations that policies add to new claims.
+pub(in crate::policy) struct AddedTolerations<'s>(Vec<&'s WrittenToleration>);
+
+impl<'s> Aspect<'s> for AddedTolerations<'s> {
+    type Probe = &'s WrittenToleration;
+
+    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<&'s WrittenToleration> {
+        AddedTolerations::of(policies, scene).0
+    }
+
+    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> AddedTolerations<'s> {
+        let adding = toleration_policies(policies).filter(|(matched, _)| {
+            scene.operation == Operation::Create && matched.binds && matched.policy.adds_defaults()
+        });
+        AddedTolerations(adding.flat_map(|(_, policy)| &policy.defaults).collect())
+    }
+
+    /// What is added is tolerated without being asked for, so adding it is like allowing it.
+    fn level(&self, probe: &&'s WrittenToleration) -> Option<Level> {
+        let wanted = probe.tolerated_for(false);
+        let is_added = self.0.iter().any(|added| added.tolerated_for(false).contains(&wanted));
+        (!is_added).then_some(Level::Deny)
+    }
+
+    fn describe(probe: &&'s WrittenToleration) -> String {
+        format!("default toleration {probe}")
+    }
+
+    fn word(level: Option<Level>) -> &'static str {
+        if level.is_none() { "added to new claims" } else { "not added" }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the claims of a namespace may tolerate, as a list to read: the entries that apply, and the policies that have them.
+//!
+//! Not here: the verdict on a toleration, which is that of [`super::check`].
+
+use super::{EntryGroup, Grant, toleration_policies};
+use crate::admission::{Labels, Operation};
+use crate::policy::matching::ScopeMatch;
+use crate::policy::{MatchedPolicy, Policy, PolicySet};
+use crate::rules::Level;
+use crate::tolerance::coverage::PolicyEntry;
+use tollgate_api::profile::ApiKind;
+use tollgate_document::doc::Value;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// An entry of a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedEntry {
+    /// `TolerationPolicy/research`
+    pub policy: String,
+    /// Where the policy is.
+    pub source: String,
+    /// `allow[0]`
+    pub location: String,
+    /// The entry as YAML: `{key: a/b, effects: [NoSchedule]}`.
+    pub text: String,
+    /// What it matches; `None` for a default toleration.
+    pub entry: Option<PolicyEntry>,
+    pub reason: Option<String>,
+    /// When it expires, or has expired.
+    pub expires: Option<String>,
+    /// True if the policy has match conditions, so that it may not apply to every claim.
+    pub is_conditional: bool,
+}
+
+/// The entries of the policies with one action.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedTolerations {
+    /// What happens to tolerations that are not allowed.
+    pub action: Level,
+    /// The policies that restrict tolerations to `allow`; empty if everything is allowed that `deny` does not match.
+    pub restricted_by: Vec<String>,
+    /// The policies that require a key.
+    pub requires_key: Vec<String>,
+    /// The policies from which the user is exempt.
+    pub exempt: Vec<String>,
+    pub allow: Vec<ListedEntry>,
+    pub deny: Vec<ListedEntry>,
+    /// Allow entries that have expired.
+    pub expired: Vec<ListedEntry>,
+    /// Tolerations that new claims get.
+    pub defaults: Vec<ListedEntry>,
+}
+
+impl PolicySet {
+    /// Returns what new claims in a namespace may tolerate, if this user creates them, for each action that a policy has.
+    /// The error names a policy that selects by labels which are not known.
+    pub fn tolerations(
+        &self,
+        namespace: &str,
+        labels: Labels<'_>,
+        user: Value<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<ListedTolerations>, String> {
+        let mut matched = Vec::new();
+        let about_claims = self
+            .policies
+            .iter()
+            .filter(|policy| policy.broken.is_none() && policy.scope.includes_kind(ApiKind::ResourceClaim));
+        for policy in about_claims {
+            match policy.scope.applies(Operation::Create, Some(namespace), labels) {
+                ScopeMatch::No => {}
+                ScopeMatch::Yes => matched.push(MatchedPolicy { policy, binds: !policy.exempt.cover(user) }),
+                ScopeMatch::Unknown => return Err(policy.id()),
+            }
+        }
+        let levels = [Level::Deny, Level::Warn, Level::Audit];
+        Ok(levels.into_iter().filter_map(|action| listed(&matched, action, now)).collect())
+    }
+}
+
+/// Lists the entries of the policies with an action; `None` if there are none.
+fn listed(policies: &[MatchedPolicy<'_>], action: Level, now: Timestamp) -> Option<ListedTolerations> {
+    let ours: Vec<_> =
+        toleration_policies(policies).filter(|(matched, _)| matched.policy.action == action).collect();
+    if ours.is_empty() {
+        return None;
+    }
+    let named = |is_meant: &dyn Fn(&MatchedPolicy<'_>, &super::TolerationPolicy) -> bool| -> Vec<String> {
+        let meant = ours.iter().filter(|(matched, policy)| is_meant(matched, policy));
+        meant.map(|(matched, _)| matched.policy.id()).collect()
+    };
+    let group = EntryGroup::of(policies, action, Some(now));
+    let entries = |grants: Option<&Vec<Grant<'_>>>| -> Vec<ListedEntry> {
+        grants
+            .into_iter()
+            .flatten()
+            .map(|(matched, grant)| ListedEntry {
+                text: grant.describe(),
+                entry: Some(grant.entry.clone()),
+                reason: grant.terms.reason.as_deref().map(str::to_owned),
+                expires: grant.terms.expires.map(gotime::rfc3339),
+                ..of_policy(matched.policy, &grant.terms.location)
+            })
+            .collect()
+    };
+    let mut defaults = Vec::new();
+    for (matched, policy) in
+        ours.iter().filter(|(matched, _)| matched.binds && matched.policy.adds_defaults())
+    {
+        defaults.extend(policy.defaults.iter().enumerate().map(|(index, default)| ListedEntry {
+            text: default.to_string(),
+            ..of_policy(matched.policy, &format!("defaults[{index}]"))
+        }));
+    }
+    Some(ListedTolerations {
+        action,
+        restricted_by: named(&|matched, policy| matched.binds && policy.has_allow_list()),
+        requires_key: named(&|matched, policy| matched.binds && policy.require_key),
+        exempt: named(&|matched, _| !matched.binds),
+        allow: entries(group.as_ref().map(|group| &group.allowed)),
+        deny: entries(group.as_ref().map(|group| &group.denied)),
+        expired: entries(group.as_ref().map(|group| &group.expired)),
+        defaults,
+    })
+}
+
+/// An entry at a location of a policy.
+fn of_policy(policy: &Policy, location: &str) -> ListedEntry {
+    ListedEntry {
+        policy: policy.id(),
+        source: policy.source.to_string(),
+        location: location.to_owned(),
+        text: String::new(),
+        entry: None,
+        reason: None,
+        expires: None,
+        is_conditional: policy.expressions.has_conditions(),
+    }
+}

@@ -1,0 +1,28 @@
+//! The annotations of a DeviceTaintRule that say until when it is needed, by whom and for what.
+//!
+//! Plain data. Policies require them, the command line writes them, and the state of a cluster remembers them. Nothing
+//! deletes a rule because of them.
+
+use tollgate_api::view::ObjectMeta;
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// The time in RFC 3339 from which the rule is no longer needed.
+pub const EXPIRES: &str = "tollgate.dev/expires";
+/// Who is responsible for the rule.
+pub const OWNER: &str = "tollgate.dev/owner";
+/// What the rule is for.
+pub const REASON: &str = "tollgate.dev/reason";
+
+/// Every annotation, in the order in which they are listed.
+pub const ALL: &[&str] = &[EXPIRES, OWNER, REASON];
+
+/// Returns the value of an annotation; `None` if it is absent, blank or not a string.
+pub fn get<'d>(metadata: ObjectMeta<'d>, name: &str) -> Option<&'d str> {
+    let value = metadata.annotations().get(name).str().trim();
+    (!value.is_empty()).then_some(value)
+}
+
+/// Returns the time from which the rule is no longer needed; `None` if it has none, or none that can be read.
+pub fn expires(metadata: ObjectMeta<'_>) -> Option<Timestamp> {
+    gotime::parse(get(metadata, EXPIRES)?).ok()
+}

@@ -1,0 +1,124 @@
+//! The order in which a StatefulSet makes its pods again: each one after those before it are ready.
+//!
+//! Pods that exist already are left alone. So the order of the evictions matters too: a pod that is gone before the
+//! one before it is evicted is made again at once. The eviction controller goes through the claims in random order, and
+//! how fast depends on the API server. So where evictions can be that far apart, it is left to chance.
+
+use crate::course::{PodState, World};
+use crate::plan::{Eviction, Plan};
+use crate::random::Random;
+use crate::tables::{PodIndex, Predecessor};
+use foldhash::fast::RandomState;
+use std::collections::{BTreeMap, HashMap};
+
+/// So many pods that are evicted at the same time take longer than a second: the eviction controller makes four requests
+/// for each, by default 30 at once and then 20 in a second. In that time, a kubelet can end a pod, whatever its grace
+/// period.
+const SLOW_EVICTIONS: usize = 13;
+
+/// The ordinal of a pod, and its eviction.
+type Replaced<'p> = (u64, &'p Eviction);
+
+/// For pods that replace others, when those were evicted: what has a higher number was evicted after these were made.
+pub(crate) type EvictionRounds = HashMap<PodIndex, usize, RandomState>;
+
+impl Plan<'_> {
+    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order: other
+    /// replacements, and pods of StatefulSets that wait.
+    pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
+        let mut sets: BTreeMap<(&str, &str), Vec<Replaced<'_>>> = BTreeMap::new();
+        for eviction in self.evictions.iter().filter(|eviction| eviction.is_ordered) {
+            let followed = self.followed.get(eviction.followed);
+            let Some((namespace, name)) = followed.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)))
+            else {
+                continue;
+            };
+            if let Some((set, ordinal)) = set_and_ordinal(name) {
+                sets.entry((namespace, set)).or_default().push((ordinal, eviction));
+            }
+        }
+        let mut after: Vec<(PodIndex, Vec<Predecessor>)> = Vec::new();
+        let mut races = Vec::new();
+        for (&(namespace, set), pods) in &mut sets {
+            pods.sort_unstable_by_key(|(ordinal, _)| *ordinal);
+            for (place, (ordinal, eviction)) in pods.iter().enumerate() {
+                let Some(replacement) = eviction.replacement else { continue };
+                let before = pods.iter().take(place);
+                let before = before.filter_map(|(_, other)| Some((Some(other.pod), other.replacement?)));
+                let waiting = waiting.iter().filter(|pod| {
+                    let entry = self.tables.pods.get(**pod).filter(|entry| entry.namespace == namespace);
+                    let name = entry.and_then(|entry| set_and_ordinal(&entry.name));
+                    name.is_some_and(|(name, number)| name == set && number < *ordinal)
+                });
+                after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
+            }
+            races.extend(self.races_of(pods));
+        }
+        for (pod, before) in after {
+            if let Some(entry) = self.tables.pods.get_mut(pod) {
+                entry.after = before;
+            }
+        }
+        self.races = races;
+    }
+
+    /// The replacements of pods of one StatefulSet whose evictions can happen in any order, one of them after the pod of
+    /// another was made again.
+    fn races_of(&self, pods: &[Replaced<'_>]) -> Vec<Vec<PodIndex>> {
+        let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
+        for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
+            together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
+        }
+        together.retain(|time, evictions| {
+            let is_same = |other: &&Eviction| other.is_by_taint && (other.stage, other.at) == *time;
+            let is_gone_at_once = |eviction: &&Eviction| {
+                self.tables.pods.get(eviction.pod).is_some_and(|pod| pod.grace_period() == 0)
+            };
+            evictions.len() > 1
+                && (evictions.iter().any(is_gone_at_once)
+                    || self.evictions.iter().filter(is_same).count() >= SLOW_EVICTIONS)
+        });
+        let replacements = |evictions: &Vec<&Eviction>| {
+            evictions.iter().filter_map(|eviction| eviction.replacement).collect()
+        };
+        together.values().map(replacements).collect()
+    }
+
+    /// The order of evictions in one course, where it is left to chance.
+    pub(crate) fn eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
+        let mut rounds = EvictionRounds::default();
+        for race in &self.races {
+            let mut drawn: Vec<(u64, PodIndex)> = race.iter().map(|pod| (random.next(), *pod)).collect();
+            drawn.sort_unstable();
+            let mut round = 0;
+            for (_, pod) in drawn {
+                round += random.below(2);
+                rounds.insert(pod, round);
+            }
+        }
+        rounds
+    }
+}
+
+impl World<'_, '_> {
+    /// Whether a StatefulSet does not make a pod yet, because a pod before it is not ready.
+    // upstream v1.36, v1.37 StatefulSet controller processReplica
+    pub(crate) fn is_early(&self, pod: PodIndex) -> bool {
+        let Some(entry) = self.plan.tables.pods.get(pod) else { return false };
+        let is_bound = |pod: PodIndex| matches!(self.pods.get(pod), Some(PodState::Bound(_)));
+        // Later, all evictions have happened.
+        let round = self.rounds.get(&pod).filter(|_| self.pods.get(pod) == Some(&PodState::Absent));
+        let is_still_there = |new: &PodIndex| {
+            round.is_some_and(|round| self.rounds.get(new).is_some_and(|other| other > round))
+        };
+        let is_ready =
+            |(old, new): &Predecessor| old.is_some_and(is_bound) || is_bound(*new) || is_still_there(new);
+        !entry.after.iter().all(is_ready)
+    }
+}
+
+/// The StatefulSet of a pod with that name, and its number there.
+fn set_and_ordinal(name: &str) -> Option<(&str, u64)> {
+    let (set, ordinal) = name.rsplit_once('-')?;
+    Some((set, ordinal.parse().ok()?))
+}

@@ -1,0 +1,65 @@
+//! `--expires`: until when a DeviceTaintRule is needed, as a duration or a time.
+
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+use super::outcome::Failure;
+use super::units::parse_duration;
+
+/// The value of `--expires`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Expiry {
+    After(Duration),
+    At(DateTime<Utc>),
+}
+
+impl Expiry {
+    pub(super) fn parse(text: &str) -> Result<Expiry, String> {
+        if let Ok(duration) = parse_duration(text) {
+            return Ok(Expiry::After(duration));
+        }
+        let Ok(time) = DateTime::parse_from_rfc3339(text) else {
+            let message = "expected a duration such as 8h, or an RFC 3339 time such as 2026-11-16T18:00:00Z";
+            return Err(message.to_owned());
+        };
+        Ok(Expiry::At(time.to_utc()))
+    }
+
+    /// The time as RFC 3339, for a rule that is created at `now`, which is RFC 3339 as well.
+    pub(super) fn resolve(self, now: &str) -> Result<String, Failure> {
+        let now =
+            DateTime::parse_from_rfc3339(now).map_err(|error| Failure::Internal(error.into()))?.to_utc();
+        let time = match self {
+            Expiry::At(time) if time <= now => {
+                return Err(Failure::Usage("--expires: this time is in the past".to_owned()));
+            }
+            Expiry::At(time) => Some(time),
+            Expiry::After(duration) => {
+                TimeDelta::from_std(duration).ok().and_then(|delta| now.checked_add_signed(delta))
+            }
+        };
+        let time = time.ok_or_else(|| Failure::Usage("--expires: this duration is too long".to_owned()))?;
+        Ok(time.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Expiry;
+
+    #[test]
+    fn an_expiry_is_a_duration_or_a_time() {
+        let now = "2026-11-16T09:00:00Z";
+        let resolved = |text: &str| Expiry::parse(text).ok().and_then(|expiry| expiry.resolve(now).ok());
+        for (text, expected) in [
+            ("8h", Some("2026-11-16T17:00:00Z")),
+            ("1h30m", Some("2026-11-16T10:30:00Z")),
+            ("2026-11-17T00:00:00+02:00", Some("2026-11-16T22:00:00Z")),
+            ("2026-11-16T08:59:59Z", None),
+            ("tomorrow", None),
+        ] {
+            assert_eq!(resolved(text).as_deref(), expected, "{text}");
+        }
+    }
+}

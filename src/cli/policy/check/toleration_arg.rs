@@ -1,0 +1,120 @@
+//! The toleration of `policy check`, as people write it: like a taint of kubectl, with seconds.
+
+use tollgate_engine::tolerance::coverage::{Effects, ToleratedTaints};
+use tollgate_formats::gofmt;
+
+/// A toleration as people write it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct TolerationArg {
+    key: Option<String>,
+    value: Option<String>,
+    effect: Option<&'static str>,
+    seconds: Option<i64>,
+}
+
+const EFFECTS: [&str; 3] = ["None", "NoSchedule", "NoExecute"];
+const SYNTAX: &str = "KEY[=VALUE][:EFFECT[:SECONDS]]";
+
+impl TolerationArg {
+    /// Parses `KEY[=VALUE][:EFFECT[:SECONDS]]`.
+    pub(super) fn parse(text: &str) -> Result<TolerationArg, String> {
+        let mut parts = text.split(':');
+        let taint = parts.next().unwrap_or_default();
+        let effect = match parts.next() {
+            None | Some("") => None,
+            Some(name) => Some(
+                EFFECTS
+                    .into_iter()
+                    .find(|effect| *effect == name)
+                    .ok_or_else(|| format!("unknown effect `{name}`; use one of {}", EFFECTS.join(", ")))?,
+            ),
+        };
+        let seconds = match parts.next() {
+            None => None,
+            Some(_) if effect != Some("NoExecute") => {
+                return Err("seconds apply only to the effect NoExecute".to_owned());
+            }
+            Some(text) => {
+                let Ok(number) = text.strip_suffix('s').unwrap_or(text).parse() else {
+                    return Err(format!("`{text}` is not a number of seconds; expected {SYNTAX}"));
+                };
+                Some(number)
+            }
+        };
+        if parts.next().is_some() {
+            return Err(format!("expected {SYNTAX}"));
+        }
+        let (key, value) = match taint.split_once('=') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (taint, None),
+        };
+        if key.is_empty() {
+            return Err(format!("the key is empty; expected {SYNTAX}, with `*` for every key"));
+        }
+        if key == "*" && value.is_some() {
+            return Err("a toleration of every key cannot have a value".to_owned());
+        }
+        let key = Some(key.to_owned()).filter(|key| key != "*");
+        Ok(TolerationArg { key, value, effect, seconds })
+    }
+
+    /// The toleration as JSON.
+    pub(super) fn json(&self) -> String {
+        let mut fields = Vec::new();
+        let mut text = |name: &str, value: &str| {
+            let mut field = format!("\"{name}\":");
+            gofmt::json_string(&mut field, value);
+            fields.push(field);
+        };
+        self.key.iter().for_each(|key| text("key", key));
+        match &self.value {
+            Some(value) => {
+                text("operator", "Equal");
+                text("value", value);
+            }
+            None => text("operator", "Exists"),
+        }
+        self.effect.iter().for_each(|effect| text("effect", effect));
+        fields.extend(self.seconds.map(|seconds| format!("\"tolerationSeconds\":{seconds}")));
+        format!("{{{}}}", fields.join(","))
+    }
+
+    pub(super) fn tolerated(&self) -> ToleratedTaints<'_> {
+        ToleratedTaints {
+            key: self.key.as_deref(),
+            value: self.value.as_deref(),
+            effects: self.effect.map_or(Effects::KNOWN, Effects::named),
+            seconds: self.seconds.map(|seconds| seconds.max(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TolerationArg;
+
+    #[test]
+    fn tolerations_are_written_like_taints() {
+        let table = [
+            ("a/b", r#"{"key":"a/b","operator":"Exists"}"#),
+            ("a/b=c", r#"{"key":"a/b","operator":"Equal","value":"c"}"#),
+            ("a/b=:NoSchedule", r#"{"key":"a/b","operator":"Equal","value":"","effect":"NoSchedule"}"#),
+            (
+                "a/b=c:NoExecute:600",
+                r#"{"key":"a/b","operator":"Equal","value":"c","effect":"NoExecute","tolerationSeconds":600}"#,
+            ),
+            (
+                "a/b:NoExecute:60s",
+                r#"{"key":"a/b","operator":"Exists","effect":"NoExecute","tolerationSeconds":60}"#,
+            ),
+            ("*", r#"{"operator":"Exists"}"#),
+            ("*:None", r#"{"operator":"Exists","effect":"None"}"#),
+        ];
+        for (text, expected) in table {
+            assert_eq!(TolerationArg::parse(text).unwrap().json(), expected, "{text}");
+        }
+        for wrong in ["", "=v", "a:noexecute", "a:NoSchedule:5", "a:NoExecute:x", "a:NoExecute:5:5", "*=v"] {
+            assert!(TolerationArg::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! `tollgate policy export --to vap`: the policies as ValidatingAdmissionPolicies with their bindings.
+//!
+//! The engine writes the expressions; here they become manifests. What is left out is in comments, in `-o json` and in
+//! the exit code.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use clap::ValueEnum;
+
+use super::super::clock;
+use super::super::console::Console;
+use super::super::manifests::parse_namespace;
+use super::super::mutate::print;
+use super::super::outcome::{Failure, Tally};
+use super::super::shared::{PolicyArgs, ReleaseArgs};
+use crate::report::record::{Json, list, record};
+use tollgate_api::profile::{self, Profile};
+use tollgate_document::doc;
+use tollgate_engine::policy::{
+    AdmissionPolicy, Export as Exported, ExportedValidation, NamedExpression, Omission, PolicySet,
+};
+use tollgate_engine::rules::Level;
+use tollgate_formats::gotime;
+
+/// The annotation with the digest of the exported policies.
+pub(in crate::cli) const DIGEST: &str = "tollgate.dev/policy-digest";
+/// The annotation with the version of Tollgate.
+const VERSION: &str = "tollgate.dev/version";
+/// The annotation with the releases that the export is for.
+const RELEASES: &str = "tollgate.dev/kubernetes";
+/// Most characters of an expression that the parser of an API server reads.
+const MAX_EXPRESSION: usize = 100_000;
+
+/// Print the policies in a form that the API server evaluates without Tollgate
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Export {
+    /// What to print: `vap` for ValidatingAdmissionPolicies with their bindings
+    #[arg(long, value_name = "FORM")]
+    to: Form,
+
+    #[command(flatten)]
+    policies: PolicyArgs,
+
+    /// Namespace that Tollgate runs in, to exempt it as the webhook does (default: exempt only kube-system)
+    #[arg(long, value_name = "NAME", value_parser = parse_namespace)]
+    namespace: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    output: Output,
+
+    #[command(flatten)]
+    clock: clock::ClockArgs,
+
+    #[command(flatten)]
+    release: ReleaseArgs,
+}
+
+const AFTER_HELP: &str = "\
+Without --kubernetes, the policies are exported for the newest release.
+
+Exit codes:
+  0  everything was exported
+  1  parts of the policies were left out; the output lists them
+  2  usage error
+  3  the policies could not be loaded, or are too large
+  4  internal error";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    /// ValidatingAdmissionPolicies with their bindings
+    Vap,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    /// Manifests for `kubectl apply`; comments list what is left out
+    Yaml,
+    /// JSON, for programs
+    Json,
+}
+
+impl Export {
+    pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let Form::Vap = self.to;
+        if self.policies.paths.is_empty() {
+            return Err(Failure::Usage("--policy is required".to_owned()));
+        }
+        let profiles = self.releases()?;
+        let set = self.policies.load()?;
+        let now =
+            gotime::parse(&self.clock.now()).map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
+        let export = set.export(&profiles, now);
+        check_sizes(&export)?;
+        let releases: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
+        let manifests: Vec<Json> = export
+            .policies
+            .iter()
+            .flat_map(|policy| self.manifests(policy, &set, &releases.join(",")))
+            .collect();
+        match self.output {
+            Output::Json => {
+                let report = record! {
+                    "complete": export.omissions.is_empty(),
+                    "policyDigest": set.digest(),
+                    "kubernetes": releases,
+                    "omitted": list(export.omissions.iter().map(omitted)),
+                    "items": manifests,
+                };
+                writeln!(console, "{}", super::super::to_json(&report)?)?;
+            }
+            Output::Yaml => {
+                console.write_all(header(&export, &releases).as_bytes())?;
+                for manifest in &manifests {
+                    let parsed = doc::parse(manifest.get()).map_err(|error| anyhow::anyhow!("{error}"))?;
+                    write!(console, "---\n{}", print::yaml(parsed.root()))?;
+                }
+            }
+        }
+        Ok(Tally { denied: export.omissions.len(), ..Tally::default() })
+    }
+
+    /// The releases to export for.
+    fn releases(&self) -> Result<Vec<&'static Profile>, Failure> {
+        if self.release.takes_profiles_from_file() {
+            let newest = profile::ALL.iter().rfind(|profile| profile.is_release);
+            return Ok(newest.into_iter().copied().collect());
+        }
+        let profiles = self.release.profiles()?;
+        match profiles.iter().find(|profile| !profile.is_release) {
+            Some(draft) => Err(Failure::Usage(format!(
+                "--kubernetes {}: no API server implements this draft; use a release, such as 1.37",
+                draft.name
+            ))),
+            None => Ok(profiles),
+        }
+    }
+
+    /// A ValidatingAdmissionPolicy and its binding.
+    fn manifests(&self, policy: &AdmissionPolicy, set: &PolicySet, releases: &str) -> [Json; 2] {
+        let name = policy.name();
+        let annotations = BTreeMap::from([
+            (DIGEST, set.digest()),
+            (VERSION, env!("CARGO_PKG_VERSION")),
+            (RELEASES, releases),
+        ]);
+        let metadata = record! {
+            "name": name,
+            "labels": record! { "app.kubernetes.io/name": "tollgate" },
+            "annotations": annotations,
+        };
+        let exempt: Vec<&str> = ["kube-system"].into_iter().chain(self.namespace.as_deref()).collect();
+        let selector = record! {
+            "matchExpressions": [record! {
+                "key": "kubernetes.io/metadata.name",
+                "operator": "NotIn",
+                "values": exempt,
+            }],
+        };
+        let constraints = record! {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector" if given: policy.kind.is_namespaced().then_some(selector),
+            "resourceRules": [record! {
+                "apiGroups": [policy.kind.group()],
+                "apiVersions": ["*"],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [policy.kind.resource()],
+            }],
+        };
+        let validation = |validation: &ExportedValidation| {
+            record! {
+                "expression": validation.expression,
+                "message": validation.message,
+                "reason": "Forbidden",
+            }
+        };
+        let spec = record! {
+            "failurePolicy": if policy.ignores_failures { "Ignore" } else { "Fail" },
+            "matchConstraints": constraints,
+            "matchConditions": list(policy.match_conditions.iter().map(named)),
+            "variables" if given: list(policy.variables.iter().map(named)),
+            "validations": list(policy.validations.iter().map(validation)),
+        };
+        let actions: &[&str] = match policy.action {
+            Level::Deny => &["Deny", "Audit"],
+            Level::Warn => &["Warn", "Audit"],
+            Level::Audit => &["Audit"],
+        };
+        let binding = record! { "policyName": name, "validationActions": actions };
+        [("ValidatingAdmissionPolicy", spec), ("ValidatingAdmissionPolicyBinding", binding)].map(
+            |(kind, spec)| {
+                record! {
+                    "apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": kind,
+                    "metadata": metadata,
+                    "spec": spec,
+                }
+            },
+        )
+    }
+}
+
+/// An item of `matchConditions` or `variables`.
+fn named(item: &NamedExpression) -> Json {
+    record! { "name": item.name, "expression": item.expression }
+}
+
+/// An error if an API server could not read an expression.
+fn check_sizes(export: &Exported) -> Result<(), Failure> {
+    for policy in &export.policies {
+        let texts = policy.variables.iter().map(|variable| &variable.expression);
+        let texts = texts.chain(policy.validations.iter().map(|validation| &validation.expression));
+        if let Some(long) = texts.map(|text| text.chars().count()).max().filter(|long| *long > MAX_EXPRESSION)
+        {
+            return Err(Failure::Input(format!(
+                "the policies for {} are too large: an expression has {long} characters, and API servers accept at most \
+                 {MAX_EXPRESSION}",
+                policy.kind.resource()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is left out, for `-o json`.
+fn omitted(omission: &Omission) -> Json {
+    record! {
+        "policy": omission.policy,
+        "source": omission.source,
+        "field": omission.field,
+        "reason": omission.reason.name(),
+        "message": omission.message,
+    }
+}
+
+/// The comments at the start of the output.
+fn header(export: &Exported, releases: &[&str]) -> String {
+    let mut lines = vec![format!(
+        "ValidatingAdmissionPolicies for Kubernetes {}, exported by Tollgate {}.",
+        releases.join(", "),
+        env!("CARGO_PKG_VERSION")
+    )];
+    if export.omissions.is_empty() {
+        lines.push("All policies are exported completely.".to_owned());
+    } else {
+        lines.push("The following parts of policies are not exported:".to_owned());
+    }
+    for Omission { policy, source, field, message, .. } in &export.omissions {
+        lines.push(format!("- {policy} ({source}), {field}: {message}"));
+    }
+    let line = |line: String| format!("# {}\n", super::printable_line(&line));
+    lines.into_iter().map(line).collect()
+}

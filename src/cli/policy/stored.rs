@@ -1,0 +1,225 @@
+//! The objects of a dump or a cluster, checked by two sets of policies: which of them get another verdict.
+//!
+//! Objects are checked as if they were created now, as `tollgate audit` does, by policies only.
+//!
+//! Invariant: a cluster is only read; what could not be read is said and makes the exit code 3.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::audit;
+use crate::cli::console::Console;
+use crate::cli::outcome::Failure;
+use crate::cli::shared::ReleaseArgs;
+use crate::cli::state;
+use tollgate_api::profile::Profile;
+use tollgate_document::doc::Value;
+use tollgate_document::source::{Lines, documents, list};
+use tollgate_engine::engine::{Attributes, Engine, Labels, NamespaceLookup as _, Verdict};
+use tollgate_engine::impact::Snapshot;
+use tollgate_engine::policy::PolicySet;
+use tollgate_engine::rules::{Level, RuleSet};
+
+/// The result.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct StoredObjects {
+    pub(super) checked: usize,
+    pub(super) changed: Vec<ChangedObject>,
+    /// What could not be read.
+    pub(super) incomplete: Vec<String>,
+}
+
+/// An object that gets another verdict.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChangedObject {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    pub(super) before: &'static str,
+    pub(super) after: &'static str,
+    /// The policies that say so, of the set that is stricter here.
+    pub(super) policies: Vec<String>,
+}
+
+impl ChangedObject {
+    /// `ResourceClaim ml/train`
+    pub(super) fn title(&self) -> String {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        format!("{} {}{slash}{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// Two engines that differ in their policies.
+struct Comparison<'n> {
+    engines: [Engine; 2],
+    now: &'n str,
+    found: StoredObjects,
+}
+
+impl<'n> Comparison<'n> {
+    fn new(
+        profiles: &[&'static Profile],
+        old: PolicySet,
+        new: PolicySet,
+        now: &'n str,
+    ) -> Result<Comparison<'n>, Failure> {
+        let rules = RuleSet::parse("policy").map_err(Failure::Usage)?;
+        let engine = |policies: PolicySet| {
+            Engine::new(profiles.to_vec(), rules.clone())
+                .for_stored_objects(None)
+                .with_policies(Arc::new(policies))
+        };
+        Ok(Comparison { engines: [engine(old), engine(new)], now, found: StoredObjects::default() })
+    }
+
+    /// True if a policy needs the state of the cluster.
+    fn needs_state(&self) -> bool {
+        self.engines.iter().any(|engine| engine.policies.limits_impact())
+    }
+
+    fn set_state(&mut self, snapshot: Snapshot) {
+        let snapshot = Arc::new(snapshot);
+        self.engines = self.engines.each_ref().map(|engine| engine.clone().with_snapshot(snapshot.clone()));
+    }
+
+    fn check(&mut self, object: Value<'_>, labels: Labels<'_>) {
+        let request = Attributes::create(object, "", self.now);
+        let verdicts = self.engines.each_ref().map(|engine| engine.validate(&request, labels));
+        if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Skipped)) {
+            return;
+        }
+        self.found.checked += 1;
+        let level = |verdict: &Verdict| verdict.findings().iter().map(|found| found.level).max();
+        let [before, after] = verdicts.each_ref().map(level);
+        if before == after {
+            return;
+        }
+        let [old, new] = &verdicts;
+        let speaking = if before > after { old } else { new };
+        let policies: BTreeSet<String> = speaking
+            .findings()
+            .iter()
+            .filter_map(|found| Some(found.policy.as_ref()?.id().to_owned()))
+            .collect();
+        let text = |value: Value<'_>| value.str().to_owned();
+        let metadata = object.get("metadata");
+        self.found.changed.push(ChangedObject {
+            api_version: text(object.get("apiVersion")),
+            kind: text(object.get("kind")),
+            namespace: text(metadata.get("namespace")),
+            name: text(metadata.get("name")),
+            before: verdict_name(before),
+            after: verdict_name(after),
+            policies: policies.into_iter().collect(),
+        });
+    }
+}
+
+fn verdict_name(level: Option<Level>) -> &'static str {
+    match level {
+        None => "allowed",
+        Some(Level::Audit) => "audited",
+        Some(Level::Warn) => "warned",
+        Some(Level::Deny) => "denied",
+    }
+}
+
+/// Checks the objects of a dump.
+pub(super) fn of_dump(
+    paths: &[PathBuf],
+    release: &ReleaseArgs,
+    old: PolicySet,
+    new: PolicySet,
+    now: &str,
+    console: &mut Console,
+) -> Result<StoredObjects, Failure> {
+    let texts = audit::read_texts(paths)?;
+    let header = audit::read_headers(&texts);
+    let mut comparison = Comparison::new(&release.dump_profiles(&header, console)?, old, new, now)?;
+    if comparison.needs_state() {
+        let (snapshot, inventory) = state::read_texts(&texts)?;
+        comparison.found.incomplete.extend(inventory.omissions(false).messages());
+        comparison.set_state(snapshot);
+    }
+    let namespaces = audit::read_namespaces(&texts);
+    for (file, text) in &texts {
+        let lines = Lines::of(text);
+        for document in documents(text).with_max_size(usize::MAX) {
+            let document = document.map_err(|fault| fault.input_error(file, &lines))?;
+            comparison
+                .found
+                .incomplete
+                .extend(state::incomplete_lists(file, document.doc.root(), |_, _| true));
+            for item in list::objects(document.doc.root()) {
+                let object = item.value();
+                let namespace = object.get("metadata").get("namespace").str();
+                comparison.check(object, namespaces.labels(namespace));
+            }
+        }
+    }
+    for what in &comparison.found.incomplete {
+        console.error(what);
+    }
+    Ok(comparison.found)
+}
+
+/// Checks the objects of a cluster. Rules come last, because their impact needs all others.
+#[cfg(feature = "online")]
+pub(super) fn of_cluster(
+    release: &ReleaseArgs,
+    old: PolicySet,
+    new: PolicySet,
+    now: &str,
+    console: &mut Console,
+) -> Result<StoredObjects, Failure> {
+    use crate::cli::live::{LiveObjects, LiveState};
+    use crate::cli::snapshot::KINDS;
+    use crate::cluster::{BUDGETS, NAMESPACES, RULES, ReadLimits};
+    use tollgate_engine::engine::Namespaces;
+    use tollgate_engine::impact::SnapshotKind;
+
+    let asked = release.live_server()?;
+    let mut comparison = Comparison::new(&release.live_profiles()?, old, new, now)?;
+    let mut objects = LiveObjects::new(asked, None);
+    let mut namespaces = Namespaces::new(true);
+    let limits = ReadLimits::impact(SnapshotKind::Namespace);
+    let listed = objects.read(&NAMESPACES, limits, console, &mut |_, object, _| namespaces.add(object));
+    let namespaces = listed.map(|_| namespaces);
+    let mut live = comparison.needs_state().then(LiveState::new);
+    for kind in KINDS.iter().filter(|kind| **kind != NAMESPACES) {
+        if *kind == RULES
+            && let Some(live) = live.take()
+        {
+            comparison.set_state(live.finish(&mut objects.omissions, console));
+        }
+        objects.read(kind, ReadLimits::WHOLE, console, &mut |api_version, object, _| {
+            if let Some(live) = &mut live {
+                live.add(api_version, kind.kind, object);
+            }
+            if *kind != BUDGETS {
+                let item = list::with_type(object, api_version, kind.kind);
+                let namespace = object.get("metadata").get("namespace").str();
+                comparison.check(item.value(), namespaces.labels(namespace));
+            }
+        });
+    }
+    comparison.found.incomplete = objects.omissions.failures;
+    Ok(comparison.found)
+}
+
+/// A build without clusters has no `--context`.
+#[cfg(not(feature = "online"))]
+pub(super) fn of_cluster(
+    _: &ReleaseArgs,
+    _: PolicySet,
+    _: PolicySet,
+    _: &str,
+    _: &mut Console,
+) -> Result<StoredObjects, Failure> {
+    Err(crate::cli::shared::state_is_required())
+}

@@ -1,0 +1,248 @@
+//! `--policy-source`: policies that are custom resources, from the watch to the engine.
+//!
+//! A thread follows the watch and triggers a reload when a spec changes; the loader then takes all policies from here.
+//! The API server cannot take policies away by being unreachable or by losing the definitions of their kinds: what was
+//! once loaded stays in use, and that is said.
+//!
+//! Invariant: no policies are handed out before all kinds were listed, so an incomplete set is never used.
+
+mod condition;
+mod report;
+mod status;
+mod stored;
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use tokio::time::Instant;
+
+use crate::cli::clock;
+use crate::cli::manifests::parse_namespace;
+use crate::cli::outcome::Failure;
+use crate::cluster::{Cluster, HeldLease, LeaseSettings, ObjectWatch, POLICIES, POLICY_LEASE, WatchState};
+use crate::registration::Destination;
+use crate::server::{BackgroundTask, ReloadTrigger, Server};
+use status::StatusWriter;
+use stored::StoredPolicies;
+use tollgate_engine::policy::PolicyResource;
+use tollgate_formats::gotime;
+
+/// How often the state is looked at if the watch has no events.
+const POLL: Duration = Duration::from_millis(500);
+/// The same, while a deletion is to be confirmed.
+const MISSING_POLL: Duration = Duration::from_millis(100);
+/// How long a policy must be missing before the discovery is asked whether its kind is still installed. A definition
+/// that is deleted says so before its objects are deleted, but not every API server knows it at the same time.
+const DELETION_DELAY: Duration = Duration::from_millis(500);
+
+/// Where policies come from.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub(super) struct PolicySourceArgs {
+    /// Where policies are stored: `files` (--policy), `cluster` (custom resources), or both, separated by commas
+    ///
+    /// `cluster` requires --cluster and the CustomResourceDefinitions of Tollgate. If a file and a custom resource have
+    /// the same kind and name, the file counts.
+    #[arg(long, value_name = "SOURCE", env = "TOLLGATE_POLICY_SOURCE", value_delimiter = ',')]
+    #[arg(default_value = "files")]
+    policy_source: Vec<PolicyStore>,
+
+    /// Namespace of the Lease `tollgate-policies`. The replica that holds it writes the status of policies, and removes
+    /// webhook entries that are no longer needed
+    #[arg(long, value_name = "NAME", env = "TOLLGATE_POLICY_LEASE_NAMESPACE", value_parser = parse_namespace)]
+    #[arg(default_value = Destination::NAMESPACE, hide_short_help = true)]
+    policy_lease_namespace: String,
+}
+
+/// A place for policies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PolicyStore {
+    /// The files and folders of --policy
+    Files,
+    /// The custom resources of the cluster
+    Cluster,
+}
+
+impl PolicySourceArgs {
+    /// True if policies are custom resources.
+    pub(super) fn includes_cluster(&self) -> bool {
+        self.policy_source.contains(&PolicyStore::Cluster)
+    }
+
+    /// An error if flags contradict each other.
+    pub(super) fn check(&self, watches_cluster: bool, has_files: bool) -> Result<(), Failure> {
+        if self.includes_cluster() && !watches_cluster {
+            let message = "--policy-source cluster requires --cluster or --cluster=labels, because policies can depend \
+                           on namespace labels";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        if has_files && !self.policy_source.contains(&PolicyStore::Files) {
+            let message =
+                "--policy requires a --policy-source with `files`; use --policy-source files,cluster";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Starts to watch the policies; `None` if all of them are in files.
+    pub(super) fn open(&self, cluster: &Cluster) -> Option<PolicySource> {
+        let start = || {
+            PolicySource(Arc::new(SourceState {
+                cluster: cluster.clone(),
+                watch: cluster.watch_policies(),
+                stored: Mutex::default(),
+            }))
+        };
+        self.includes_cluster().then(start)
+    }
+
+    /// Follows the policies for the life of the process, and lets the replica that holds the Lease write their status.
+    pub(super) fn attach(&self, source: &PolicySource, server: &Server) -> Result<AttachedSource, Failure> {
+        let serving = server.serving();
+        let lease = source.0.cluster.hold_lease(LeaseSettings {
+            namespace: self.policy_lease_namespace.clone(),
+            name: POLICY_LEASE.to_owned(),
+            holder: holder(),
+            now: || gotime::micro_time(clock::timestamp()),
+            is_wanted: Arc::new(move || serving.is_serving()),
+        });
+        let writer = StatusWriter::new(source.clone(), lease.clone(), server.engine_handle());
+        let tasks = report::tasks(source, &lease, &writer, server.engine_handle());
+        let (followed, trigger) = (source.clone(), server.reload_trigger());
+        spawn("policies", move || followed.follow(&trigger))?;
+        spawn("policy-status", move || writer.run())?;
+        Ok(AttachedSource { tasks, lease })
+    }
+}
+
+/// What [`PolicySourceArgs::attach`] started.
+pub(super) struct AttachedSource {
+    /// For `/readyz` and `/metrics`.
+    pub(super) tasks: Vec<BackgroundTask>,
+    pub(super) lease: HeldLease,
+}
+
+/// The policies of a cluster. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct PolicySource(Arc<SourceState>);
+
+#[derive(Debug)]
+struct SourceState {
+    cluster: Cluster,
+    watch: ObjectWatch,
+    stored: Mutex<SyncedPolicies>,
+}
+
+/// The policies, and whether they were complete once.
+#[derive(Debug, Default)]
+struct SyncedPolicies {
+    is_synced: bool,
+    policies: StoredPolicies,
+}
+
+impl PolicySource {
+    /// All policies with their revision; `None` before all kinds were listed once.
+    pub(super) fn policies(&self) -> Option<(u64, Vec<PolicyResource>)> {
+        let stored = self.lock();
+        stored.is_synced.then(|| (stored.policies.revision(), stored.policies.resources()))
+    }
+
+    /// The revision of the policies; `None` before all kinds were listed once.
+    pub(super) fn revision(&self) -> Option<u64> {
+        let stored = self.lock();
+        stored.is_synced.then(|| stored.policies.revision())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SyncedPolicies> {
+        self.0.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows the watch, and triggers a reload after each change.
+    fn follow(&self, trigger: &ReloadTrigger) {
+        let (mut seen, mut not_served) = (0, Vec::new());
+        loop {
+            self.log_definitions(&mut not_served);
+            let wait = if self.lock().policies.has_missing() { MISSING_POLL } else { POLL };
+            seen = self.0.watch.wait_for_change(seen, wait);
+            let before = self.revision();
+            self.update();
+            if self.revision() != before {
+                trigger.changed();
+            }
+        }
+    }
+
+    /// Logs that definitions are missing, or are there again. `before` are those that were missing.
+    fn log_definitions(&self, before: &mut Vec<String>) {
+        let missing: Vec<String> = (self.0.watch.status().iter())
+            .filter(|status| status.state == WatchState::NotServed)
+            .map(|status| status.kind.full_name())
+            .collect();
+        if missing == *before {
+            return;
+        }
+        let (resources, count) = (missing.join(", "), self.lock().policies.len());
+        match (missing.is_empty(), self.revision().is_some()) {
+            (true, _) => tracing::info!("the CustomResourceDefinitions of policies are installed again"),
+            (false, true) => tracing::warn!(
+                resources,
+                count,
+                "the CustomResourceDefinitions of policies are missing; the last policies stay in use"
+            ),
+            (false, false) => tracing::warn!(
+                resources,
+                "the CustomResourceDefinitions of policies are missing; not ready until they are installed"
+            ),
+        }
+        *before = missing;
+    }
+
+    /// Takes over what the watch has now.
+    fn update(&self) {
+        let is_listed = |kind| self.0.watch.watch_status(kind).is_some_and(|watch| watch.lists > 0);
+        // Before the objects are read: what was listed by now is among them.
+        let is_complete = POLICIES.iter().all(is_listed);
+        let objects = self.0.watch.objects().objects;
+        let now = Instant::now();
+        let missing = {
+            let mut stored = self.lock();
+            if !stored.is_synced && !is_complete {
+                return;
+            }
+            stored.policies.update(&objects, now);
+            stored.is_synced = true;
+            stored.policies.missing_kinds(DELETION_DELAY, now)
+        };
+        if missing.is_empty() {
+            return;
+        }
+        // While nobody answers, policies stay in use.
+        let Ok(installed) = self.0.cluster.installed_policies() else { return };
+        for kind in missing.iter().filter(|kind| installed.contains(kind)) {
+            // The watch must be the one that says so: the kind may have been installed again meanwhile.
+            let is_current = self
+                .0
+                .watch
+                .status()
+                .iter()
+                .any(|status| status.kind == *kind && matches!(status.state, WatchState::Current));
+            if is_current {
+                self.lock().policies.remove_missing(kind, DELETION_DELAY, now);
+            }
+        }
+    }
+}
+
+/// A name for this process that no other process has, starting with the name of the pod.
+fn holder() -> String {
+    let host = std::env::var_os("HOSTNAME").and_then(|host| host.into_string().ok());
+    let number = RandomState::new().hash_one(std::process::id()) & 0xffff_ffff;
+    format!("{}_{number:08x}", host.as_deref().filter(|host| !host.is_empty()).unwrap_or("tollgate"))
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.map(drop).map_err(|error| Failure::Internal(error.into()))
+}

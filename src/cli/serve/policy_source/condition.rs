@@ -1,0 +1,229 @@
+//! The status of a policy: what it says, and whether the stored one says it already.
+//!
+//! `Ready` means that the policy was accepted at `observedGeneration`. `Stalled` is there while it is not, because a
+//! policy that is invalid does not become valid by waiting; GitOps tools (kstatus) then report a failure at once.
+//!
+//! Not here: requests. Invariant: conditions of others are kept, and a status that says the same is not written again.
+
+use tollgate_document::doc::{New, Value};
+use tollgate_engine::policy::{Acceptance, FieldError, ResourceState};
+use tollgate_formats::gotime::{self, Timestamp};
+
+/// Whether the policy is in force as it was accepted.
+const READY: &str = "Ready";
+/// Nothing changes until the policy is changed.
+const STALLED: &str = "Stalled";
+/// Most errors in a message.
+const MAX_ERRORS: usize = 8;
+/// Most bytes of a message; a condition allows 32 KiB.
+const MAX_MESSAGE: usize = 4 << 10;
+
+/// One of Tollgate's conditions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Condition {
+    status: bool,
+    reason: String,
+    message: String,
+    generation: i64,
+}
+
+/// The stored status of a policy.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct StoredStatus {
+    generation: Option<i64>,
+    ready: Option<(Condition, String)>,
+    stalled: Option<(Condition, String)>,
+    /// `nextExpiry` and `expiring`; empty if there are none.
+    expiry: (String, String),
+    /// The conditions of others, as JSON.
+    others: Vec<String>,
+}
+
+impl StoredStatus {
+    /// Reads `status`.
+    pub(super) fn read(status: Value<'_>) -> StoredStatus {
+        let mut stored = StoredStatus {
+            generation: status.get("observedGeneration").int(),
+            expiry: (status.get("nextExpiry").str().to_owned(), status.get("expiring").str().to_owned()),
+            ..StoredStatus::default()
+        };
+        for condition in status.get("conditions").items() {
+            let text = |field: &str| condition.get(field).str().to_owned();
+            let read = || {
+                let read = Condition {
+                    status: condition.get("status").str() == "True",
+                    reason: text("reason"),
+                    message: text("message"),
+                    generation: condition.get("observedGeneration").int().unwrap_or_default(),
+                };
+                Some((read, text("lastTransitionTime")))
+            };
+            match condition.get("type").str() {
+                READY => stored.ready = read(),
+                STALLED => stored.stalled = read(),
+                _ => stored.others.push(condition.to_json()),
+            }
+        }
+        stored
+    }
+
+    /// A merge patch that makes the status say what became of the policy; `None` if it says so already. It applies only
+    /// to this resourceVersion.
+    pub(super) fn patch(&self, state: &ResourceState, version: &str, now: Timestamp) -> Option<String> {
+        let expiry = state.next_expiry(now).map(|next| (gotime::rfc3339(next.time), next.entry));
+        let expiry = expiry.unwrap_or_default();
+        let now = &*gotime::rfc3339(now);
+        let ready = ready_condition(state);
+        // In `Stalled`, `True` is what is bad. A policy that is accepted has no such condition.
+        let stalled = (!ready.status).then(|| Condition { status: true, ..ready.clone() });
+        let same = |stored: &Option<(Condition, String)>, wanted: Option<&Condition>| {
+            stored.as_ref().map(|(condition, _)| condition) == wanted
+        };
+        if self.generation == Some(state.generation)
+            && same(&self.ready, Some(&ready))
+            && same(&self.stalled, stalled.as_ref())
+            && self.expiry == expiry
+        {
+            return None;
+        }
+        let mut conditions = self.others.clone();
+        conditions.push(ready.to_json(READY, self.ready.as_ref(), now));
+        conditions.extend(stalled.map(|stalled| stalled.to_json(STALLED, self.stalled.as_ref(), now)));
+        // In a merge patch, null removes the field.
+        let text = |text: String| if text.is_empty() { New::Null } else { New::str(text) };
+        let (next, entry) = (text(expiry.0).to_json(), text(expiry.1).to_json());
+        let (version, generation) = (New::str(version).to_json(), state.generation);
+        let conditions = conditions.join(",");
+        let status = format!(
+            r#""observedGeneration":{generation},"nextExpiry":{next},"expiring":{entry},"conditions":[{conditions}]"#
+        );
+        Some(format!(r#"{{"metadata":{{"resourceVersion":{version}}},"status":{{{status}}}}}"#))
+    }
+}
+
+impl Condition {
+    /// The condition as JSON. The time of its last transition stays the same while its status does.
+    fn to_json(&self, name: &'static str, stored: Option<&(Condition, String)>, now: &str) -> String {
+        let unchanged = stored.filter(|(stored, time)| stored.status == self.status && !time.is_empty());
+        let since = unchanged.map_or(now, |(_, time)| time.as_str());
+        let status = if self.status { "True" } else { "False" };
+        New::Object(vec![
+            ("type", New::str(name)),
+            ("status", New::str(status)),
+            ("observedGeneration", New::Int(self.generation)),
+            ("lastTransitionTime", New::str(since)),
+            ("reason", New::str(self.reason.as_str())),
+            ("message", New::str(self.message.as_str())),
+        ])
+        .to_json()
+    }
+}
+
+fn ready_condition(state: &ResourceState) -> Condition {
+    let (status, reason, message) = match &state.acceptance {
+        Acceptance::Accepted if state.warnings.is_empty() => (true, "Accepted", "in force".to_owned()),
+        Acceptance::Accepted => {
+            let warnings = joined(&state.warnings);
+            (true, "Accepted", format!("in force, with a probable mistake: {warnings}"))
+        }
+        Acceptance::Rejected(errors) => (
+            false,
+            "Invalid",
+            format!("{} (requests that the policy matches get its failurePolicy)", joined(errors)),
+        ),
+        Acceptance::ReplacedByFile => (
+            false,
+            "ReplacedByFile",
+            "not in force: a file of --policy defines a policy of the same kind and name".to_owned(),
+        ),
+    };
+    Condition { status, reason: reason.to_owned(), message, generation: state.generation }
+}
+
+/// The errors as one text; those beyond the limits are counted.
+fn joined(errors: &[FieldError]) -> String {
+    let mut text = String::new();
+    for (index, error) in errors.iter().enumerate() {
+        let next = error.to_string();
+        if index > 0 && (index >= MAX_ERRORS || text.len() + next.len() > MAX_MESSAGE) {
+            return format!("{text}; and {} more", errors.len() - index);
+        }
+        let separator = if index == 0 { "" } else { "; " };
+        text.push_str(separator);
+        text.push_str(tollgate_formats::gofmt::head(&next, MAX_MESSAGE));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StoredStatus;
+    use tollgate_document::doc;
+    use tollgate_engine::policy::{PolicyKind, PolicyResource, PolicySet};
+    use tollgate_formats::gotime::Timestamp;
+
+    const NOW: &str = "2026-01-02T00:00:00Z";
+
+    fn states(spec: &str) -> PolicySet {
+        let json = format!(r#"{{"metadata":{{"name":"a","uid":"u","generation":3}},"spec":{spec}}}"#);
+        let resource = PolicyResource::new(PolicyKind::parse("TolerationPolicy").expect("a kind"), json);
+        PolicySet::load_all(&[], &|_| Err(String::new()), &[resource], None).expect("no files")
+    }
+
+    fn patched(status: &str, set: &PolicySet) -> Option<String> {
+        let parsed = doc::parse(status).expect("JSON");
+        let now = Timestamp::parse(NOW).expect("a time");
+        StoredStatus::read(parsed.root()).patch(&set.resources()[0], "7", now)
+    }
+
+    #[test]
+    fn a_status_is_written_once_and_keeps_what_others_wrote() {
+        let good = states(r#"{"allow":[]}"#);
+        let first =
+            patched(r#"{"conditions":[{"type":"Audited","status":"True"}]}"#, &good).expect("a patch");
+        assert_eq!(
+            first,
+            r#"{"metadata":{"resourceVersion":"7"},"status":{"observedGeneration":3,"nextExpiry":null,"expiring":null,"conditions":[{"status":"True","type":"Audited"},{"type":"Ready","status":"True","observedGeneration":3,"lastTransitionTime":"2026-01-02T00:00:00Z","reason":"Accepted","message":"in force"}]}}"#
+        );
+        let parsed = doc::parse(&first).expect("JSON");
+        let stored = parsed.root().get("status").to_json();
+        assert_eq!(patched(&stored, &good), None);
+        // The generation is another one, but since when it is ready does not change.
+        let older = stored.replace(":3", ":2").replace("2026-01-02", "2026-01-01");
+        let again = patched(&older, &good).expect("a patch");
+        assert!(
+            again.contains("2026-01-01T00:00:00Z") && again.contains(r#""observedGeneration":3"#),
+            "{again}"
+        );
+    }
+
+    #[test]
+    fn the_next_entry_that_expires_is_named() {
+        let spec = r#"{"allow":[{"key":"a","expires":"2026-03-01T00:00:00Z"},{"key":"b","expires":"2026-02-01T00:00:00Z"},
+            {"key":"c","expires":"2026-01-01T00:00:00Z"},{"key":"d"}]}"#;
+        let patch = patched("{}", &states(spec)).expect("a patch");
+        assert!(patch.contains(r#""nextExpiry":"2026-02-01T00:00:00Z","expiring":"allow[1] b""#), "{patch}");
+    }
+
+    #[test]
+    fn a_rejected_policy_is_stalled_with_the_path_of_the_field() {
+        let bad = states(r#"{"allow":[{"kye":"a"}]}"#);
+        let patch = patched("{}", &bad).expect("a patch");
+        let parsed = doc::parse(&patch).expect("JSON");
+        let conditions = parsed.root().get("status").get("conditions");
+        let of = |index: usize| {
+            let condition = conditions.at(index);
+            (condition.get("type").str().to_owned(), condition.get("status").str().to_owned())
+        };
+        assert_eq!([of(0), of(1)], [("Ready".into(), "False".into()), ("Stalled".into(), "True".into())]);
+        let message = conditions.at(0).get("message").str();
+        assert!(message.starts_with("spec.allow[0].kye: "), "{message}");
+        // Mended: the second condition goes.
+        let status = parsed.root().get("status").to_json();
+        let mended = patched(&status, &states(r#"{"allow":[]}"#)).expect("a patch");
+        assert!(
+            !mended.contains("Stalled") && mended.contains(r#""type":"Ready","status":"True""#),
+            "{mended}"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Writes the status of policies, in the replica that holds the Lease, and only if it changes.
+//!
+//! Not here: what the status says (`condition`). Invariant: at most [`PER_SECOND`] requests are sent in a second, however
+//! many policies there are; a request that is refused is not repeated at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::PolicySource;
+use crate::cli::clock;
+use crate::cluster::{ApiError, HeldLease, ListedKind};
+use crate::server::EngineHandle;
+use tollgate_engine::policy::PolicySet;
+
+/// Requests in a second. A status of each of 1,000 policies takes 50 seconds.
+const PER_SECOND: u32 = 20;
+/// How often it is looked for something to write.
+const POLL: Duration = Duration::from_millis(250);
+/// How often it is looked for something to write although nothing changed: entries expire.
+const EXPIRY_POLL: Duration = Duration::from_secs(30);
+/// Pause after a request that was refused or got no response.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Writes the status of policies. Clones share the counters.
+#[derive(Clone, Debug)]
+pub(super) struct StatusWriter {
+    source: PolicySource,
+    lease: HeldLease,
+    engine: EngineHandle,
+    counters: Arc<Counters>,
+}
+
+/// Requests so far.
+#[derive(Debug, Default)]
+struct Counters {
+    written: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// A status to write.
+struct PendingStatus {
+    kind: ListedKind,
+    name: String,
+    patch: String,
+}
+
+impl StatusWriter {
+    pub(super) fn new(source: PolicySource, lease: HeldLease, engine: EngineHandle) -> StatusWriter {
+        StatusWriter { source, lease, engine, counters: Arc::default() }
+    }
+
+    /// The numbers of requests that succeeded and that failed.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let Counters { written, failed } = &*self.counters;
+        (written.load(Ordering::Relaxed), failed.load(Ordering::Relaxed))
+    }
+
+    /// Writes for the life of the process.
+    pub(super) fn run(&self) {
+        // The policies and the set for which nothing was left to write, and when that was.
+        let mut done: Option<(u64, Arc<PolicySet>, Instant)> = None;
+        loop {
+            std::thread::sleep(POLL);
+            if !self.lease.is_held() || self.engine.awaits_policies() {
+                done = None;
+                continue;
+            }
+            let set = self.engine.engine(|engine| engine.policies.clone());
+            let changes = self.source.lock().policies.changes();
+            let is_done = |(at, of, since): &(u64, Arc<PolicySet>, Instant)| {
+                *at == changes && Arc::ptr_eq(of, &set) && since.elapsed() < EXPIRY_POLL
+            };
+            if done.as_ref().is_some_and(is_done) {
+                continue;
+            }
+            let pending = self.pending(&set);
+            if pending.is_empty() {
+                done = Some((changes, set, Instant::now()));
+                continue;
+            }
+            self.write(pending);
+        }
+    }
+
+    /// What has to be written: the status of each policy that is in use as it is stored.
+    fn pending(&self, set: &PolicySet) -> Vec<PendingStatus> {
+        let now = clock::timestamp();
+        let stored = self.source.lock();
+        let mut pending = Vec::new();
+        for policy in stored.policies.present() {
+            let resource = &policy.resource;
+            let state = set.resources().binary_search_by(|state| {
+                (state.kind, &*state.name).cmp(&(resource.kind(), resource.name()))
+            });
+            let state = state
+                .ok()
+                .and_then(|index| set.resources().get(index))
+                .filter(|state| (&*state.uid, state.generation) == (resource.uid(), resource.generation()));
+            let patch = state.and_then(|state| policy.status.patch(state, &policy.version, now));
+            let name = resource.name().to_owned();
+            pending.extend(patch.map(|patch| PendingStatus { kind: policy.kind, name, patch }));
+        }
+        pending
+    }
+
+    /// Sends the requests, one after the other, as long as this replica holds the Lease.
+    fn write(&self, pending: Vec<PendingStatus>) {
+        for PendingStatus { kind, name, patch } in pending {
+            if !self.lease.is_held() {
+                return;
+            }
+            match self.source.0.cluster.patch_policy_status(&kind, &name, patch) {
+                Ok(()) => _ = self.counters.written.fetch_add(1, Ordering::Relaxed),
+                // It was changed or deleted since; the watch brings what it is now.
+                Err(ApiError::Status { code: 404 | 409, .. }) => {}
+                Err(error) => {
+                    self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                    let kind = kind.kind;
+                    tracing::warn!(kind, name, "cannot write the status of a policy; retrying: {error}");
+                    std::thread::sleep(PAUSE);
+                    return;
+                }
+            }
+            std::thread::sleep(Duration::from_secs(1) / PER_SECOND);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! JSON objects, member by member: the records that programs read.
+//!
+//! A record is text as soon as it is built, so a report about many objects is never a tree of values. What a record
+//! contains is the business of the report that builds it.
+//!
+//! Invariant: the members of a record have the order in which they were written.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// A JSON value in its written form.
+pub(crate) type Json = Box<RawValue>;
+
+/// Builds a JSON object. A member with `if given` is left out where it is null, false, zero or empty; any other
+/// condition is the name of a `bool`.
+macro_rules! record {
+    ($($name:literal $(if $condition:ident)?: $value:expr),* $(,)?) => {{
+        let mut members = $crate::report::record::Members::default();
+        $(
+            let text = $crate::report::record::text(&$value);
+            if $crate::report::record::record!(@is_written text $($condition)?) {
+                members.add($name, &text);
+            }
+        )*
+        members.finish()
+    }};
+    (@is_written $text:ident) => { true };
+    (@is_written $text:ident given) => { $crate::report::record::is_given(&$text) };
+    (@is_written $text:ident $condition:ident) => { $condition };
+}
+
+pub(crate) use record;
+
+/// The members of an object that is being built, as text.
+#[derive(Default, Debug)]
+pub(crate) struct Members(String);
+
+impl Members {
+    /// Adds a member whose value is JSON already.
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        let separator = if self.0.is_empty() { "\"" } else { ",\"" };
+        self.0.extend([separator, name, "\":", value]);
+    }
+
+    /// The object.
+    pub(crate) fn finish(self) -> Json {
+        parsed(format!("{{{}}}", self.0))
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Json {
+    parsed(text(value))
+}
+
+fn parsed(text: String) -> Json {
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// The records of a list.
+pub(crate) fn list(records: impl Iterator<Item = Json>) -> Vec<Json> {
+    records.collect()
+}
+
+/// A value as compact JSON.
+pub(crate) fn text(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// Whether JSON says anything: it is not null, false, zero or empty.
+pub(crate) fn is_given(json: &str) -> bool {
+    !matches!(json, "null" | "false" | "0" | "\"\"" | "[]" | "{}")
+}

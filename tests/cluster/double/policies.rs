@@ -1,0 +1,64 @@
+//! How the double serves policies: with discovery, a status of their own, and definitions that somebody can delete.
+
+use serde_json::{Value, json};
+use tollgate::cluster::POLICIES;
+
+use super::{Double, status};
+
+/// The collection of TolerationPolicies.
+pub(crate) const TOLERATION_POLICIES: &str = "/apis/tollgate.dev/v1alpha1/tolerationpolicies";
+/// The collection of Leases.
+pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
+const GROUP: &str = "/apis/tollgate.dev/v1alpha1";
+
+impl Double {
+    /// The definitions of all kinds of policies are installed, and there is the Lease of the manifests.
+    pub(crate) fn install_policies(&self) {
+        for kind in POLICIES {
+            self.serves(&format!("{GROUP}/{}", kind.resource));
+        }
+        self.change(|state| state.policy_verbs = &["get", "list", "create"]);
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "tollgate-policies", "namespace": "tollgate-system"}});
+        if self.object(LEASES, "tollgate-system/tollgate-policies").is_none() {
+            self.put(LEASES, lease);
+        }
+    }
+
+    /// Somebody deletes the definitions: first all objects go, and then the kinds.
+    pub(crate) fn delete_definitions(&self) {
+        self.change(|state| state.policy_verbs = &["get", "list"]);
+        for kind in POLICIES {
+            let collection = format!("{GROUP}/{}", kind.resource);
+            for object in self.objects(&collection) {
+                self.delete(&collection, object["metadata"]["name"].as_str().expect("a name"));
+            }
+        }
+    }
+
+    /// The definitions are gone.
+    pub(crate) fn forget_definitions(&self) {
+        self.change(|state| {
+            for kind in POLICIES {
+                state.objects.remove(&format!("{GROUP}/{}", kind.resource));
+            }
+            state.broken += 1;
+        });
+    }
+
+    /// Discovery of the kinds that are installed; those that are being deleted cannot be created.
+    pub(super) fn discover_policies(&self, path: &str) -> Option<(u16, Value)> {
+        (path == GROUP).then_some(())?;
+        let state = self.state();
+        let verbs = state.policy_verbs;
+        let resources: Vec<Value> = POLICIES
+            .iter()
+            .filter(|kind| state.objects.contains_key(&format!("{GROUP}/{}", kind.resource)))
+            .map(|kind| json!({"name": kind.resource, "kind": kind.kind, "verbs": verbs}))
+            .collect();
+        if resources.is_empty() {
+            return Some((404, status(404, "the server could not find the requested resource")));
+        }
+        Some((200, json!({"kind": "APIResourceList", "resources": resources})))
+    }
+}
