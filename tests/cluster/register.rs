@@ -224,7 +224,10 @@ fn a_registration_follows_every_reload_of_the_policies() {
         let text = format!(
             "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
         );
-        std::fs::write(&file, text).expect("written");
+        // By rename: the server must not read a file that is half written.
+        let draft = folder.0.join("draft");
+        std::fs::write(&draft, text).expect("written");
+        std::fs::rename(&draft, &file).expect("renamed");
     };
     write("{allow: []}");
     let path = file.to_str().expect("UTF-8");
