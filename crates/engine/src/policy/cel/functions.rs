@@ -13,7 +13,9 @@ use std::cmp::Ordering;
 
 use ::cel::common::ast::operators;
 use ::cel::common::functions::Function;
-use ::cel::common::types::{CelBool, CelBytes, CelInt, CelOptional, CelString, DYN_TYPE, INT_TYPE, Kind};
+use ::cel::common::types::{
+    CelBool, CelBytes, CelInt, CelMap, CelOptional, CelString, DYN_TYPE, INT_TYPE, Kind,
+};
 use ::cel::common::value::{Builtin, BuiltinRef, CowVal, Val};
 use ::cel::{Env, ExecutionError, extensions};
 
@@ -31,6 +33,9 @@ pub(super) const CHARGE_OPERAND: &str = "__operand";
 pub(super) const CHARGE_DEEP: &str = "__whole";
 /// Makes a list or a map of the interpreter one that is shared, not copied.
 pub(super) const SHARE: &str = "__share";
+
+/// Returns a value that can have fields as it is, and an empty map for every other value.
+pub(super) const FIELDS: &str = "__fields";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
 const MAX_DEPTH: u64 = 200;
@@ -69,6 +74,7 @@ pub(super) fn env() -> Env {
         library::add(&mut env),
         env.add_overload(CHARGE_DEEP, CHARGE_DEEP, vec![DYN_TYPE], charge_deep),
         env.add_overload(SHARE, SHARE, vec![DYN_TYPE], share),
+        env.add_overload(FIELDS, FIELDS, vec![DYN_TYPE], fields),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
     for (_, ours, function) in OPERATORS {
@@ -144,6 +150,17 @@ fn share<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
         Some(Builtin::Map(map)) => Ok(CowVal::owned(Map::made(map))),
         _ => Err(budget_exhausted()),
     }
+}
+
+/// In an API server, null and texts have no fields, which is not an error: `has(oldObject.spec)` is false for a new
+/// object. The fields of a list are one.
+fn fields<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    let value = arguments.pop().ok_or_else(budget_exhausted)?;
+    if value.get_type().kind() == Kind::List {
+        return Err(ExecutionError::function_error("has", "a list has no fields"));
+    }
+    let has_fields = value.as_indexer().is_some() || value.downcast_ref::<CelOptional<'_>>().is_some();
+    Ok(if has_fields { value } else { CowVal::owned(Map::made(CelMap::default())) })
 }
 
 /// The cost of reading a value once.

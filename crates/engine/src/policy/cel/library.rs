@@ -46,6 +46,16 @@ pub(super) const CHECKED_LITERALS: &[(&str, Check)] = &[
     ("semver", |text| semver::CelSemver::read(text).map(drop)),
     ("ip", |text| network::CelIp::read(text).map(drop)),
     ("cidr", |text| network::CelCidr::read(text).map(drop)),
+    ("getFullYear", time::check_zone),
+    ("getMonth", time::check_zone),
+    ("getDate", time::check_zone),
+    ("getDayOfMonth", time::check_zone),
+    ("getDayOfWeek", time::check_zone),
+    ("getDayOfYear", time::check_zone),
+    ("getHours", time::check_zone),
+    ("getMinutes", time::check_zone),
+    ("getSeconds", time::check_zone),
+    ("getMilliseconds", time::check_zone),
 ];
 
 /// Declares all functions.

@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use ::cel::IdedExpr;
 use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
 
-use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, OPERATORS, SHARE};
+use super::functions::{
+    CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, FIELDS, OPERATORS, SHARE,
+};
 use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
 use super::library::strings::REPLACED;
 use super::library::{CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
@@ -82,7 +84,8 @@ impl Rewriter {
             }
             Expr::Select(mut select) => {
                 self.names.insert(select.field.clone());
-                *select.operand = self.rewrite_expr(std::mem::take(&mut select.operand));
+                let operand = self.rewrite_expr(std::mem::take(&mut select.operand));
+                *select.operand = if select.test { function_call(FIELDS, vec![operand]) } else { operand };
                 Expr::Select(select)
             }
             Expr::Struct(made) => {
@@ -125,6 +128,7 @@ impl Rewriter {
     fn call(&mut self, mut call: CallExpr) -> Expr {
         let is_named = call.func_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && call.func_name.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        self.refuse_macro(&call);
         self.qualify(&mut call);
         let writes = call.func_name == "format";
         let arguments = std::mem::take(&mut call.args);
@@ -168,6 +172,19 @@ impl Rewriter {
             replacement.clone_into(&mut call.func_name);
         }
         Expr::Call(call)
+    }
+
+    /// Refuses macros that the interpreter does not have: it would look for their variables.
+    fn refuse_macro(&mut self, call: &CallExpr) {
+        let Some(target) = &call.target else { return };
+        let (name, count) = (call.func_name.as_str(), call.args.len());
+        if matches!((name, count), ("all" | "exists" | "exists_one" | "existsOne", 3))
+            || matches!(name, "transformList" | "transformMap" | "transformMapEntry")
+        {
+            self.refuse(format!("`{name}` with two variables is not supported"));
+        } else if name == "bind" && matches!(&target.expr, Expr::Ident(library) if library == "cel") {
+            self.refuse("`cel.bind` is not supported".to_owned());
+        }
     }
 
     /// `sets.contains(a, b)`: the target is part of the name.

@@ -210,6 +210,11 @@ fn offset(zone: &str) -> Result<i64, String> {
     Ok(sign * (read(hours, 23)? * 3600 + read(minutes, 59)? * 60))
 }
 
+/// Checks the literal of a time zone.
+pub(super) fn check_zone(zone: &str) -> Result<(), String> {
+    offset(zone).map(drop)
+}
+
 fn part<'b, 'v>(arguments: &[CowVal<'b, 'v>], look: fn(&Calendar) -> i64) -> CelResult<'b, 'v> {
     charge_value()?;
     let moment = argument::<Moment>(arguments, 0)?.0;
