@@ -144,6 +144,8 @@ fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>,
 /// An expression whose types are right.
 pub struct Expression {
     tree: Tree,
+    /// True if the type of its result is not known before it runs.
+    pub has_unknown_type: bool,
 }
 
 impl Expression {
@@ -158,7 +160,8 @@ impl Expression {
         let result = checked.type_of(tree.root());
         let failure =
             outcome::wrong_type(result, target, *env).or_else(|| fold::failure(&tree, &checked, *env));
-        failure.map_or(Ok(Expression { tree }), |message| Err(whole(message)))
+        let has_unknown_type = result.is_dyn_or_error();
+        failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
 
     /// Selections of fields that do not exist; `variable` returns the schema of a variable, if there is one.

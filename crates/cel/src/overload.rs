@@ -62,7 +62,8 @@ impl Since {
             Since::SemverNormalize => env.semver_normalize,
             Since::DurationOfInt => env.duration_of_int,
             Since::Selectors => env.scope == Scope::Device,
-            Since::Policies => env.scope == Scope::Request,
+            // A server has no list of mixed types either.
+            Since::Policies => env.scope == Scope::Request && env.mixed_literals,
         }
     }
 }
