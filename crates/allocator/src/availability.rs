@@ -12,22 +12,24 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use tollgate_document::doc::Value;
 
-/// Why no request can get a device. If nodes differ, the last of these that applies on any of them is reported.
+/// Reason why no request can be allocated a device. If the reason differs between nodes, the last variant in
+/// this order is reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Obstacle {
-    /// No node can use it.
+    /// No node can use the device.
     NoNode,
-    /// It needs a feature that is off.
+    /// The device needs the named feature gate, which is disabled.
     FeatureOff(&'static str),
-    /// Its slice has compatibility groups, which the release does not support.
+    /// The ResourceSlice has compatibility groups, which the release does not support.
     CompatibilityGroups,
-    /// There is a newer generation of its pool.
+    /// A newer generation of the device's pool exists.
     Outdated,
-    /// The pool has fewer slices than announced, or more.
+    /// The number of slices in the pool differs from `resourceSliceCount`.
     PoolIncomplete,
-    /// The pool has a device or counter set twice, or devices that take counters that do not exist.
+    /// The pool contains duplicate device or counter set names, or a device consumes a counter that does not
+    /// exist.
     PoolInvalid,
-    /// Other devices have taken the shared counters that it needs.
+    /// Allocated devices have used up the shared counters that this device needs.
     CountersUsedUp,
 }
 
@@ -45,11 +47,11 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// From where a pool is looked at: which node selections reach.
+/// The node, or kind of node, for which the pools are checked.
 #[derive(Clone, Copy)]
 enum Viewpoint<'d> {
     Node(Node<'d>),
-    /// Some node that no slice names. Node selectors count as matching.
+    /// Any node that no slice names. Every node selector is assumed to match it.
     Elsewhere,
 }
 
@@ -65,9 +67,9 @@ impl Viewpoint<'_> {
 }
 
 impl<'d> Inventory<'d> {
-    /// Why no request can get each device, by its number; `None` for those that a request can get, or that a claim has.
-    /// Where the nodes are not known, each node that a slice names counts as one, and each node selector as matching some
-    /// node.
+    /// For each device of the inventory, the reason why no request can be allocated it. `None` means that a
+    /// request can get the device, or that a claim already holds it. If `nodes` is `None`, every node named
+    /// by a slice is assumed to exist, and every node selector to match some node.
     pub fn obstacles(&self, usage: &Usage<'d>, nodes: Option<&[Node<'d>]>) -> Vec<Option<Obstacle>> {
         let by_name: HashMap<&str, Node<'d>, RandomState> =
             nodes.into_iter().flatten().map(|&node| (node.name, node)).collect();
@@ -106,14 +108,14 @@ impl<'d> Inventory<'d> {
         found
     }
 
-    /// The node selections of a slice and, where they have their own, of its devices.
+    /// The node selections of a slice and of those devices that have their own.
     fn selections<'s>(&'s self, slice: &'s Slice<'d>) -> impl Iterator<Item = NodeSelection<'d>> + 's {
         let devices = if slice.selects_per_device() { slice.devices.clone() } else { 0..0 };
         let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
         std::iter::once(slice.nodes).chain(devices)
     }
 
-    /// Notes slices that are not looked at on any node.
+    /// Records an obstacle for the devices of slices that the allocator ignores on every node.
     fn note_refused(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<Obstacle>]) {
         for (_, slice) in slices {
             let obstacle = if self.needs_partitionable_devices(slice) {
@@ -127,7 +129,7 @@ impl<'d> Inventory<'d> {
         }
     }
 
-    /// Notes for the devices of a pool what keeps them from being taken on a node.
+    /// Records for each device of a pool why it cannot be allocated on the given node.
     fn look_at_pool(
         &self,
         slices: &[(usize, &Slice<'d>)],
@@ -167,7 +169,7 @@ impl<'d> Inventory<'d> {
         current.for_each(|(_, slice)| note(found, slice.devices.clone(), Some(unusable)));
     }
 
-    /// What keeps a device of a usable pool from being taken.
+    /// The reason why a device of a complete and valid pool cannot be allocated.
     // upstream v1.37 allocateDevice, isSelectable
     fn obstacle_of(
         &self,
@@ -196,11 +198,11 @@ impl<'d> Inventory<'d> {
     }
 }
 
-/// The shared counters of a pool that allocated devices leave.
+/// The shared counters of a pool, less the amounts that allocated devices consume.
 struct CountersLeft<'c> {
     counters: &'c Counters,
     left: Vec<i128>,
-    /// Allocated devices have taken more of some counter than there is.
+    /// Allocated devices consume more of some counter than the slices publish.
     is_overdrawn: bool,
 }
 
@@ -210,7 +212,7 @@ impl<'c> CountersLeft<'c> {
         CountersLeft { counters, is_overdrawn: left.iter().any(|left| *left < 0), left }
     }
 
-    /// Whether no counter of the pool is below zero after the device has taken its own.
+    /// True if no counter of the pool drops below zero when the device is allocated.
     // upstream v1.37 checkAvailableCounters
     fn suffice_for(&self, device: usize) -> bool {
         let taken = self.counters.taken_by(device);
@@ -222,7 +224,7 @@ impl<'c> CountersLeft<'c> {
     }
 }
 
-/// Notes what was found about devices on one node. What a request can get on any node stays available.
+/// Records the result for devices on one node. A device that is available on any node stays available.
 fn note(found: &mut [Option<Obstacle>], devices: std::ops::Range<usize>, obstacle: Option<Obstacle>) {
     for known in found.get_mut(devices).into_iter().flatten() {
         // `None` is the least.

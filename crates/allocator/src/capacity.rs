@@ -8,12 +8,12 @@ use tollgate_api::profile::Semantics;
 use tollgate_api::view::{self, PolicyRange, RequestPolicy};
 use tollgate_formats::quantity::Quantity;
 
-/// One capacity of a device.
+/// One consumable capacity of a device, such as its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Capacity<'d> {
     pub(crate) name: &'d str,
     value: Quantity<'d>,
-    /// Boxed: few devices have one, and it is larger than all the rest.
+    /// Rules for requested amounts. Boxed because few capacities have a policy and it is large.
     policy: Option<Box<Policy<'d>>>,
 }
 
@@ -31,12 +31,13 @@ struct Range<'d> {
     step: Option<Quantity<'d>>,
 }
 
-/// Why the amount that a request takes cannot be computed.
+/// Why the amount that a request consumes cannot be computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CapacityError {
-    /// The request, or what it is rounded to, is beyond the arithmetic of the device's range.
+    /// The requested amount, or the amount it is rounded up to, overflows the arithmetic for the device's
+    /// range.
     NotRepresentable { capacity: String, detail: String },
-    /// The amount is below zero.
+    /// The computed amount is below zero.
     Negative { capacity: String },
 }
 
@@ -56,7 +57,7 @@ impl std::fmt::Display for CapacityError {
     }
 }
 
-/// The text of what cannot be represented.
+/// Error text for an amount that cannot be represented.
 type Unrepresentable = String;
 
 impl<'d> Capacity<'d> {
@@ -65,7 +66,7 @@ impl<'d> Capacity<'d> {
         Capacity { name, value, policy: capacity.request_policy().map(Policy::new).map(Box::new) }
     }
 
-    /// What is left of it, if that much is used, in the format of its value.
+    /// The remaining capacity when `used` billionths are consumed, in the same format as the published value.
     pub(crate) fn left(&self, used: i128) -> Quantity<'static> {
         const WHOLE: i128 = 1_000_000_000;
         let left = self.value.nano_value().saturating_sub(used);
@@ -75,8 +76,8 @@ impl<'d> Capacity<'d> {
         }
     }
 
-    /// What a request takes: the policy's default or all of it if nothing is requested, else what is requested, rounded
-    /// up as the policy says.
+    /// The amount that a request consumes. Without a requested amount, this is the policy's default or the
+    /// whole capacity; a requested amount is rounded up according to the policy.
     fn taken(
         &self,
         requested: Option<&Quantity<'d>>,
@@ -150,14 +151,16 @@ impl<'d> Policy<'d> {
         })
     }
 
-    /// Whether the range is computed in thousandths: they must hold all of its numbers exactly.
+    /// True if the range is computed in thousandths, which requires that all its values are whole
+    /// thousandths.
     fn counts_in_milli(&self, semantics: &Semantics) -> bool {
         let Some(Range { min, max, step }) = &self.range else { return false };
         let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
         semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
     }
 
-    /// Whether a share may take this amount: the default, a valid value, or an amount on a step of the range.
+    /// True if a request may consume this amount: the default, one of the valid values, or a step of the
+    /// range.
     fn is_valid_amount(&self, taken: &Quantity<'_>, semantics: &Semantics) -> bool {
         if self.default.as_ref() == Some(taken) {
             return true;
@@ -177,15 +180,15 @@ impl<'d> Policy<'d> {
     }
 }
 
-/// Amounts by the name of the capacity, in billionths.
+/// Amounts in billionths, with the name of the capacity.
 pub(crate) type Amounts<'d> = Vec<(&'d str, i128)>;
 
-/// The amount of one capacity; zero if there is none.
+/// The amount for one capacity, or zero if it is not listed.
 pub(crate) fn amount_of(amounts: &[(&str, i128)], name: &str) -> i128 {
     amounts.iter().find(|(known, _)| *known == name).map_or(0, |(_, amount)| *amount)
 }
 
-/// Adds to the amount of one capacity.
+/// Adds to the amount for one capacity.
 pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i128) {
     match amounts.iter_mut().find(|(known, _)| *known == name) {
         Some((_, sum)) => *sum = sum.saturating_add(amount),
@@ -193,8 +196,8 @@ pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i
     }
 }
 
-/// What a request takes of each capacity of a device, if the policies allow it and `used` leaves enough. `None` if
-/// not, or if the device lacks a requested capacity.
+/// The amount that a request consumes of each capacity of a device. `None` if a policy does not allow the
+/// amount, too little is left after `used`, or the device lacks a requested capacity.
 // upstream v1.36, v1.37 CmpRequestOverCapacity
 pub(crate) fn fit<'d>(
     requested: &[(&'d str, Quantity<'d>)],

@@ -12,7 +12,7 @@ use tollgate_api::profile::Version;
 use tollgate_api::view::{self, ClaimSpec, Class, List, RequestBody, Selector, Toleration};
 use tollgate_formats::quantity::Quantity;
 
-/// The DeviceClasses of a cluster by name.
+/// The DeviceClasses of a cluster, by name.
 #[derive(Clone, Default, Debug)]
 pub struct Classes<'d> {
     by_name: HashMap<&'d str, Class<'d>, RandomState>,
@@ -24,22 +24,22 @@ impl<'d> FromIterator<(&'d str, Class<'d>)> for Classes<'d> {
     }
 }
 
-/// A claim that has to be allocated.
+/// A ResourceClaim that needs an allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct UnallocatedClaim<'d> {
     pub namespace: &'d str,
     pub name: &'d str,
-    /// The version that the spec is written in.
+    /// The API version of `spec`.
     pub version: Version,
     pub spec: ClaimSpec<'d>,
 }
 
-/// The claims of a pod.
+/// The ResourceClaims of one pod.
 #[derive(Debug)]
 pub struct Claims<'d> {
-    /// Those that have to be allocated, in the order of the pod.
+    /// The claims that need an allocation, in the order of the pod's spec.
     pub(crate) claims: Vec<ClaimPlan<'d>>,
-    /// Where those that are allocated already are available.
+    /// For each claim that is already allocated, the nodes on which its devices are available.
     pub(crate) allocated: Vec<AvailableOn<'d>>,
 }
 
@@ -47,25 +47,25 @@ pub struct Claims<'d> {
 pub(crate) struct ClaimPlan<'d> {
     pub(crate) id: Id<'d>,
     pub(crate) requests: Vec<RequestPlan<'d>>,
-    /// `None` for one of a kind that is not known.
+    /// `None` for a constraint type that Tollgate does not know.
     pub(crate) constraints: Vec<Option<Constraint<'d>>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct RequestPlan<'d> {
-    /// One, or the alternatives of `firstAvailable`.
+    /// The single exact request, or the alternatives of `firstAvailable`.
     pub(crate) asks: Vec<Ask<'d>>,
     pub(crate) has_alternatives: bool,
 }
 
-/// What a request or one of its alternatives asks for.
+/// An exact request, or one alternative of a `firstAvailable` request.
 #[derive(Debug)]
 pub(crate) struct Ask<'d> {
-    /// Its number among all of the pod.
+    /// Index among all requests and alternatives of the pod's claims.
     pub(crate) number: usize,
-    /// The name of the request.
+    /// Name of the request.
     pub(crate) request: &'d str,
-    /// The name of the alternative.
+    /// Name of the alternative, if the request has alternatives.
     pub(crate) alternative: Option<&'d str>,
     pub(crate) class_name: &'d str,
     class: Class<'d>,
@@ -83,8 +83,8 @@ pub(crate) enum Mode {
 }
 
 impl<'d> Claims<'d> {
-    /// Reads the claims that have to be allocated, and looks up their classes. Of those that are allocated only the nodes
-    /// matter.
+    /// Reads the claims that need an allocation, and looks up their DeviceClasses. For claims that are
+    /// already allocated, only the nodes matter.
     // upstream v1.37 DynamicResources.PreFilter
     pub fn new(
         claims: impl IntoIterator<Item = UnallocatedClaim<'d>>,
@@ -181,17 +181,17 @@ impl<'d> Ask<'d> {
         })
     }
 
-    /// Its own name: that of the alternative, if it is one.
+    /// Name of the alternative if there is one, otherwise of the request.
     pub(crate) fn name(&self) -> &'d str {
         self.alternative.unwrap_or(self.request)
     }
 
-    /// The selectors of the class.
+    /// The selectors of the DeviceClass.
     pub(crate) fn class_selectors(&self) -> List<'d, Selector<'d>> {
         self.class.spec().selectors()
     }
 
-    /// The selectors of the request.
+    /// The selectors of the request itself.
     pub(crate) fn selectors(&self) -> List<'d, Selector<'d>> {
         self.body.selectors()
     }
@@ -200,7 +200,7 @@ impl<'d> Ask<'d> {
         self.body.tolerations()
     }
 
-    /// Why no node can be looked at for this request, if so.
+    /// Error text if the allocator cannot process this request on any node.
     // upstream v1.37 validateDeviceRequest
     pub(crate) fn refusal(&self, semantics: &Semantics) -> Option<String> {
         if semantics.refuses_derived_attributes && !self.body.derived_attributes().is_empty() {

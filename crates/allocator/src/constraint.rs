@@ -7,7 +7,7 @@ use crate::search::Asked;
 use tollgate_api::profile::{DistinctMemory, Semantics};
 use tollgate_api::view::{self, DeviceBody, Strings, View as _};
 
-/// A constraint and what it remembers of the devices taken so far.
+/// A constraint with the attribute values of the devices allocated so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraint<'d> {
     requests: Strings<'d>,
@@ -17,27 +17,27 @@ pub(crate) struct Constraint<'d> {
 
 #[derive(Clone, Debug)]
 enum Memory<'d> {
-    /// All devices have the value of the first.
+    /// `matchAttribute`: every device must have the value of the first device.
     Match { value: Option<Value<'d>>, devices: usize },
-    /// All values are different.
+    /// `distinctAttribute`: all values must differ.
     Distinct { values: Vec<Value<'d>> },
-    /// The last value of each request.
+    /// `distinctAttribute` in releases that remember only the last value of each request.
     DistinctLast { values: Vec<(&'d str, Value<'d>)>, devices: usize },
 }
 
-/// The value of an attribute. Values of different types are different.
+/// The value of an attribute. Values of different types are never equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value<'d> {
     String(&'d str),
     Int(i64),
     Bool(bool),
     Version(&'d str),
-    /// A type that the allocator does not compare.
+    /// A value type that the allocator does not compare.
     Other,
 }
 
 impl<'d> Constraint<'d> {
-    /// `None` if it is of a kind that is not known.
+    /// Returns `None` if the constraint type is unknown.
     pub(crate) fn new(constraint: view::Constraint<'d>, semantics: &Semantics) -> Option<Constraint<'d>> {
         let (attribute, memory) = match (constraint.match_attribute(), constraint.distinct_attribute()) {
             (Some(attribute), _) => (attribute, Memory::Match { value: None, devices: 0 }),
@@ -55,7 +55,8 @@ impl<'d> Constraint<'d> {
         Some(Constraint { requests: constraint.requests(), attribute, memory })
     }
 
-    /// Takes a device for a request; `false`, and nothing is remembered, if the constraint does not hold with it.
+    /// Adds a device that is allocated to a request. Returns `false` and changes nothing if the device
+    /// violates the constraint.
     pub(crate) fn add(&mut self, request: Requested<'d>, driver: &str, device: DeviceBody<'d>) -> bool {
         if !self.covers(request) {
             return true;
@@ -88,7 +89,7 @@ impl<'d> Constraint<'d> {
         true
     }
 
-    /// Takes the last device that was added back.
+    /// Removes the device that was added last.
     pub(crate) fn remove(&mut self, request: Requested<'d>) {
         if !self.covers(request) {
             return;
@@ -105,7 +106,8 @@ impl<'d> Constraint<'d> {
         }
     }
 
-    /// Whether the constraint applies to a request: it names none, the request, or this alternative of it.
+    /// True if the constraint applies to the request: it lists no requests, or it lists the request or this
+    /// alternative.
     fn covers(&self, request: Requested<'_>) -> bool {
         let is_alternative = |name: &str| {
             let parts = name.strip_prefix(request.name).and_then(|rest| rest.strip_prefix('/'));
@@ -116,7 +118,7 @@ impl<'d> Constraint<'d> {
     }
 }
 
-/// A request by name, and the alternative that is being tried.
+/// Name of a request, and of the alternative that is being tried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requested<'d> {
     pub(crate) name: &'d str,
@@ -133,7 +135,7 @@ fn is_repeated(value: Value<'_>, new: Value<'_>) -> bool {
     new == Value::Other || value == new
 }
 
-/// The value of a qualified attribute. Names without a domain belong to the driver's.
+/// Looks up an attribute by its qualified name. Names without a domain belong to the driver's domain.
 // upstream v1.37 lookupAttribute
 fn attribute<'d>(device: DeviceBody<'d>, driver: &str, name: &str) -> Option<Value<'d>> {
     let attributes = device.attributes();

@@ -10,19 +10,19 @@ use crate::pools::PoolState;
 use crate::search::{Asked, Search, Stopped};
 use crate::selector::{Candidate, SelectorError, Selectors};
 
-/// What a request or an alternative needs.
+/// The devices that a request or alternative needs on this node.
 #[derive(Debug)]
 pub(crate) struct Need {
-    /// The number of devices.
+    /// Number of devices.
     pub(crate) devices: usize,
-    /// Their places, if all devices are asked for.
+    /// For `allocationMode: All`, the indices of these devices in `NodePools::places`.
     pub(crate) all: Vec<usize>,
-    /// For each place, whether the selectors let its device through, once that is known.
+    /// Cached selector results, by index in `NodePools::places`; `None` if not evaluated yet.
     selected: Vec<Option<bool>>,
 }
 
 impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
-    /// Finds out what each request needs, and whether each claim stays within the limit.
+    /// Computes the number of devices that each request needs, and checks each claim against the limit.
     // upstream v1.37 Allocate, validateDeviceRequest
     pub(crate) fn prepare(&mut self) -> Result<(), Stopped> {
         for (index, claim) in self.claims.iter().enumerate() {
@@ -67,7 +67,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(devices)
     }
 
-    /// The places of the devices that "all" means.
+    /// Indices of the devices that a request with `allocationMode: All` gets.
     fn all_devices(&mut self, asked: Asked<'a, 'd>) -> Result<Vec<usize>, Stopped> {
         let mut all = Vec::new();
         for pool in &self.pools.pools {
@@ -92,7 +92,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(all)
     }
 
-    /// Whether the device has the capacity that a request for all devices asks of each.
+    /// True if the device has the capacity that a request with `allocationMode: All` requires of each device.
     fn counts_as_one_of_all(&self, asked: Asked<'a, 'd>, place: usize) -> Result<bool, Stopped> {
         let semantics = &self.allocator.inventory.semantics;
         if semantics.all_skips_used_up_shares || !semantics.features.consumable_capacity {
@@ -104,7 +104,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(fits.is_some())
     }
 
-    /// Whether the selectors of class and request, and the device's own node selection, let it through.
+    /// True if the device matches the selectors of the class and the request, and its own node selection.
     // upstream v1.37 isSelectable
     pub(crate) fn is_selectable(&mut self, asked: Asked<'a, 'd>, place: usize) -> Result<bool, Stopped> {
         let need = self.needs.get(asked.ask.number);

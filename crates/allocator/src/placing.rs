@@ -12,28 +12,28 @@ use crate::selector::Selectors;
 use crate::tolerance;
 use tollgate_formats::quantity::Quantity;
 
-/// The shares of a device that are being taken.
+/// The shares of one device that the current search has allocated.
 #[derive(Default, Debug)]
 pub(crate) struct Share<'d> {
     count: usize,
     consumed: Amounts<'d>,
 }
 
-/// The counters of a pool, in billionths.
+/// The shared counters of a pool, in billionths.
 #[derive(Debug)]
 pub(crate) struct PoolCounters {
-    /// What the devices of allocated claims leave; below zero if they take more than there is.
+    /// Amounts that remain after allocated claims. Below zero if claims consume more than the slices publish.
     available: Vec<i128>,
-    /// What the devices take that are being taken.
+    /// Amounts consumed by devices of the current search.
     taken: Vec<i128>,
 }
 
-/// A device that is being taken, and what to undo if it is taken back.
+/// A device that the current search has allocated, with the information needed to undo it.
 #[derive(Debug)]
 pub(crate) struct Taken<'a, 'd> {
     pub(crate) asked: Asked<'a, 'd>,
     pub(crate) place: usize,
-    /// What a share consumes.
+    /// Capacity that the share consumes.
     pub(crate) consumed: Vec<(&'d str, Quantity<'d>)>,
     pub(crate) is_share: bool,
     has_counters: bool,
@@ -45,8 +45,8 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Some((place, self.allocator.inventory.devices.get(place.device)?))
     }
 
-    /// Whether the request may have the device as far as use goes. adminAccess takes what others use, but not the same
-    /// device twice in a claim.
+    /// True if no claim holds the device. A request with adminAccess can get devices in use, but not the same
+    /// device twice in one claim.
     pub(crate) fn is_free(&self, asked: Asked<'a, 'd>, device: DeviceKey) -> bool {
         if asked.ask.admin_access {
             return !self.taking.contains(&(device, asked.claim));
@@ -55,7 +55,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         !is_taking && !self.allocator.usage.is_taken(device)
     }
 
-    /// What the request takes of the device's capacities; `None` if there is too little left.
+    /// The capacity that the request would consume; `None` if too little is left.
     pub(crate) fn capacity_taken(
         &self,
         asked: Asked<'a, 'd>,
@@ -85,7 +85,8 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         AllocationError::Capacity { claim, request, device, error }
     }
 
-    /// Takes a device that the selectors let through. `must` says that the request cannot do with another.
+    /// Allocates a device that matches the selectors. `must` means that the request accepts no other device,
+    /// so a violated constraint is an error.
     // upstream v1.37 allocateDevice
     pub(crate) fn take(
         &mut self,
@@ -156,7 +157,8 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         self.give_back(taken, usize::MAX);
     }
 
-    /// Removes the device from the first constraints of the claim, and gives its counters back.
+    /// Removes the device from the first `constraints` constraints of the claim, and returns its counters to
+    /// the pool.
     fn give_back(&mut self, taken: &Taken<'a, 'd>, constraints: usize) {
         let requested = Requested::of(taken.asked);
         let all = self.constraints.get_mut(taken.asked.claim).into_iter().flatten();
@@ -167,7 +169,8 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         add_counters(&mut counters.taken, pool.counters.taken_by(place.device), -1);
     }
 
-    /// Adds the device to the constraints of the claim. Returns the first that does not hold.
+    /// Adds the device to the constraints of the claim. Returns the index of the first constraint that it
+    /// violates.
     fn add_to_constraints(
         &mut self,
         asked: Asked<'a, 'd>,
@@ -180,13 +183,13 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         all.position(|constraint| !constraint.add(requested, driver, device.body))
     }
 
-    /// Whether there are shares of the device, so that its counters are taken already.
+    /// True if shares of the device are already allocated, so that its counters are already consumed.
     fn is_shared(&self, device: DeviceKey) -> bool {
         let bare = self.allocator.inventory.semantics.bare_share_holds_counters;
         self.shares.contains_key(&device) || self.allocator.usage.is_shared(device, bare)
     }
 
-    /// Takes the device's counters, if no counter of the pool is then below zero.
+    /// Consumes the device's counters, unless a counter of the pool would drop below zero.
     // upstream v1.37 checkAvailableCounters
     fn take_counters(&mut self, place: Place) -> bool {
         let Some(pool) = self.pools.pools.get(place.pool) else { return false };

@@ -10,12 +10,12 @@ use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
-/// The pools that reach a node, in the order in which they are tried.
+/// The pools available on a node, in the order in which the allocator tries them.
 #[derive(Debug)]
 pub struct NodePools<'d> {
     pub(crate) node: Node<'d>,
     pub(crate) pools: Vec<NodePool<'d>>,
-    /// The devices of all usable pools, in the order in which they are tried.
+    /// The devices of all usable pools, in the order in which the allocator tries them.
     pub(crate) places: Vec<Place>,
 }
 
@@ -24,48 +24,49 @@ pub(crate) struct NodePool<'d> {
     pub(crate) driver: &'d str,
     pub(crate) name: &'d str,
     pub(crate) state: PoolState,
-    /// Its devices in [`NodePools::places`].
+    /// The pool's devices, as a range of [`NodePools::places`].
     pub(crate) places: std::ops::Range<usize>,
     pub(crate) counters: Counters,
 }
 
-/// Whether a pool can be used.
+/// Whether the devices of a pool can be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PoolState {
     Usable,
-    /// Slices are missing, or there are too many.
+    /// The number of slices differs from `resourceSliceCount`.
     Incomplete,
-    /// Names are not unique, or devices take counters that do not exist.
+    /// Names are not unique, or a device consumes a counter that does not exist.
     Invalid,
 }
 
-/// A device that the search can reach.
+/// A device that the search can consider on this node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Its place in the inventory.
+    /// Index in [`Inventory::devices`].
     pub(crate) device: usize,
-    /// Its place in [`NodePools::pools`].
+    /// Index in [`NodePools::pools`].
     pub(crate) pool: usize,
-    /// The node selection of the device, where it has its own, reaches the node.
+    /// False if the device has its own node selection, which does not match this node.
     pub(crate) is_reachable: bool,
 }
 
-/// The shared counters of a pool, and what each of its devices takes of them.
+/// The shared counters of a pool, and the amounts that each device consumes.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
-    /// The values of all counters of all sets.
+    /// Published values of all counters in all counter sets.
     pub(crate) totals: Vec<i128>,
-    /// For each device that takes any: which counters, and how much.
+    /// By device: the indices of the counters that it consumes, with the amounts.
     pub(crate) taken: BTreeMap<usize, Vec<(usize, i128)>>,
 }
 
 impl Counters {
-    /// What a device takes.
+    /// The counters and amounts that a device consumes.
     pub(crate) fn taken_by(&self, device: usize) -> &[(usize, i128)] {
         self.taken.get(&device).map_or(&[], Vec::as_slice)
     }
 
-    /// What the devices of allocated claims leave of each counter; below zero if they take more than there is.
+    /// The remaining value of each counter after allocated claims; below zero if claims consume more than the
+    /// slices publish.
     pub(crate) fn left_by(&self, inventory: &Inventory<'_>, usage: &Usage<'_>) -> Vec<i128> {
         let mut left = self.totals.clone();
         let is_held =
@@ -78,7 +79,7 @@ impl Counters {
 }
 
 impl<'d> Inventory<'d> {
-    /// The pools that reach a node.
+    /// The pools that are available on a node.
     // upstream v1.36, v1.37 GatherPools
     pub fn pools_for(&self, node: Node<'d>) -> NodePools<'d> {
         let mut found = Vec::new();
@@ -102,7 +103,7 @@ impl<'d> Inventory<'d> {
         self.flatten(node, pools)
     }
 
-    /// Whether a slice matters where `reaches` says which node selections reach.
+    /// True if the slice is considered on the nodes for which `reaches` returns true.
     pub(crate) fn is_relevant(&self, slice: &Slice<'_>, reaches: &dyn Fn(NodeSelection<'_>) -> bool) -> bool {
         if self.needs_partitionable_devices(slice) {
             return false;
@@ -117,7 +118,7 @@ impl<'d> Inventory<'d> {
                 })
     }
 
-    /// The slice has what only DRAPartitionableDevices understands, and that is off.
+    /// True if the slice uses DRAPartitionableDevices and this feature gate is disabled.
     pub(crate) fn needs_partitionable_devices(&self, slice: &Slice<'_>) -> bool {
         let is_on = self.semantics.features.partitionable_devices;
         !is_on && (slice.per_device.is_some() || !slice.counters.is_empty())
@@ -127,7 +128,7 @@ impl<'d> Inventory<'d> {
         self.semantics.ignores_compatibility_groups && slice.has_compatibility_groups
     }
 
-    /// Adds a slice to those of its pool, of which only the highest generation counts.
+    /// Adds a slice to the slices of its pool. Slices of older generations are dropped.
     pub(crate) fn keep_newest(&self, slices: &mut Vec<usize>, index: usize, generation: i64) {
         let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
         match current {
@@ -137,7 +138,7 @@ impl<'d> Inventory<'d> {
         }
     }
 
-    /// The slices of a pool besides those that reach the node, as far as their counters matter.
+    /// The slices of a pool that are not available on the node, if their counters matter.
     // upstream v1.37 checkSlicesInPool
     fn rest_of_pool(&self, first: &Slice<'_>, reaching: &[usize]) -> RestOfPool {
         let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced);
@@ -164,7 +165,8 @@ impl<'d> Inventory<'d> {
         RestOfPool::Slices(others.map(|(index, _)| index).collect())
     }
 
-    /// The pool of these slices, which reach the node; `None` if a newer generation of it does not.
+    /// Builds a pool from its slices that are available on the node. Returns `None` if a newer generation
+    /// exists that is not available on the node.
     pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
         let others = match self.rest_of_pool(first, reaching) {
@@ -215,7 +217,8 @@ impl<'d> Inventory<'d> {
         self.semantics.slices_stand_alone.then_some(slice)
     }
 
-    /// The counters of a pool, from slices with their scope; `None` if a set is there twice, or a device takes what does not exist.
+    /// The counters of a pool. Returns `None` if a counter set is duplicated or a device consumes a counter
+    /// that does not exist.
     fn counters<'a>(
         &'a self,
         slices: impl Iterator<Item = (Option<usize>, &'a Slice<'d>)>,
@@ -278,22 +281,22 @@ impl<'d> Inventory<'d> {
     }
 }
 
-/// What is known of the slices of a pool that do not reach the node: which they are, or why the pool cannot be used.
+/// The slices of a pool that are not available on the node, or the reason why the pool cannot be used.
 enum RestOfPool {
     Slices(Vec<usize>),
-    /// There are fewer slices than announced, or more.
+    /// The number of slices differs from `resourceSliceCount`.
     Missing,
-    /// There is a newer generation.
+    /// A newer generation exists.
     Replaced,
 }
 
-/// A pool before its devices have their place in the order of all pools.
+/// A pool whose devices are not yet sorted into the order of all pools.
 pub(crate) struct Gathered {
     pool: usize,
     pub(crate) state: PoolState,
     pub(crate) devices: Vec<usize>,
     pub(crate) counters: Counters,
-    /// A device has binding conditions: the pool is tried after all others.
+    /// True if a device has binding conditions. Such pools are tried last.
     is_late: bool,
 }
 
@@ -308,7 +311,7 @@ impl Gathered {
     }
 }
 
-/// Adds to the sums of counters what a device takes, or takes it away again with the sign -1.
+/// Adds the amounts that a device consumes to the sums of counters, or subtracts them if `sign` is -1.
 pub(crate) fn add_counters(sums: &mut [i128], taken: &[(usize, i128)], sign: i128) {
     for &(index, amount) in taken {
         if let Some(sum) = sums.get_mut(index) {

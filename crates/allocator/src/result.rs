@@ -8,7 +8,7 @@ use crate::selector::Selectors;
 use tollgate_api::view::{List, NodeRequirement};
 
 impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
-    /// The allocations of all claims, once the search has found devices for them.
+    /// The allocations of all claims, after the search has found devices for them.
     pub(crate) fn allocations(&self) -> Vec<Allocation<'d>> {
         let mut claims: Vec<Vec<&Taken<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();
         for taken in self.taken() {

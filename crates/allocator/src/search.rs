@@ -16,27 +16,28 @@ use crate::usage::Usage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
 
-/// Allocates devices that slices publish and nobody holds.
+/// Allocates published devices that no claim holds.
 #[derive(Debug)]
 pub struct Allocator<'a, 'd, S: ?Sized> {
     pub inventory: &'a Inventory<'d>,
     pub usage: &'a Usage<'d>,
     pub selectors: &'a S,
-    /// The steps after which a search gives up.
+    /// Maximum number of steps of one search.
     pub max_steps: u64,
 }
 
-/// Steps for one pod on one node: far more than any pod needs that is not made to need more, and less than a second.
+/// Default step limit for one pod on one node. Real pods need far fewer, and the search takes less than a
+/// second.
 pub const DEFAULT_MAX_STEPS: u64 = 1_000_000;
 
-/// Why the search ends without an answer of its own.
+/// Why the search stops without a result.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(AllocationError),
     GaveUp,
 }
 
-/// Boxed, so that the rare end does not enlarge every `Result`.
+/// Boxed to keep `Result` small.
 pub(crate) type Stopped = Box<Stop>;
 
 impl From<AllocationError> for Stopped {
@@ -46,7 +47,7 @@ impl From<AllocationError> for Stopped {
 }
 
 impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
-    /// Allocates the claims of a pod on a node, all of them or none.
+    /// Allocates all claims of a pod on a node, or none of them.
     // upstream v1.37 DynamicResources.Filter
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &Claims<'d>) -> Outcome<'d> {
         let mut search = Search::new(self, pools, &claims.claims);
@@ -69,43 +70,43 @@ impl<'d, S: Selectors + ?Sized> Allocator<'_, 'd, S> {
     }
 }
 
-/// One allocation while it is being made.
+/// A search for the devices of one pod on one node.
 pub(crate) struct Search<'a, 'd, S: ?Sized> {
     pub(crate) allocator: &'a Allocator<'a, 'd, S>,
     pub(crate) pools: &'a NodePools<'d>,
     pub(crate) claims: &'a [ClaimPlan<'d>],
-    /// What each request or alternative needs on this node, by [`Ask::number`].
+    /// The number of devices that each request or alternative needs on this node, by [`Ask::number`].
     pub(crate) needs: Vec<Need>,
     pub(crate) constraints: Vec<Vec<Constraint<'d>>>,
-    /// The devices that are being taken alone, with the claims that take them.
+    /// Devices allocated exclusively by this search, with the index of the claim.
     pub(crate) taking: BTreeSet<(DeviceKey, usize)>,
-    /// The devices of which shares are being taken.
+    /// Devices of which this search has allocated shares.
     pub(crate) shares: HashMap<DeviceKey, Share<'d>, RandomState>,
-    /// The counters of each pool, computed when they are first needed.
+    /// The counters of each pool, computed on first use.
     pub(crate) counters: Vec<Option<PoolCounters>>,
-    /// How many devices each claim has.
+    /// Number of devices allocated so far, for each claim.
     devices: Vec<usize>,
     stack: Vec<Frame<'a, 'd>>,
     steps: u64,
 }
 
-/// What a claim, by its number, asks for.
+/// A request or alternative, with the index of its claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a, 'd> {
     pub(crate) claim: usize,
     pub(crate) ask: &'a Ask<'d>,
 }
 
-/// Which device of which request is looked for.
+/// The position of the search: the next device of a request.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     claim: usize,
     request: usize,
-    /// The alternative that is being tried; `None` before one is.
+    /// Index of the alternative that is being tried; `None` before the first.
     alternative: Option<usize>,
-    /// How many devices the request has already.
+    /// Number of devices that the request already has.
     device: usize,
-    /// The first place to look at.
+    /// Index of the first device to try.
     start: usize,
 }
 
@@ -115,19 +116,20 @@ impl Position {
     }
 }
 
-/// A choice to which the search can come back.
+/// A choice on the search stack, to which the search can return.
 #[derive(Debug)]
 enum Frame<'a, 'd> {
-    /// The end of a claim.
+    /// A claim is complete.
     Claim,
     /// An alternative is being tried.
     Alternatives {
         at: Position,
         index: usize,
-        /// All alternatives before it had too many devices.
+        /// True if all earlier alternatives would exceed the device limit.
         all_over: bool,
     },
-    /// A device was taken; `next` is the place to look at after it, unless the request is for all devices.
+    /// A device was allocated. `next` is the index of the device to try after it; `None` if the request is
+    /// for all devices.
     Device { at: Position, next: Option<usize>, taken: Taken<'a, 'd> },
 }
 
@@ -137,11 +139,11 @@ enum Step {
     Done,
 }
 
-/// Why a branch has no solution.
+/// Why a branch of the search has no solution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Failure {
     NoDevice,
-    /// The claim would have too many devices. Other devices do not help, only fewer.
+    /// The claim would exceed the device limit, so trying other devices does not help.
     OverLimit,
 }
 
@@ -166,13 +168,13 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         }
     }
 
-    /// Counts a step.
+    /// Counts one step, and fails if the limit is exceeded.
     pub(crate) fn step(&mut self) -> Result<(), Stopped> {
         self.steps += 1;
         if self.steps > self.allocator.max_steps { Err(Box::new(Stop::GaveUp)) } else { Ok(()) }
     }
 
-    /// The devices that are being taken, in order.
+    /// The devices that the search has allocated, in order.
     pub(crate) fn taken(&self) -> impl Iterator<Item = &Taken<'a, 'd>> {
         self.stack.iter().filter_map(|frame| match frame {
             Frame::Device { taken, .. } => Some(taken),
@@ -185,7 +187,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Some(Asked { claim: at.claim, ask: request.asks.get(at.alternative.unwrap_or(0))? })
     }
 
-    /// Whether there is a solution; its devices are then on the stack.
+    /// Returns true if the search finds a solution. Its devices are then on the stack.
     fn run(&mut self) -> Result<bool, Stopped> {
         let mut step = Step::Enter(Position::at_request(0, 0));
         loop {
@@ -237,7 +239,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Step::Enter(Position { alternative: Some(index), ..at })
     }
 
-    /// Takes the first device from a place on that can be taken.
+    /// Allocates the first suitable device, starting at the index `from`.
     fn try_places(&mut self, at: Position, asked: Asked<'a, 'd>, from: usize) -> Result<Step, Stopped> {
         for place in from..self.pools.places.len() {
             self.step()?;
@@ -253,7 +255,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Ok(Step::Back(Failure::NoDevice))
     }
 
-    /// Goes on with the next device of the request.
+    /// Continues with the next device of the request.
     fn go_on(&mut self, at: Position, next: Option<usize>, taken: Taken<'a, 'd>) -> Step {
         if let Some(devices) = self.devices.get_mut(at.claim) {
             *devices += 1;
@@ -262,7 +264,7 @@ impl<'a, 'd, S: Selectors + ?Sized> Search<'a, 'd, S> {
         Step::Enter(Position { device: at.device + 1, start: next.unwrap_or(0), ..at })
     }
 
-    /// Goes on at a choice after what followed it failed.
+    /// Continues at an earlier choice after a branch failed.
     fn resume(&mut self, frame: Frame<'a, 'd>, failure: Failure) -> Result<Step, Stopped> {
         match frame {
             // Another device of an earlier claim can make a smaller alternative of the later one possible.

@@ -19,7 +19,7 @@ use tollgate_api::view::{AllocationResult, Attribute, ClaimSpec, Class, Slice};
 use tollgate_document::doc::{Doc, Value, parse};
 use world::{POOLS, Random, World};
 
-/// The selector `k0` or `k1` is the value of the attribute `kind`.
+/// An evaluator that compares the expression, `k0` or `k1`, with the attribute `kind`.
 struct KindSelectors;
 
 impl Selectors for KindSelectors {
@@ -33,7 +33,7 @@ fn docs(texts: &[String]) -> Vec<Doc<'_>> {
     texts.iter().map(|text| parse(text).expect("JSON")).collect()
 }
 
-/// Looks at what the allocator makes of a world.
+/// Calls `look` with the allocator's result for a random cluster.
 fn with_outcome(world: &World, semantics: Semantics, look: impl FnOnce(Outcome<'_>, &World)) {
     let (slices, results) = (world.slices(), world.results());
     let specs: Vec<String> = world.claims.iter().map(world::Claim::spec).collect();

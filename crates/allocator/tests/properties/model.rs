@@ -3,7 +3,7 @@
 
 use crate::world::{Ask, Device, Use, World};
 
-/// A device for a request: the numbers of claim, request, alternative and device.
+/// A device chosen for a request, by the indices of claim, request, alternative and device.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Choice {
     pub(crate) claim: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Choice {
 }
 
 impl Ask {
-    /// Whether the device is one that the request means, free or not.
+    /// True if the device matches the request, whether or not it is free.
     fn means(&self, device: &Device) -> bool {
         let fits = match (self.memory, device.memory) {
             (None, _) => true,
@@ -29,7 +29,7 @@ impl World {
         &self.claims[choice.claim].requests[choice.request][choice.alternative]
     }
 
-    /// What is wrong with a list of choices, in the order in which they were made.
+    /// Describes the first rule that a list of choices violates, in the order of the choices.
     pub(crate) fn flaw(&self, choices: &[Choice]) -> Option<String> {
         let device_of = |choice: &Choice| &self.devices[choice.device];
         for (at, choice) in choices.iter().enumerate() {
@@ -55,7 +55,8 @@ impl World {
             .or_else(|| (0..self.claims.len()).find_map(|claim| self.constraint_flaw(choices, claim)))
     }
 
-    /// A further share of a device takes no slots again, so it may be given even where others hold too many.
+    /// Checks the counters of a pool. A second share of a device consumes no counters, so it is allowed even
+    /// if other claims exceed them.
     fn counter_flaw(&self, choices: &[Choice], pool: usize) -> Option<String> {
         let in_pool = self.devices.iter().filter(|device| device.pool == pool);
         let held = in_pool.filter(|device| device.used != Use::Free);
@@ -99,8 +100,8 @@ impl World {
         })
     }
 
-    /// Which request does not have the number of devices that it asks for, from one alternative. `skips_used_up` says
-    /// that "all" leaves out shareable devices with too little left.
+    /// Names a request that does not have the requested number of devices from one alternative. With
+    /// `skips_used_up`, requests for all devices omit shareable devices with too little capacity left.
     pub(crate) fn miscount(&self, choices: &[Choice], skips_used_up: bool) -> Option<String> {
         for (claim, requests) in self.claims.iter().enumerate() {
             for (request, asks) in requests.requests.iter().enumerate() {
@@ -119,12 +120,12 @@ impl World {
         None
     }
 
-    /// The devices that a request means.
+    /// The devices that match a request.
     fn meant(&self, ask: &Ask) -> Vec<usize> {
         (0..self.devices.len()).filter(|device| ask.means(&self.devices[*device])).collect()
     }
 
-    /// A solution, if there is one.
+    /// A valid solution, found by trying every combination.
     pub(crate) fn solution(&self) -> Option<Vec<Choice>> {
         let mut choices = Vec::new();
         self.extend(&mut choices, 0, 0).then_some(choices)

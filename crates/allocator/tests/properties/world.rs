@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-/// A seeded sequence of numbers (splitmix64).
+/// A seeded pseudorandom number generator (splitmix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// A number below `limit`.
+    /// A random number below `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,7 +14,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// True once in so many times.
+    /// True with a probability of 1 in `times`.
     fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -28,7 +28,7 @@ impl Random {
 pub(crate) enum Use {
     Free,
     Alone,
-    /// Shares, with what they consume if the device has capacity.
+    /// Shares are allocated; the number is the capacity that they consume.
     Shared(u64),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Device {
 
 #[derive(Debug)]
 pub(crate) struct Ask {
-    /// `None` for all devices.
+    /// Number of devices; `None` for `allocationMode: All`.
     pub(crate) count: Option<usize>,
     pub(crate) kind: Option<u64>,
     pub(crate) tolerates: bool,
@@ -56,16 +56,16 @@ pub(crate) struct Ask {
 
 #[derive(Debug)]
 pub(crate) struct Claim {
-    /// Each with its alternatives; one alternative is an exact request.
+    /// The requests, each with its alternatives. A single alternative is an exact request.
     pub(crate) requests: Vec<Vec<Ask>>,
-    /// Whether it is a `matchAttribute`, and whether it is for the first request only.
+    /// The constraints: true for `matchAttribute`, and true if it covers only the first request.
     pub(crate) constraints: Vec<(bool, bool)>,
 }
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) devices: Vec<Device>,
-    /// The counter of each pool.
+    /// The shared counter of each pool.
     pub(crate) slots: [u64; 2],
     pub(crate) claims: Vec<Claim>,
 }
@@ -100,7 +100,7 @@ impl World {
         World { devices, slots: [random.below(7), random.below(7)], claims }
     }
 
-    /// ResourceSlices, one of devices and one of counters for each pool.
+    /// ResourceSlices as JSON: for each pool, one with devices and one with counters.
     pub(crate) fn slices(&self) -> Vec<String> {
         let mut slices = Vec::new();
         for (pool, name) in POOLS.iter().enumerate() {
@@ -122,7 +122,7 @@ impl World {
         slices
     }
 
-    /// The results of allocated claims.
+    /// Allocation results of existing claims, as JSON.
     pub(crate) fn results(&self) -> Vec<String> {
         let mut results = Vec::new();
         for (number, device) in self.devices.iter().enumerate() {

@@ -17,14 +17,14 @@ use tollgate_document::doc::{Value, parse};
 
 const CASES: &[u8] = include_bytes!("cases.jsonl.gz");
 
-/// The cases, one on each line.
+/// The recorded cases, one JSON object on each line.
 fn case_lines() -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(CASES).read_to_string(&mut text).expect("gzip");
     text
 }
 
-/// What a case has agreed on.
+/// Number of recorded cases, and in how many of them each part of the result agrees.
 #[derive(Default, Clone, Copy)]
 struct Agreement {
     cases: u32,
@@ -84,10 +84,10 @@ fn recorded_cases() {
     print!("{table}");
 }
 
-/// An answer in the form of the recorded ones.
+/// A result in the format of the recorded results.
 #[derive(Debug)]
 enum Answer {
-    /// Per claim that was allocated: request, device, and consumed capacity, and the node selector.
+    /// For each allocated claim: its devices with requests and consumed capacity, and the node selector.
     Scheduled(Vec<(Vec<Device>, String)>),
     Not {
         reason: &'static str,
@@ -200,7 +200,7 @@ fn describe(allocation: &Allocation<'_>) -> (Vec<Device>, String) {
     (devices.collect(), nodes)
 }
 
-/// The recorded answer in the same form.
+/// Converts a recorded result to the same format.
 fn recorded(result: Value<'_>) -> Vec<(Vec<Device>, String)> {
     let claims =
         result.get("claims").items().filter(|claim| claim.get("allocatedBefore").bool() != Some(true));
