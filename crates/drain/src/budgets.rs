@@ -5,7 +5,7 @@ use tollgate_document::doc::Value;
 use tollgate_forecast::nodes::selects;
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
-/// The budgets of a cluster.
+/// The PodDisruptionBudgets (PDBs) of a cluster.
 pub(crate) struct Budgets<'d> {
     budgets: Vec<(Budget, Value<'d>)>,
 }
@@ -25,8 +25,8 @@ impl<'d> Budgets<'d> {
         self.budgets.get(place).map(|(budget, _)| budget)
     }
 
-    /// The places of the budgets that the Eviction API compares an eviction of the pod with, by namespace and name. It
-    /// asks none for a pod that has not started or has ended.
+    /// Indices of the PDBs that the Eviction API checks for the pod, by namespace and name. Pods that have
+    /// not started or have ended are not checked.
     // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
     pub(crate) fn of_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
         if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
@@ -40,12 +40,13 @@ impl<'d> Budgets<'d> {
 }
 
 impl Budget {
-    /// The namespace and the name, as in `inference/chat`.
+    /// Namespace and name, such as `inference/chat`.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// How many of its pods a wave can have. A budget that allows none at the moment is waited for, pod by pod.
+    /// Maximum number of its pods in one wave. If the PDB currently allows no disruption, its pods are
+    /// evicted one at a time.
     pub(crate) fn allowed_in_wave(&self) -> usize {
         usize::try_from(self.allowed.max(1).min(self.allowed_at_best)).unwrap_or_default()
     }

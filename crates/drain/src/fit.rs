@@ -20,31 +20,32 @@ use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{Forecast, Origin, Placement, Plan, PodForecast, PodOutcome, Step, StoredObject};
 
-/// From the longest grace period of a wave to the next wave: Jobs make new pods some seconds later.
+/// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
+/// pods.
 const AFTER_GRACE_SECONDS: i64 = 30;
 
-/// After so many rounds, all that do not fit are left out at once.
+/// After this number of rounds, all movers that do not fit are removed from the plan at once.
 const GENTLE_ROUNDS: usize = 4;
 
-/// What remains to be done about a mover.
+/// Whether a mover stays in the plan.
 #[derive(Clone, Debug)]
 pub(crate) enum Fit {
     Moves,
-    /// It stays, because of the pod at this place.
+    /// The pods stay. The number is the index of the pod that causes it.
     Stays(Stay, usize),
 }
 
-/// A mover that does not fit.
+/// A mover whose replacement does not fit.
 struct Misfit {
     mover: usize,
     stay: Stay,
-    /// The pod that does not fit.
+    /// Index of the pod that does not fit.
     pod: usize,
-    /// It may fit after others are left out.
+    /// True if it may fit after other movers are removed from the plan.
     may_fit: bool,
 }
 
-/// What is played.
+/// Input of the simulated drain.
 pub(crate) struct Fitting<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
@@ -54,16 +55,16 @@ pub(crate) struct Fitting<'a, 'p, 'd> {
     pub(crate) budgets: &'a Budgets<'d>,
 }
 
-/// What the rounds end with.
+/// Result of the simulated rounds.
 pub(crate) struct Fitted {
     pub(crate) fits: Vec<Fit>,
     pub(crate) waves: Vec<MoverWave>,
-    /// The nodes that replacements of pods go to, the most frequent first.
+    /// For each moving pod, the nodes of its replacement, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
 }
 
 impl<'d> Fitting<'_, '_, 'd> {
-    /// Plays until all that move fit.
+    /// Simulates the drain repeatedly and removes movers from the plan until every replacement fits.
     pub(crate) fn play(&self, movers: &mut [Mover]) -> Fitted {
         let options = self.input.request.options;
         let mut fits: Vec<Fit> = movers.iter().map(|_| Fit::Moves).collect();
@@ -101,8 +102,9 @@ impl<'d> Fitting<'_, '_, 'd> {
         Fitted { fits, waves: Vec::new(), nodes }
     }
 
-    /// Closes the devices and evicts the movers wave by wave, each after the pods of the one before are gone. Those that move alone come last and take nothing from the
-    /// others, so they are not played.
+    /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods
+    /// of the previous one are gone. Movers of kind `Alone` are omitted, because they come last and do not
+    /// affect the others.
     fn forecast(&self, movers: &[Mover], planned: &[MoverWave]) -> Forecast {
         let mut steps: Vec<Step<'_>> = self.rules.iter().map(|rule| Step::Apply(rule.root())).collect();
         for wave in planned {
@@ -132,7 +134,8 @@ impl<'d> Fitting<'_, '_, 'd> {
         self.units.iter().find(|unit| mover.pods.iter().any(|pod| unit.pods.contains(pod)))
     }
 
-    /// Every mover that is not yet known to move anyway.
+    /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
+    /// state is incomplete.
     fn all_unknown(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
         let moving = movers.iter().enumerate().filter(|(place, _)| is_moving(*place));
         let moving = moving.filter(|(_, mover)| mover.kind != MoverKind::Alone);
@@ -147,7 +150,7 @@ impl<'d> Fitting<'_, '_, 'd> {
             .collect()
     }
 
-    /// The movers that do not fit, and the nodes of the pods that do.
+    /// The movers that do not fit, and the nodes of the replacements that do.
     fn judge(
         &self,
         movers: &[Mover],
@@ -192,7 +195,7 @@ impl<'d> Fitting<'_, '_, 'd> {
         (misfits, nodes)
     }
 
-    /// Why a replacement does not fit, and whether it may after others are left out.
+    /// The reason why a replacement does not fit, and whether it may fit after other movers are removed.
     fn misfit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
         let devices = pod.placements.iter().flat_map(|placement| &placement.place.claims);
         let mut devices = devices.flat_map(|claim| &claim.devices);
@@ -242,7 +245,8 @@ impl<'d> Fitting<'_, '_, 'd> {
     }
 }
 
-/// Keeps those in the plan that may fit without the others: if some can never fit, all of them; otherwise the first half.
+/// Removes from `misfits` the movers that get another round: all that may still fit, if others can never fit;
+/// otherwise the first half.
 fn keep_contested(misfits: &mut Vec<Misfit>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);
@@ -252,7 +256,7 @@ fn keep_contested(misfits: &mut Vec<Misfit>) {
     }
 }
 
-/// The nodes of placements, the most frequent first.
+/// The nodes of the placements, most frequent first.
 fn nodes_of(placements: &[Placement]) -> Vec<String> {
     let mut courses: BTreeMap<&str, u32> = BTreeMap::new();
     for placement in placements {

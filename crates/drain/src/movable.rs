@@ -13,14 +13,14 @@ use tollgate_document::doc::Value;
 use tollgate_engine::tolerance::{TaintFields, TolerationFields, matches};
 use tollgate_forecast::{ObjectKind, State, StoredObject, controller_reference, workload_of};
 
-/// Annotations that ask not to disrupt a pod, with the value that does.
+/// Annotations that ask not to disrupt a pod, each with the value that has this meaning.
 const DO_NOT_DISRUPT: [(&str, &str); 2] =
     [("karpenter.sh/do-not-disrupt", "true"), ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")];
 
-/// The annotation of a pod that stands for a static pod of a kubelet.
+/// Annotation of mirror pods, which represent static pods of a kubelet.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What the checks read.
+/// Cluster state and options that the checks use.
 pub(crate) struct Checks<'a, 'd> {
     pub(crate) state: &'a State<'d>,
     pub(crate) request: &'a DrainRequest,
@@ -29,7 +29,7 @@ pub(crate) struct Checks<'a, 'd> {
 }
 
 impl<'d> Checks<'_, 'd> {
-    /// Why the pod stays, whatever room there is; `None` if it can move.
+    /// The reason why the pod cannot be moved, independent of free devices; `None` if it can.
     pub(crate) fn stay(&self, pod: &PodUse<'d>, budgets: &[usize]) -> Option<Stay> {
         let claims = || pod.claims.iter().filter_map(|place| self.held.get(*place));
         let (object, options) = (pod.pod, &self.request.options);
@@ -46,7 +46,8 @@ impl<'d> Checks<'_, 'd> {
             .or_else(|| empty_dir(object, options))
     }
 
-    /// A claim that pods use by name, while a controller makes new ones.
+    /// A claim that the pod references by name. A new pod of the same controller would use the old
+    /// allocation.
     fn named_claim(&self, held: &HeldClaim<'d>) -> Option<Stay> {
         let is_named = |pod: StoredObject<'d>| {
             let mut references = Pod::of(pod.value).spec().resource_claims().iter();
@@ -72,7 +73,8 @@ impl<'d> Checks<'_, 'd> {
         Some(Stay::new(StayReason::NamedClaim, why, remedy))
     }
 
-    /// A toleration that lets a replacement have the devices again: in the claim, or in the template of the next one.
+    /// A toleration in the claim, or in the template of the next claim, that lets the replacement use the
+    /// drained devices again.
     fn tolerates(&self, pod: StoredObject<'d>, held: &HeldClaim<'d>) -> Option<Stay> {
         let taint = TaintFields { key: &self.request.key, value: "", effect: "NoSchedule" };
         let tolerating = |claim: Claim<'d>, version: Version| {
@@ -112,7 +114,7 @@ impl<'d> Checks<'_, 'd> {
         Some(Stay::new(StayReason::Tolerates, why, remedy))
     }
 
-    /// PDBs that never let the pod go.
+    /// PDBs that never allow an eviction of the pod.
     fn budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<Stay> {
         let budgets: Vec<&Budget> = budgets.iter().filter_map(|place| self.budgets.get(*place)).collect();
         let namespace = pod.namespace();
@@ -164,7 +166,7 @@ fn terminating(pod: StoredObject<'_>) -> Option<Stay> {
     })
 }
 
-/// A pod that has ended, or that is not bound yet.
+/// A pod that has ended or is not bound to a node yet.
 fn not_running(pod: StoredObject<'_>) -> Option<Stay> {
     let phase = pod.value.get("status").get("phase").str();
     if matches!(phase, "Succeeded" | "Failed") {
@@ -249,7 +251,7 @@ fn empty_dir(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay> {
     ))
 }
 
-/// The template from which the claim was made for the pod.
+/// Name of the ResourceClaimTemplate from which the pod's claim was created.
 fn template_of<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
     let pod = Pod::of(pod.value);
     let mut made = pod.status().resource_claim_statuses().iter();
@@ -260,7 +262,7 @@ fn template_of<'d>(pod: StoredObject<'d>, claim: &str) -> Option<&'d str> {
     (!template.is_empty()).then_some(template)
 }
 
-/// True if something makes the pod again.
+/// True if a controller recreates the pod.
 pub(crate) fn has_controller(pod: StoredObject<'_>) -> bool {
     !controller_reference(pod.value).get("kind").str().is_empty()
 }
@@ -277,7 +279,7 @@ fn annotations(pod: StoredObject<'_>) -> Value<'_> {
     pod.value.get("metadata").get("annotations")
 }
 
-/// The requests of a claim and their alternatives, with the names that allocation results give them.
+/// The requests of a claim and their alternatives, with the names that allocation results use.
 fn requests_of<'d>(claim: Claim<'d>, version: Version) -> Vec<(String, RequestBody<'d>)> {
     let mut all = Vec::new();
     for request in claim.spec().devices().requests().iter() {

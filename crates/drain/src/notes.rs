@@ -2,7 +2,7 @@
 
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
-/// Notes about autoscalers, and about a state that cannot say which PDBs there are.
+/// Notes for the user about autoscalers, and about PDBs that are missing from the state.
 pub(crate) fn notes_of(state: &State<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let is_autoscaler = |deployment: &StoredObject<'_>| {

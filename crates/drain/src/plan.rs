@@ -22,28 +22,29 @@ use tollgate_forecast::{
     job_failure, workload_of,
 };
 
-/// Seconds until a pod has to end, if it does not say how many.
+/// Grace period of a pod without `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// What a plan is made of.
+/// Input of [`plan`].
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a, 'd> {
     pub state: &'a State<'d>,
     pub request: &'a DrainRequest,
     pub release: Release,
-    /// How a forecast is played: when it starts, its seed, and whether the state is complete.
+    /// Settings of the forecasts: start time, seed, and whether the state is complete.
     pub settings: Settings,
-    /// Plays a forecast. Threads and the number of courses are the caller's.
+    /// Runs a forecast. The caller chooses the number of threads and simulated runs.
     pub play: &'a dyn Fn(&Plan<'_>) -> Forecast,
-    /// What the state lacks. If there is anything, the outcome of every pod is unknown.
+    /// Objects that are missing from the state. If there are any, the outcome of every pod is unknown.
     pub missing: &'a [String],
-    /// What the rules of this drain select that exist already. It belongs to the drain whatever has become of the slices.
+    /// The selectors of rules that this drain has already created. Their devices belong to the drain, even if
+    /// no slice publishes them any more.
     pub closed: &'a [DeviceNames],
-    /// Nothing has moved yet, so that the first wave has one pod.
+    /// True if no pod has moved yet, so that the first wave has one pod.
     pub is_first_wave: bool,
 }
 
-/// Makes the plan. The error says which target selects nothing, or that there are too many rules.
+/// Computes the plan. Fails if a target selects no device, or if there are too many rules.
 pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let PlanInput { state, request, .. } = *input;
     let ResolvedTargets { rules, devices, mut notes } = resolve(state, request, input.closed)?;
@@ -79,7 +80,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     Ok(DrainPlan { rules, devices, pods, waves, claims_without_pods, dominated_by, notes })
 }
 
-/// The rules that the targets need in this state.
+/// The DeviceTaintRules that the targets need in this state.
 pub fn rules_for(
     state: &State<'_>,
     request: &DrainRequest,
@@ -88,7 +89,7 @@ pub fn rules_for(
     resolve(state, request, closed).map(|resolved| resolved.rules)
 }
 
-/// A unit stays if one of its pods does, or if it cannot move as a whole.
+/// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
 fn hold_units<'d>(
     pods: &[PodUse<'d>],
     units: &[Unit<'d>],
@@ -117,13 +118,13 @@ fn hold_units<'d>(
     }
 }
 
-/// The reason of a pod for one that moves together with it.
+/// The reason for a pod that stays because `other`, which must move with it, stays.
 fn with_other(stay: &Stay, other: StoredObject<'_>) -> Stay {
     let why = format!("It moves together with pod {}, which stays. {}", path(other), stay.why);
     Stay { why, ..stay.clone() }
 }
 
-/// The pods of Jobs that would fail stay. Jobs of JobSets are judged with their JobSet.
+/// Marks the pods of Jobs that would fail as staying. Jobs of a JobSet are checked with the JobSet.
 fn hold_jobs<'d>(state: &State<'d>, pods: &[PodUse<'d>], units: &[Unit<'d>], stays: &mut [Option<Stay>]) {
     let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
     for (place, pod) in pods.iter().enumerate() {
@@ -158,7 +159,7 @@ fn hold_jobs<'d>(state: &State<'d>, pods: &[PodUse<'d>], units: &[Unit<'d>], sta
     }
 }
 
-/// The pods of a mover stay because of one of them.
+/// Marks all pods of a mover as staying because of the pod `culprit`.
 fn hold_mover(mover: &Mover, pods: &[PodUse<'_>], stay: &Stay, culprit: usize, stays: &mut [Option<Stay>]) {
     for place in &mover.pods {
         let Some(own) = stays.get_mut(*place) else { continue };
@@ -169,7 +170,7 @@ fn hold_mover(mover: &Mover, pods: &[PodUse<'_>], stay: &Stay, culprit: usize, s
     }
 }
 
-/// The pods that can move, as movers, by namespace, workload and name.
+/// Groups the pods that can move into movers, sorted by namespace, workload and name.
 fn movers_of<'d>(
     state: &State<'d>,
     pods: &[PodUse<'d>],
@@ -219,14 +220,14 @@ fn movers_of<'d>(
     movers.into_iter().map(|(_, mover)| mover).collect()
 }
 
-/// The rule as it is when pods move.
+/// The DeviceTaintRule as JSON, with the effect it has while pods move.
 fn closing_rule(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);
     closing_rule_json(&rule.name, &rule.selects, &input.request.key, version)
 }
 
-/// What planned pods are made of.
+/// Data from which the planned pods are built.
 struct Assembly<'a, 'd> {
     state: &'a State<'d>,
     pods: &'a [PodUse<'d>],
@@ -236,7 +237,7 @@ struct Assembly<'a, 'd> {
 }
 
 impl Assembly<'_, '_> {
-    /// The pods in the order of the plan, and the waves with their places.
+    /// The pods in the order of the plan, and the waves with indices of these pods.
     fn pods_and_waves(
         &self,
         movers: &[Mover],
@@ -298,7 +299,7 @@ impl Assembly<'_, '_> {
     }
 }
 
-/// A pod that a state without conditions has counts as Ready.
+/// True if the pod is Ready, or if the state contains no conditions for it.
 fn is_ready(pod: StoredObject<'_>) -> bool {
     let mut conditions = pod.value.get("status").get("conditions").items();
     conditions
@@ -306,7 +307,7 @@ fn is_ready(pod: StoredObject<'_>) -> bool {
         .is_none_or(|ready| ready.get("status").str() == "True")
 }
 
-/// How long a pod may take to end.
+/// The pod's termination grace period.
 pub(crate) fn grace_seconds(pod: StoredObject<'_>) -> i64 {
     let grace = pod.value.get("spec").get("terminationGracePeriodSeconds").int();
     grace.unwrap_or(DEFAULT_GRACE_SECONDS).max(0)

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::view::AllocationResult;
 use tollgate_engine::impact::target::DeviceNames;
 
-/// The devices of some rules.
+/// The devices that a set of rules selects.
 #[derive(Debug, Default)]
 pub(crate) struct Selection<'r> {
-    /// By driver and pool.
+    /// Selected devices, by driver and pool.
     pools: BTreeMap<(&'r str, &'r str), PoolSelection<'r>>,
-    /// Rules without a driver or without a pool. A drain makes none, but a user can.
+    /// Rules without a driver or pool. A drain creates none, but a user can.
     others: Vec<&'r DeviceNames>,
 }
 
@@ -44,7 +44,7 @@ impl<'r> Selection<'r> {
             || self.others.iter().any(|names| selects(names, driver, pool, device))
     }
 
-    /// The device of an allocation result, if a rule selects it and the claim keeps others from it.
+    /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
     pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
         let is_held = result.admin_access() != Some(true) && self.has(driver, pool, device);
@@ -56,7 +56,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-/// True if these names select the device.
+/// True if the selector matches the device.
 pub(crate) fn selects(names: &DeviceNames, driver: &str, pool: &str, device: &str) -> bool {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     fits(&names.driver, driver) && fits(&names.pool, pool) && fits(&names.device, device)

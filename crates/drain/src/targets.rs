@@ -13,20 +13,21 @@ use tollgate_engine::impact::target::{DeviceNames, DeviceTarget, with_partitions
 use tollgate_engine::impact::{DeviceDetails, Snapshot};
 use tollgate_forecast::{ObjectKind, State};
 
-/// The most rules that one drain creates.
+/// Maximum number of rules that one drain creates.
 pub const MAX_RULES: usize = 200;
 
-/// The rules, the devices that they select, and what is left out.
+/// The rules of a drain, the devices that they select, and notes about omitted targets.
 pub(crate) struct ResolvedTargets {
     pub(crate) rules: Vec<PlannedRule>,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) notes: Vec<String>,
 }
 
-/// The names of devices by driver and pool.
+/// Device names, by driver and pool.
 type Pools<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
 
-/// Resolves the targets of a request. What `closed` selects is included, even if a target selects nothing any more.
+/// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
+/// target selects no device any more.
 pub(crate) fn resolve(
     state: &State<'_>,
     request: &DrainRequest,
@@ -116,7 +117,7 @@ fn planned_rule(names: DeviceNames, request: &DrainRequest, published: &Pools<'_
     PlannedRule { name: rule_name(&names, &request.key, "None"), published: count.sum(), selects: names }
 }
 
-/// The pools that the names could be in.
+/// The pools that match the driver and pool of the selector.
 fn pools_of<'p, 'd>(
     pools: &'p Pools<'d>,
     names: &'p DeviceNames,
@@ -126,7 +127,7 @@ fn pools_of<'p, 'd>(
     pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
 }
 
-/// True if the names select one of these devices.
+/// True if the selector matches one of these devices.
 fn any_of(pools: &Pools<'_>, names: &DeviceNames) -> bool {
     pools_of(pools, names).any(|(_, _, devices)| match &names.device {
         Some(device) => devices.contains(device.as_str()),
@@ -134,7 +135,7 @@ fn any_of(pools: &Pools<'_>, names: &DeviceNames) -> bool {
     })
 }
 
-/// The same devices, with one item for each pool.
+/// Splits a selector into one selector for each pool.
 fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -> Vec<DeviceNames> {
     if names.driver.is_some() && names.pool.is_some() {
         return vec![names.clone()];
@@ -154,14 +155,14 @@ fn split_by_pool(names: &DeviceNames, published: &Pools<'_>, held: &Pools<'_>) -
     names.collect()
 }
 
-/// Driver, pool and device, for sorting.
+/// Driver, pool and device, as a sort key.
 type NameKey = (Option<String>, Option<String>, Option<String>);
 
 fn name_key(names: &DeviceNames) -> NameKey {
     (names.driver.clone(), names.pool.clone(), names.device.clone())
 }
 
-/// The same devices, sorted, without items that select only what another one selects.
+/// Sorts the selectors, and removes those that another selector covers.
 fn merge(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
     all.sort_by_cached_key(name_key);
     all.dedup();
@@ -190,7 +191,7 @@ fn published_devices<'d>(state: &State<'d>) -> Pools<'d> {
     pools.into_iter().map(|(pool, (_, devices))| (pool, devices)).collect()
 }
 
-/// The devices that claims hold, except for those that they only administrate.
+/// The devices that claims hold, without results that have adminAccess.
 fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
     let mut pools = Pools::new();
     for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
@@ -204,7 +205,8 @@ fn held_devices<'d>(state: &State<'d>) -> Pools<'d> {
     pools
 }
 
-/// Devices that no slice publishes and that claims hold on this node, by the nodes that their allocations name.
+/// Selectors for the devices that claims hold on this node although no slice publishes them. The node is
+/// taken from the allocation.
 fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> Vec<DeviceNames> {
     let mut found = Vec::new();
     for object in state.of_kind(ObjectKind::ResourceClaim).iter() {
@@ -229,7 +231,8 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
     found
 }
 
-/// The slices, with their counters. A slice that cannot be read is left out: whoever read the state has said so.
+/// The ResourceSlices with their counters. Slices that cannot be read are omitted; the caller has already
+/// reported them.
 fn slices_of(state: &State<'_>) -> Snapshot {
     let mut snapshot = Snapshot::with_details(DeviceDetails { counters: true, ..DeviceDetails::default() });
     for slice in state.of_kind(ObjectKind::ResourceSlice).iter() {

@@ -8,19 +8,19 @@ use crate::users::PodUse;
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_forecast::{ObjectKind, State, StoredObject, UnitName, group_restarts, unit_of};
 
-/// Pods that leave together.
+/// Pods that can only move together: those of a JobSet, or of one LeaderWorkerSet group.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit<'d> {
     pub(crate) name: UnitName<'d>,
-    /// Places of its pods that use selected devices.
+    /// Indices of its pods that use selected devices.
     pub(crate) pods: Vec<usize>,
-    /// Other pods that the controller of the unit deletes and makes again.
+    /// Other pods of the unit, which its controller deletes and recreates.
     pub(crate) restarted: Vec<StoredObject<'d>>,
-    /// What happens to the unit if it fails, as a sentence without its end.
+    /// What happens if the unit fails, as the beginning of a sentence.
     fails: Option<String>,
 }
 
-/// The units of the pods of a drain, by kind, namespace and name.
+/// The units that the drained pods belong to, by kind, namespace and name.
 pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'d>> {
     let mut units: BTreeMap<UnitName<'d>, Unit<'d>> = BTreeMap::new();
     for (place, pod) in pods.iter().enumerate() {
@@ -57,14 +57,14 @@ pub(crate) fn units_of<'d>(state: &State<'d>, pods: &[PodUse<'d>]) -> Vec<Unit<'
 }
 
 impl<'d> Unit<'d> {
-    /// The unit in words: `JobSet ml/train`, `group 0 of LeaderWorkerSet ml/llm`.
+    /// Description of the unit, such as `JobSet ml/train` or `group 0 of LeaderWorkerSet ml/llm`.
     pub(crate) fn words(&self) -> String {
         let UnitName { kind, namespace, name, index } = self.name;
         let object = format!("{} {namespace}/{name}", kind.name());
         if index.is_empty() { object } else { format!("group {index} of {object}") }
     }
 
-    /// Why the unit cannot move as a whole.
+    /// The reason why the unit cannot move as a whole, if any.
     pub(crate) fn stay(&self, pods: &[PodUse<'d>], budgets: &Budgets<'d>) -> Option<Stay> {
         if let Some(effect) = &self.fails {
             let why = format!("If the pods of {} are evicted, {effect}.", self.words());
@@ -106,7 +106,7 @@ impl<'d> Unit<'d> {
     }
 }
 
-/// The text with a capital at its start.
+/// The text with an uppercase first letter.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())

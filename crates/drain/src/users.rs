@@ -21,12 +21,12 @@ pub(crate) struct HeldClaim<'d> {
 pub(crate) struct PodUse<'d> {
     pub(crate) pod: StoredObject<'d>,
     pub(crate) devices: BTreeSet<DeviceId>,
-    /// Places of its claims among the held ones.
+    /// Indices of its claims among the held claims.
     pub(crate) claims: Vec<usize>,
 }
 
-/// The claims whose allocation has devices of these rules, by namespace and name. Results with `adminAccess` do not count.
-/// If there are none, the devices are free.
+/// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
+/// not count. An empty list means that the devices are free.
 pub fn holding_claims(state: &State<'_>, rules: &[DeviceNames]) -> Vec<ClaimHolder> {
     let held = held_claims(state, &Selection::of(rules));
     held.iter().map(HeldClaim::holder).collect()
@@ -50,7 +50,7 @@ pub(crate) fn held_claims<'d>(state: &State<'d>, selection: &Selection<'_>) -> V
     held
 }
 
-/// Adds the pods that name a claim as that of their extended resources and have not reserved it.
+/// Adds pods that use a claim for extended resources but have not reserved it.
 fn add_extended_users<'d>(state: &State<'d>, held: &mut [HeldClaim<'d>]) {
     for pod in state.of_kind(ObjectKind::Pod).iter() {
         let name = Pod::of(pod.value).status().extended_resource_claim_status().resource_claim_name();
@@ -84,7 +84,7 @@ pub(crate) fn pods_of<'d>(held: &[HeldClaim<'d>]) -> Vec<PodUse<'d>> {
 }
 
 impl HeldClaim<'_> {
-    /// True if the state has none of its users.
+    /// True if the state contains no pod that uses the claim.
     pub(crate) fn has_no_pod(&self) -> bool {
         self.users.iter().all(|user| user.pod.is_none())
     }

@@ -10,38 +10,40 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A pod that moves, or the pods of a unit that move together.
 #[derive(Clone, Debug)]
 pub(crate) struct Mover {
-    /// Places of its pods among the pods of the drain; one unless it is a unit.
+    /// Indices of its pods among the pods of the drain. More than one only for a unit.
     pub(crate) pods: Vec<usize>,
-    /// The workload, such as `Deployment inference/chat`; movers are sorted by it.
+    /// The workload, such as `Deployment inference/chat`. Movers are sorted by it.
     pub(crate) workload: String,
-    /// The PDBs of its pods.
+    /// Indices of the PDBs of its pods.
     pub(crate) budgets: Vec<usize>,
     pub(crate) kind: MoverKind,
-    /// All its pods are Ready.
+    /// True if all its pods are Ready.
     pub(crate) is_ready: bool,
 }
 
-/// How a mover moves.
+/// How a mover can be combined with others in a wave.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum MoverKind {
-    /// Its replacement fits.
+    /// One pod whose replacement fits.
     Single,
-    /// Nothing replaces it, or not at once.
+    /// One pod that is not replaced, or not immediately.
     Unreplaced,
     Unit,
-    /// It moves because the user said so.
+    /// One pod that moves in a wave of its own, because the user allowed to move pods with an unknown
+    /// outcome.
     Alone,
 }
 
 /// Movers that move together.
 #[derive(Clone, Debug)]
 pub(crate) struct MoverWave {
-    /// Places of the movers.
+    /// Indices of the movers.
     pub(crate) movers: Vec<usize>,
     pub(crate) limited_by: Option<String>,
 }
 
-/// The waves of these movers, of which those that are left out do not move. With `is_first_wave`, the first has one pod.
+/// Assigns the movers for which `is_moving` returns true to waves. With `is_first_wave`, the first wave has
+/// one pod.
 pub(crate) fn waves(
     movers: &[Mover],
     is_moving: &dyn Fn(usize) -> bool,
@@ -77,8 +79,8 @@ pub(crate) fn waves(
     waves
 }
 
-/// The pod that goes first: one that is replaced, that is Ready, whose PDBs allow more than it, and that loses no work, as a
-/// pod of a Job does.
+/// The pod that moves first: it is Ready and has a replacement, its PDBs allow more than one disruption, and
+/// it is not part of a Job, which would lose work.
 fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
     let rank = |place: &usize| {
         let mover = movers.get(*place)?;
@@ -90,7 +92,7 @@ fn canary(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>) -> Option<usi
     left.iter().filter_map(rank).min().map(|(_, place)| place)
 }
 
-/// The next wave, and those that are left.
+/// Fills the next wave. Returns it and the indices of the remaining movers.
 fn fill(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>, max_wave: usize) -> (MoverWave, Vec<usize>) {
     let mut wave = MoverWave { movers: Vec::new(), limited_by: None };
     let mut rest = Vec::new();
@@ -128,7 +130,7 @@ fn fill(movers: &[Mover], left: &[usize], budgets: &Budgets<'_>, max_wave: usize
     (wave, rest)
 }
 
-/// The workload or PDB whose pods are in the most waves, if it is in more than one.
+/// The workload or PDB whose pods are in the most waves, if in more than one.
 pub(crate) fn dominant(movers: &[Mover], waves: &[MoverWave], budgets: &Budgets<'_>) -> Option<String> {
     let (mut workloads, mut by_budget): (BTreeMap<&str, usize>, BTreeMap<usize, usize>) = Default::default();
     for wave in waves {

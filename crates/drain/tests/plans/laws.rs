@@ -7,7 +7,7 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::documents;
 use tollgate_drain::{DrainPlan, Fate};
 
-/// Numbers that look random, the same in every run.
+/// A seeded pseudorandom number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -20,7 +20,8 @@ impl Numbers {
     }
 }
 
-/// A cluster of nodes with GPUs, Deployments and StatefulSets with pods on some of them, and PDBs over some of these.
+/// A random cluster: nodes with GPUs, Deployments and StatefulSets with pods on some of them, and PDBs for
+/// some of these.
 fn random_cluster(numbers: &mut Numbers) -> String {
     let (nodes, devices) = (2 + numbers.below(4), 1 + numbers.below(4));
     let mut out = String::from(
@@ -111,7 +112,7 @@ fn add_pod(
     );
 }
 
-/// The most of each PDB in one wave, by namespace/name.
+/// For each PDB, as namespace/name, the maximum number of its pods in one wave.
 fn allowed_by_budget(objects: &str) -> BTreeMap<String, usize> {
     let mut allowed = BTreeMap::new();
     for document in documents(objects) {
@@ -130,7 +131,7 @@ fn allowed_by_budget(objects: &str) -> BTreeMap<String, usize> {
     allowed
 }
 
-/// The pods that have reserved a claim with one of these devices, as namespace/name.
+/// The pods, as namespace/name, that have reserved a claim with one of the plan's devices.
 fn users(objects: &str, plan: &DrainPlan) -> BTreeSet<String> {
     let mut users = BTreeSet::new();
     for document in documents(objects) {
@@ -157,7 +158,7 @@ fn users(objects: &str, plan: &DrainPlan) -> BTreeSet<String> {
     users
 }
 
-/// Checks one plan.
+/// Checks that a plan fulfils all invariants.
 fn check(name: &str, asked: &Asked, objects: &str) {
     let Ok(plan) = plan_of(asked, objects) else { return };
     assert_eq!(Ok(&plan), plan_of(asked, objects).as_ref(), "{name}: the same input gives the same plan");

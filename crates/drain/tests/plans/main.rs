@@ -21,7 +21,7 @@ use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Forecast, Plan, Release, Settings, State};
 use tollgate_formats::gotime::Timestamp;
 
-/// Courses of each forecast.
+/// Number of simulated runs in each forecast.
 const SAMPLES: u32 = 16;
 
 fn release() -> Release {
@@ -35,13 +35,13 @@ fn play(plan: &Plan<'_>) -> Forecast {
     Forecast::from_courses(plan, courses)
 }
 
-/// What is asked for, and whether the state is complete.
+/// A drain command, and whether the state is complete.
 struct Asked {
     request: DrainRequest,
     missing: Vec<String>,
 }
 
-/// Reads `TARGET… [--flag…]`.
+/// Parses `TARGET… [--flag…]`.
 fn asked(command: &str) -> Asked {
     let mut options = MoveOptions::default();
     let (mut typed, mut missing, mut key) = (Vec::new(), Vec::new(), DEFAULT_KEY.to_owned());
@@ -62,7 +62,7 @@ fn asked(command: &str) -> Asked {
     Asked { request: DrainRequest { typed, targets, key, options }, missing }
 }
 
-/// Makes the plan for objects in YAML.
+/// Computes the plan for objects in YAML.
 fn plan_of(asked: &Asked, objects: &str) -> Result<DrainPlan, String> {
     let documents: Vec<Document<'_>> = documents(objects).map(|document| document.expect("YAML")).collect();
     let mut state = State::default();
@@ -88,7 +88,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans")
 }
 
-/// Every state with its name, what is asked for, and all objects.
+/// Every state file: its name, its drain command and all its objects.
 fn states() -> Vec<(String, Asked, String)> {
     let cluster = std::fs::read_to_string(folder().join("cluster.yaml")).expect("the cluster");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder().join("states"))

@@ -53,7 +53,7 @@ pub(crate) fn render(plan: &DrainPlan) -> String {
     out
 }
 
-/// A pod with what it uses.
+/// A pod with the devices and claims that it uses, as one line.
 fn words(pod: &PlannedPod) -> String {
     let devices: Vec<&str> = pod.devices.iter().map(|device| device.device.as_str()).collect();
     let workload =
