@@ -21,10 +21,11 @@ use tollgate_allocator::{
 };
 use tollgate_api::view::{List, Selector};
 
-/// What a pod asks for, numbered: the specs of its claims that have to be allocated, and the era of classes.
+/// Index of a distinct set of unallocated claim specs together with the device classes in effect. Pods with
+/// the same index need the same devices.
 pub(crate) type AskIndex = usize;
 
-/// A claim that has to be allocated.
+/// A claim that needs an allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskedClaim<'p> {
     pub(crate) namespace: &'p str,
@@ -32,34 +33,34 @@ pub(crate) struct AskedClaim<'p> {
     pub(crate) spec: SpecEntry<'p>,
 }
 
-/// What the allocator says for one node.
+/// Result of the allocator for one node.
 #[derive(Clone, Debug)]
 pub(crate) enum Found<'p> {
-    /// One allocation for each claim.
+    /// One allocation for each claim, and the score of the node.
     Allocated(Rc<[Arc<Held<'p>>]>, i64),
     Unschedulable(Unschedulable),
-    /// The text names claims, so it is not remembered.
+    /// The allocation failed. The message names claims, so it is not cached.
     Failed,
     Unsupported(&'static str),
     GaveUp(u64),
 }
 
-/// What a player remembers for all courses.
+/// Allocator results that are cached for all simulated runs of a player.
 #[derive(Debug)]
 pub(crate) struct Memory<'p> {
     plan: &'p Plan<'p>,
     asks: HashMap<(usize, Vec<u32>), AskIndex, RandomState>,
     claims: Vec<Result<Claims<'p>, Unschedulable>>,
     specs: Vec<Vec<SpecEntry<'p>>>,
-    /// What the allocation depends on that is not modelled, by era of devices and what is asked for.
+    /// Features that an allocation depends on and that are not simulated, by device era and claim set.
     unmodelled: HashMap<(usize, AskIndex), Rc<[&'static str]>, RandomState>,
-    /// By era of devices.
+    /// Selector evaluators, by device era.
     selectors: Vec<CelSelectors>,
-    /// The pools of each node, by eras of devices and nodes.
+    /// The pools available on each node, by device era and node era.
     pools: HashMap<(usize, usize), Vec<Option<Rc<NodePools<'p>>>>, RandomState>,
-    /// The nodes of pools that only one node can use, by era of devices.
+    /// For pools that only one node can use, the name of this node, by device era.
     local: Vec<HashMap<(&'p str, &'p str), &'p str, RandomState>>,
-    /// What the allocator says for the state, by eras of devices and nodes, and what is asked for.
+    /// Allocator results for the initial device usage, by device era, node era and claim set.
     found: HashMap<(usize, usize, AskIndex), Vec<Option<Found<'p>>>, RandomState>,
 }
 
@@ -82,7 +83,7 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// The number of what these claims ask for.
+    /// Index for the set of specs of these claims.
     pub(crate) fn ask(&mut self, era: Era, claims: &[AskedClaim<'p>]) -> AskIndex {
         let key = (era.classes, claims.iter().map(|claim| claim.spec.number).collect());
         let next = self.claims.len();
@@ -94,7 +95,7 @@ impl<'p> Memory<'p> {
         ask
     }
 
-    /// The names of what the allocation depends on that is not modelled.
+    /// Names of the features that the allocation depends on and that are not simulated.
     pub(crate) fn unmodelled(&mut self, era: Era, ask: AskIndex) -> Rc<[&'static str]> {
         if let Some(known) = self.unmodelled.get(&(era.devices, ask)) {
             return Rc::clone(known);
@@ -116,7 +117,7 @@ impl<'p> Memory<'p> {
         found
     }
 
-    /// Whether all of these selectors let a device through, or one of them fails.
+    /// True if all selectors match the device, or if one of them fails.
     fn may_match(&self, era: Era, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         let Some(evaluator) = self.selectors.get(era.devices) else { return true };
         let mut answers = selectors
@@ -125,13 +126,13 @@ impl<'p> Memory<'p> {
         answers.all(|answer| answer != Ok(false))
     }
 
-    /// Whether a selector selects a device; not if it fails.
+    /// True if the selector matches the device. A selector that fails does not match.
     pub(crate) fn selects(&self, era: Era, expression: &str, device: Candidate<'p>) -> bool {
         let selectors = self.selectors.get(era.devices);
         selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
     }
 
-    /// Why no node can be looked at for what is asked for.
+    /// The reason why these claims cannot be allocated on any node, if known before checking nodes.
     pub(crate) fn rejection(&self, ask: AskIndex) -> Option<&Unschedulable> {
         self.claims.get(ask)?.as_ref().err()
     }
@@ -198,22 +199,23 @@ fn read_claims<'p>(
     Claims::new(unallocated, [], &era.classes, &plan.release.semantics)
 }
 
-/// Who holds which devices in one course.
+/// The devices held by claims in one simulated run.
 #[derive(Debug)]
 pub(crate) struct Devices<'p> {
     plan: &'p Plan<'p>,
     pub(crate) era: Era,
     usage: Usage<'p>,
-    /// When the devices of each node, and those of several nodes, were last changed.
+    /// For each node, the value of `clock` when devices that only this node can use last changed.
     changed: Vec<u64>,
+    /// The value of `clock` when devices that several nodes can use last changed.
     changed_all: u64,
     clock: u64,
-    /// Answers since then.
+    /// Results that were computed after the devices of the node last changed.
     found: HashMap<(AskIndex, usize), (u64, Found<'p>), RandomState>,
 }
 
 impl<'p> Devices<'p> {
-    /// The devices of an era, held by the claims of the state.
+    /// The devices of an era, with those held by the claims of the state.
     pub(crate) fn new(plan: &'p Plan<'p>, era: Era) -> Option<Devices<'p>> {
         let nodes = plan.eras.nodes.get(era.nodes)?.len();
         let usage = plan.eras.devices.get(era.devices)?.usage.clone();
@@ -229,7 +231,7 @@ impl<'p> Devices<'p> {
         &self.usage
     }
 
-    /// A claim gets an allocation, or loses it.
+    /// Records that a claim was allocated (`is_held`) or deallocated.
     pub(crate) fn change(&mut self, memory: &Memory<'p>, held: &Held<'p>, is_held: bool) {
         let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
         for holding in held.holdings(&devices.inventory) {
@@ -256,7 +258,7 @@ impl<'p> Devices<'p> {
         }
     }
 
-    /// What the allocator says for a node.
+    /// The allocator's result for a node.
     pub(crate) fn find(
         &mut self,
         memory: &mut Memory<'p>,
@@ -290,7 +292,7 @@ impl<'p> Devices<'p> {
         Some(found)
     }
 
-    /// The error for these claims on a node.
+    /// The allocator's error for these claims on a node.
     pub(crate) fn error(
         &self,
         memory: &mut Memory<'p>,

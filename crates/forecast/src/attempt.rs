@@ -16,40 +16,41 @@ use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
 use tollgate_allocator::condition::{PostFilter, rejected_text, unschedulable_message};
 
-/// How many consumers can reserve a claim.
+/// Maximum number of entries in `status.reservedFor` of a claim.
 const MAX_CONSUMERS: usize = 256;
 
-/// With so many nodes, every attempt looks at all of them.
+/// Up to this number of nodes, each scheduling attempt checks all nodes.
 const FEW_NODES: usize = 100;
 
-/// What the scheduler writes, with the status UnschedulableAndUnresolvable, if too many have reserved a claim.
+/// The scheduler's message, with the status UnschedulableAndUnresolvable, if `status.reservedFor` of a claim
+/// is full.
 const CLAIM_IN_USE: &str = "resourceclaim in use";
 
-/// What comes of an attempt.
+/// Result of one scheduling attempt.
 enum Attempt<'p> {
-    /// A node was found.
+    /// The pod fits on a node.
     Found(Choice<'p>),
     Pending(Pending),
-    /// A claim that is in the way was deallocated: the pod is tried again.
+    /// An allocated claim that prevents scheduling was deallocated, and the pod is tried again.
     Deallocate(ClaimIndex),
     NotModelled(String),
 }
 
-/// A node with the allocations of the claims that had none.
+/// The chosen node, with new allocations for the unallocated claims.
 struct Choice<'p> {
     node: NodeIndex,
     allocations: Vec<(ClaimIndex, Arc<Held<'p>>)>,
 }
 
-/// The claims of a pod at an attempt.
+/// The claims of a pod during a scheduling attempt.
 pub(crate) struct PodClaims<'p> {
-    /// Those that have to be allocated.
+    /// Claims that need an allocation.
     pub(crate) unallocated: Vec<(ClaimIndex, AskedClaim<'p>)>,
-    /// Those that are allocated already.
+    /// Claims that are already allocated.
     pub(crate) allocated: Vec<(ClaimIndex, Arc<Held<'p>>)>,
-    /// What the allocated ones count for each node.
+    /// Score of the allocated claims, which is added for each node.
     pub(crate) score: i64,
-    /// Too many have reserved one of them.
+    /// True if `status.reservedFor` of one of the claims is full.
     is_in_use: bool,
 }
 
@@ -62,7 +63,7 @@ fn scheduler_error(message: String) -> Pending {
 }
 
 impl<'p> World<'_, 'p> {
-    /// Tries the pods that wait, if something has changed for them.
+    /// Tries to schedule the pending pods for which something has changed.
     // upstream v1.37 DynamicResources.EventsToRegister
     pub(crate) fn schedule(&mut self) {
         loop {
@@ -121,7 +122,8 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Whether a pod that waits is tried. One that turned out to need what is not modelled is not tried again.
+    /// True if a pending pod should be tried. Pods that depend on a feature that is not simulated are not
+    /// tried again.
     fn is_awake(&self, pod: PodIndex) -> bool {
         if self.not_modelled.contains_key(&pod) {
             return false;
@@ -140,7 +142,8 @@ impl<'p> World<'_, 'p> {
             })
     }
 
-    /// True if both pods find the same: they need the same, and their claims ask for the same and are not allocated yet.
+    /// True if both pods have the same requirements and equal, unallocated claims, so that scheduling gives
+    /// the same result.
     pub(crate) fn are_twins(&self, pod: PodIndex, other: PodIndex) -> bool {
         let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
         else {
@@ -156,7 +159,7 @@ impl<'p> World<'_, 'p> {
             })
     }
 
-    /// The number of the spec that a reference asks for; `None` if the claim is allocated or missing.
+    /// Index of the spec of the referenced claim; `None` if the claim is allocated or missing.
     fn asked_by(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
         let claim = reference.claim?;
         let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
@@ -189,7 +192,7 @@ impl<'p> World<'_, 'p> {
         self.find_node(pod, entry, &claims)
     }
 
-    /// The claims of a pod; an error if one of them is missing.
+    /// The claims of a pod. Returns an error message if a claim is missing.
     // upstream v1.37 DynamicResources.PreEnqueue
     pub(crate) fn claims_of(
         &mut self,
@@ -317,7 +320,7 @@ impl<'p> World<'_, 'p> {
         Attempt::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
     }
 
-    /// Puts a pod on the node that was found.
+    /// Binds a pod to the chosen node.
     fn bind(&mut self, pod: PodIndex, choice: &Choice<'p>) {
         let plan = self.plan;
         let Some(entry) = plan.tables.pods.get(pod) else { return };
@@ -367,7 +370,7 @@ impl<'p> World<'_, 'p> {
     }
 }
 
-/// The place of one of the nodes with the best score, at random.
+/// Index of a randomly chosen node among those with the highest score.
 fn choose(
     cycle: &Cycle<'_, '_, '_>,
     feasible: &[NodeIndex],

@@ -15,20 +15,21 @@ use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
 use tollgate_formats::gotime::Timestamp;
 
-/// A plan while it is being made.
+/// Builds a [`Plan`] from a state and its steps.
 pub(crate) struct PlanBuilder<'d> {
     plan: Plan<'d>,
-    /// As it is after the steps so far.
+    /// The cluster state after the steps processed so far.
     state: State<'d>,
     taints: Snapshot,
-    /// The objects of the pods of the state.
+    /// The Pod objects of the initial state.
     objects: HashMap<PodIndex, StoredObject<'d>, RandomState>,
     waiting: Vec<StoredObject<'d>>,
-    /// The evictions that are steps.
+    /// Evictions requested by steps.
     asked: Vec<FoundEviction>,
 }
 
-/// A pod that leaves: when, in which stage, whether its group is made again as a whole, and whether a taint evicts it.
+/// An eviction: its time and stage, whether the controller recreates the whole group, and whether a taint
+/// causes it.
 #[derive(Clone, Copy)]
 struct FoundEviction {
     at: Timestamp,
@@ -39,14 +40,14 @@ struct FoundEviction {
 }
 
 impl<'d> PlanBuilder<'d> {
-    /// A plan without stages.
+    /// Starts with a plan that has no stages.
     pub(crate) fn new(plan: Plan<'d>, state: State<'d>) -> PlanBuilder<'d> {
         let taints = taints_of(&state, &plan.release);
         let (objects, waiting, asked) = (HashMap::default(), Vec::new(), Vec::new());
         PlanBuilder { plan, state, taints, objects, waiting, asked }
     }
 
-    /// Goes through the steps.
+    /// Processes the steps, and returns the finished plan.
     pub(crate) fn build(mut self, steps: Vec<Step<'d>>) -> Plan<'d> {
         self.read_state();
         let mut at = self.plan.settings.now;
@@ -204,7 +205,7 @@ impl<'d> PlanBuilder<'d> {
         tables.add_pod(catalog, source, name, Value::absent())
     }
 
-    /// Follows a pod; `replaced` is the pod of the state that it replaces.
+    /// Adds a pod whose outcome is reported. `replaced` is the pod of the initial state that it replaces.
     fn follow(
         &mut self,
         pod: PodIndex,
@@ -249,7 +250,7 @@ impl<'d> PlanBuilder<'d> {
         });
     }
 
-    /// The pods that a new workload makes.
+    /// Adds the pods that a new workload creates.
     fn apply_workload(
         &mut self,
         kind: ObjectKind,
@@ -277,7 +278,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// Finds out which pods of the state are evicted, and adds the pods that replace them.
+    /// Determines which pods of the initial state are evicted, and adds their replacements.
     fn find_evictions(&mut self) {
         let mut evictions = std::mem::take(&mut self.asked);
         for &(pod, _) in &self.plan.bound {
@@ -315,7 +316,7 @@ impl<'d> PlanBuilder<'d> {
         self.plan.order_replacements(&waiting);
     }
 
-    /// Follows the pods that Jobs delete because too many of their other pods are evicted.
+    /// Adds the pods that are deleted because their Job fails after too many evictions.
     fn follow_pods_of_failed_jobs(&mut self) {
         let Plan { controllers, bound, evictions, followed, .. } = &mut self.plan;
         let mut kept: Vec<(usize, StoredObject<'d>)> = Vec::new();
@@ -351,7 +352,7 @@ impl<'d> PlanBuilder<'d> {
         }
     }
 
-    /// When the taints of an era evict a pod of the state.
+    /// The time at which the taints of a device era evict a pod of the initial state.
     fn due_time(&self, pod: PodIndex, devices: usize) -> Option<Timestamp> {
         let plan = &self.plan;
         let taints = &plan.eras.devices.get(devices)?.taints;

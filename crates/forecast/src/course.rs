@@ -21,22 +21,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
-/// A pod in a course.
+/// The state of a pod in a simulated run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PodState<'p> {
-    /// It was not made yet.
+    /// The pod is not created yet.
     Absent,
-    /// Its controller will make it later.
+    /// Its StatefulSet creates the pod later, after its predecessors are ready.
     HeldBack,
     Waiting,
-    /// The scheduler has chosen a node, but a driver must prepare devices first.
+    /// The scheduler has chosen this node, but a driver must prepare devices before the pod is bound.
     Binding(&'p str),
     Bound(&'p str),
-    /// It was deleted or evicted.
+    /// The pod was deleted or evicted.
     Gone,
 }
 
-/// The state of a course.
+/// The state of one simulated run.
 pub(crate) struct World<'a, 'p> {
     pub(crate) plan: &'p Plan<'p>,
     pub(crate) fits: &'a [Fits<'p, 'p>],
@@ -46,38 +46,39 @@ pub(crate) struct World<'a, 'p> {
     pub(crate) devices: Devices<'p>,
     pub(crate) claims: BTreeMap<ClaimIndex, ClaimState<'p>>,
     pub(crate) pods: Vec<PodState<'p>>,
-    /// Why pods are not bound, as found at the last attempt.
+    /// Why pods are not bound, according to their last scheduling attempt.
     pub(crate) pending: HashMap<PodIndex, Pending, RandomState>,
-    /// What is not modelled, for the pods that turned out to need it. They are not tried again.
+    /// Features that are not simulated, for pods that cannot be forecast because of them. They are not tried
+    /// again.
     pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
-    /// What is not modelled, for the pods that are played without it.
+    /// Features that are not simulated, for pods that are forecast without them.
     pub(crate) uncertain: HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
-    /// The place at which the next attempt starts to look at nodes.
+    /// Index of the node at which the next scheduling attempt starts.
     pub(crate) start: usize,
-    /// Something was freed or has changed: every pod that waits is tried again.
+    /// True if all pending pods must be tried again, because resources were freed or objects changed.
     pub(crate) wakes_all: bool,
-    /// The claims that have changed: pods that refer to them are tried again.
+    /// Claims that have changed. Pending pods that refer to them are tried again.
     pub(crate) touched: BTreeSet<ClaimIndex>,
-    /// The pods that wait, in the order in which they began to.
+    /// The pending pods, in the order in which they became pending.
     pub(crate) queue: Vec<PodIndex>,
-    /// When the pods that were placed in this course are evicted.
+    /// Eviction times of pods that were bound in this run.
     pub(crate) due: Vec<(Timestamp, PodIndex)>,
-    /// The pods that are being deleted.
+    /// Pods that are being deleted.
     pub(crate) deletions: Vec<Deletion<'p>>,
-    /// How many pods were deleted that were not gone at once.
+    /// Number of deletions with a grace period so far.
     pub(crate) deletion_count: usize,
-    /// The pods that controllers will make, and when.
+    /// Pods that controllers will create, with the time.
     pub(crate) later: Vec<(Timestamp, PodIndex)>,
     pub(crate) now: Timestamp,
     pub(crate) stage: usize,
     pub(crate) next_eviction: usize,
     pub(crate) jobs: Vec<Job>,
     pub(crate) evicted: Vec<EvictedPod>,
-    /// For each pod that is followed: its evictions after it was placed.
+    /// For each reported pod, its evictions after it was bound.
     pub(crate) evictions: BTreeMap<PodIndex, Evictions>,
     /// The order of evictions, where it matters to StatefulSets.
     pub(crate) rounds: EvictionRounds,
-    /// Slices that disagree are listed the other way round.
+    /// True if slices of one pool that contradict each other are used in reverse order.
     is_other_order: bool,
 }
 
@@ -87,7 +88,7 @@ fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, is_other_order: bool) -> Era {
 }
 
 impl<'a, 'p> World<'a, 'p> {
-    /// Plays a course from beginning to end.
+    /// Simulates one run from beginning to end.
     pub(crate) fn play(player: &'a mut Player<'p>, course: u32) -> Option<Course> {
         let plan = player.plan;
         let mut random = Random::new(plan.settings.seed, course);
@@ -218,7 +219,7 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// The pod of that name that exists.
+    /// The existing pod with this name.
     fn alive(&self, namespace: &str, name: &str) -> Option<PodIndex> {
         let is_alive = |pod: PodIndex| {
             self.pods.get(pod).is_some_and(|state| !matches!(state, PodState::Absent | PodState::Gone))
@@ -234,7 +235,7 @@ impl<'a, 'p> World<'a, 'p> {
         })
     }
 
-    /// A given pod exists already: it is where that one is.
+    /// Handles an applied pod that already exists: reports the placement of the existing pod.
     fn follow_other(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.end_of(other);
         if matches!(end, End::Bound(_)) {
@@ -245,7 +246,7 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// A pod is made: it waits for a node, unless it names one.
+    /// Creates a pod. It becomes pending, unless its spec names a node.
     pub(crate) fn create(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
         let node = self.plan.catalog.pod(entry.needs).node_name;
@@ -265,13 +266,13 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// The pods that were placed in this course.
+    /// The pods that were bound in this run.
     fn placed(&self) -> impl Iterator<Item = PodIndex> {
         let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
         followed.filter(|pod| matches!(self.pods.get(*pod), Some(PodState::Bound(_))))
     }
 
-    /// Notes when a pod that was placed is evicted.
+    /// Records the time at which a pod that was bound in this run is evicted.
     pub(crate) fn note_due(&mut self, pod: PodIndex) {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return };
         let Some(era) = self.plan.eras.devices.get(self.devices.era.devices) else { return };
@@ -286,7 +287,7 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Lets time go by until then, or until nothing happens any more.
+    /// Advances the time to `until`, or until no further event happens.
     fn pass_time(&mut self, until: Option<Timestamp>) {
         while let Some(next) = self.next_time(until) {
             self.now = self.now.max(next);
@@ -294,7 +295,7 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// When something happens next, before that time.
+    /// The time of the next event before `until`.
     fn next_time(&self, until: Option<Timestamp>) -> Option<Timestamp> {
         let stored = self.plan.evictions.get(self.next_eviction);
         let stored = stored.filter(|eviction| eviction.stage <= self.stage).map(|eviction| eviction.at);
@@ -303,7 +304,7 @@ impl<'a, 'p> World<'a, 'p> {
         next.filter(|next| until.is_none_or(|until| *next < until))
     }
 
-    /// Lets everyone react to what has changed, until nothing changes any more.
+    /// Runs evictions, controllers and the scheduler until nothing changes any more.
     fn settle(&mut self) {
         loop {
             let new = self.evict();
@@ -319,8 +320,8 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Makes pods. Controllers that wait until the old pod is gone come after those that do not. Apart from that, they
-    /// work side by side, so the order between their workloads is left to chance.
+    /// Creates pods. Controllers that wait until the old pod is gone come last. Otherwise the order of
+    /// workloads is random, because controllers work concurrently.
     fn create_in_any_order(&mut self, new: Vec<PodIndex>) {
         let mut workloads: Vec<(Option<&str>, Vec<PodIndex>)> = Vec::new();
         for pod in new {
@@ -349,7 +350,7 @@ impl<'a, 'p> World<'a, 'p> {
         }
     }
 
-    /// Makes the pods of StatefulSets whose turn it is. Returns whether there are any.
+    /// Creates the pods of StatefulSets whose predecessors are ready. Returns false if there are none.
     fn create_held_back(&mut self) -> bool {
         let followed = self.plan.followed.iter().filter_map(|followed| followed.pod);
         let held: Vec<PodIndex> =
@@ -362,7 +363,7 @@ impl<'a, 'p> World<'a, 'p> {
         any
     }
 
-    /// The pods that wait, in the order in which the scheduler tries them.
+    /// The pending pods in the order in which the scheduler tries them.
     pub(crate) fn waiting(&self) -> Vec<PodIndex> {
         let mut waiting = self.queue.clone();
         let priority = |pod: &PodIndex| {
@@ -373,7 +374,7 @@ impl<'a, 'p> World<'a, 'p> {
         waiting
     }
 
-    /// The pod does not wait any more.
+    /// Removes the pod from the scheduling queue.
     pub(crate) fn leave_queue(&mut self, pod: PodIndex) {
         self.queue.retain(|other| *other != pod);
     }

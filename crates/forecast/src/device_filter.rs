@@ -14,40 +14,40 @@ use std::sync::Arc;
 use tollgate_allocator::Unschedulable;
 use tollgate_allocator::condition::error_message;
 
-/// The allocations of the claims that have none on a node. The last one is that of the claim for extended resources, if
-/// there is one.
+/// New allocations on a node for the unallocated claims of a pod. The last one is for extended resources, if
+/// the pod needs such a claim.
 #[derive(Default)]
 pub(crate) struct NewAllocations<'p> {
     found: Option<Rc<[Arc<Held<'p>>]>>,
     has_extended: bool,
 }
 
-/// What the filter for devices says about a node.
+/// Result of the device filter for one node.
 pub(crate) enum Verdict<'p> {
-    /// With the new allocations and the score.
+    /// The devices can be allocated; with the new allocations and the score.
     Fits(NewAllocations<'p>, i64),
     Rejected(Cow<'static, str>),
-    /// Allocated claims of the pod are not available on the node.
+    /// These allocated claims of the pod are not available on the node.
     ClaimElsewhere(Vec<ClaimIndex>),
-    /// The attempt ends with an error.
+    /// The scheduling attempt ends with this error.
     Failed(String),
     NotModelled(String),
 }
 
-/// The filter for devices at one attempt.
+/// The device filter of one scheduling attempt.
 pub(crate) struct DeviceFilter<'w, 'p> {
     pub(crate) devices: &'w mut Devices<'p>,
     pub(crate) memory: &'w mut Memory<'p>,
     pub(crate) pod: PodIndex,
     pub(crate) entry: &'p PodEntry<'p>,
     pub(crate) claims: &'w PodClaims<'p>,
-    /// What the claims that have to be allocated ask for, if there are any.
+    /// Index of the set of unallocated claims; `None` if all claims are allocated.
     pub(crate) ask: Option<AskIndex>,
-    /// Devices can provide extended resources of the pod.
+    /// True if DeviceClasses provide extended resources that the pod requests.
     pub(crate) has_extended: bool,
-    /// What is not modelled was noted for this.
+    /// The claim set for which unsupported features were recorded last.
     pub(crate) noted: Option<AskIndex>,
-    /// What is not modelled, by pod.
+    /// Features that are not simulated, by pod.
     pub(crate) uncertain: &'w mut HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
 }
 
@@ -87,7 +87,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         }
     }
 
-    /// Notes what the answer for a node depends on that is not modelled.
+    /// Records the features that the result for a node depends on and that are not simulated.
     fn note_uncertainty(&mut self, ask: Option<AskIndex>) {
         if ask.is_some() && self.noted == ask {
             return;
@@ -104,7 +104,8 @@ impl<'p> DeviceFilter<'_, 'p> {
         }
     }
 
-    /// What is asked for on a node, with the claim for extended resources if there is one.
+    /// Index of the claims to allocate on a node, including the claim for extended resources if the pod needs
+    /// one there.
     fn ask_on(
         &mut self,
         node: NodeIndex,
@@ -129,7 +130,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         self.claims.unallocated.iter().map(|(_, asked)| *asked).chain(extended).collect()
     }
 
-    /// The new allocations with their claims.
+    /// The new allocations, each with the index of its claim.
     pub(crate) fn with_claims(&self, new: &NewAllocations<'p>) -> Vec<(ClaimIndex, Arc<Held<'p>>)> {
         let claims = self.claims.unallocated.iter().map(|(claim, _)| *claim);
         let claims = claims.chain(new.has_extended.then_some(self.entry.extended));

@@ -17,68 +17,70 @@ use crate::tables::{Controller, PodEntry, PodIndex};
 use std::sync::Arc;
 use tollgate_formats::gotime::Timestamp;
 
-/// After so many evictions, a pod that is gone at once will be evicted for ever.
+/// After this number of evictions, a pod without a grace period is considered to be evicted forever.
 const MAX_EVICTIONS: u32 = 2;
 
-/// After so many evictions, a pod will be evicted for ever, even if it had other devices each time because the pods
-/// before it were not gone yet.
+/// After this number of evictions, a pod is considered to be evicted forever, even if it got different
+/// devices each time because its predecessors still held the others.
 const MAX_PLACES: u32 = 16;
 
-/// How long a Job waits before it replaces a pod that has failed.
+/// Seconds that a Job waits before it replaces a failed pod.
 // upstream v1.37 job.DefaultJobPodFailureBackOff
 const JOB_BACK_OFF: i64 = 10;
 
-/// The grace period of a pod that has none: what the API server fills in.
+/// Default `terminationGracePeriodSeconds`, as set by the API server.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
 
 /// A pod that is being deleted.
 #[derive(Debug)]
 pub(crate) struct Deletion<'p> {
-    /// When it is gone.
+    /// The time at which the pod is gone.
     at: Timestamp,
-    /// How often its predecessors were evicted: of those that are gone at the same time, these are gone before it.
+    /// Number of evictions of its predecessors. Of deletions that end at the same time, lower rounds end
+    /// first.
     round: u32,
     pod: PodIndex,
     node: Option<&'p str>,
-    /// As it counts on its node while it is being deleted.
+    /// The catalog entry with which the pod counts on its node during its deletion.
     needs: PodId,
-    /// Stands for the pod in the claims that it has reserved: the pod that replaces it can have the same index.
+    /// The consumer that represents the pod in its reserved claims. Its replacement can have the same pod
+    /// index.
     consumer: Consumer,
-    /// The allocations of the claims that were made for it, which are deleted with it.
+    /// Allocations of the claims generated for the pod, which are deleted with it.
     held: Vec<Arc<Held<'p>>>,
 }
 
-/// The evictions of a pod that was placed in a course.
+/// The evictions of a pod that was bound in this simulated run.
 #[derive(Debug)]
 pub(crate) struct Evictions {
     pub(crate) times: u32,
-    /// Where it was each time.
+    /// The placement of the pod before each eviction.
     places: Vec<End>,
-    /// It will be evicted again and again.
+    /// True if the pod will be evicted again and again.
     pub(crate) is_endless: bool,
 }
 
 impl Evictions {
-    /// A pod that was not evicted, but is followed where another one is.
+    /// No evictions, for a reported pod that shares the placement of another pod.
     pub(crate) fn elsewhere(place: End) -> Evictions {
         Evictions { times: 0, places: vec![place], is_endless: false }
     }
 
-    /// Where it was the last time.
+    /// The last placement.
     pub(crate) fn last(self) -> End {
         self.places.into_iter().next_back().unwrap_or(End::NotRecreated)
     }
 }
 
 impl PodEntry<'_> {
-    /// How many seconds the pod takes to be gone after it is deleted.
+    /// Seconds from the deletion of the pod until it is gone.
     pub(crate) fn grace_period(&self) -> i64 {
         self.spec.get("terminationGracePeriodSeconds").int().unwrap_or(DEFAULT_GRACE_PERIOD).max(0)
     }
 }
 
 impl Plan<'_> {
-    /// Adds to the catalog how the pods that can be evicted count on their nodes while they are being deleted.
+    /// Adds catalog entries for evictable pods as they count on their nodes during deletion.
     pub(crate) fn note_terminating(&mut self) {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
         let followed = self.followed.iter().filter_map(|followed| followed.pod);
@@ -93,13 +95,13 @@ impl Plan<'_> {
 }
 
 impl<'p> World<'_, 'p> {
-    /// When the next pod is gone, or is made after a while.
+    /// The next time at which a deletion ends or a delayed pod is created.
     pub(crate) fn next_deletion_or_creation(&self) -> Option<Timestamp> {
         let gone = self.deletions.iter().map(|deletion| deletion.at);
         gone.chain(self.later.iter().map(|(at, _)| *at)).min()
     }
 
-    /// Evicts those that are due, and returns the pods that controllers make now.
+    /// Evicts the pods that are due, and returns the pods that controllers create now.
     pub(crate) fn evict(&mut self) -> Vec<PodIndex> {
         let now = self.now;
         self.end_deletions();
@@ -135,7 +137,7 @@ impl<'p> World<'_, 'p> {
         new.into_iter().map(|(_, pod)| pod).collect()
     }
 
-    /// Evicts a pod that was placed in this course. Returns the pod that replaces it, and when.
+    /// Evicts a pod that was bound in this run. Returns its replacement and the time of its creation.
     fn evict_again(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
         let place = self.end_of(pod);
         let entry = self.plan.tables.pods.get(pod)?;
@@ -160,7 +162,8 @@ impl<'p> World<'_, 'p> {
         is_replaced.then(|| (self.replaced_at(pod, gone), pod))
     }
 
-    /// When the controller makes a pod in place of one that is being deleted now and is gone then.
+    /// The time at which the controller creates the replacement of a pod that is deleted now and gone at
+    /// `gone`.
     fn replaced_at(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
         match self.plan.tables.pods.get(replacement).map(|pod| &pod.controller) {
             Some(Controller::WhenGone) => gone,
@@ -173,7 +176,7 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Deletes a pod. Returns when it is gone.
+    /// Deletes a pod. Returns the time at which it is gone.
     pub(crate) fn delete(&mut self, pod: PodIndex) -> Timestamp {
         let now = self.now;
         let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
@@ -225,7 +228,7 @@ impl<'p> World<'_, 'p> {
         at
     }
 
-    /// Ends the deletions that are due. Those of later rounds are left for the next time.
+    /// Ends the deletions that are due. Those of later rounds wait for the next call.
     fn end_deletions(&mut self) {
         let now = self.now;
         let due = self.deletions.iter().filter(|deletion| deletion.at <= now);
@@ -237,8 +240,8 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// A pod is gone: it leaves its node, the claims that were made for it are gone with it, and others are deallocated
-    /// if nobody else has reserved them.
+    /// Ends a deletion: the pod leaves its node, its generated claims are deleted, and other claims are
+    /// deallocated if no other consumer has reserved them.
     // upstream v1.37 resourceclaim Controller.syncClaim
     fn end_deletion(&mut self, deletion: &Deletion<'p>) {
         let Some(entry) = self.plan.tables.pods.get(deletion.pod) else { return };
@@ -260,7 +263,7 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Notes that pods which are being deleted have their devices, after the devices have changed.
+    /// Records the devices of pods that are being deleted as held, after the devices have changed.
     pub(crate) fn hold_for_deleted(&mut self) {
         for held in self.deletions.iter().flat_map(|deletion| &deletion.held) {
             self.devices.change(self.memory, held, true);

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use tollgate_allocator::{Candidate, Node, NodeSelection, Obstacle, PublishedDevice, tolerates};
 use tollgate_api::view::{List, RequestBody, Selector};
 
-/// Requests beyond this number are not explained.
+/// Maximum number of requests of a pod that are explained.
 const MAX_REQUESTS: usize = 3;
 
-/// With more devices than that, only some courses are explained.
+/// With more devices than this, pending pods are explained only in some of the simulated runs.
 const DEVICES_TO_EXPLAIN: usize = 2000;
 
-/// What became of the devices of a class.
+/// Number of devices of a class by the reason why they are not available.
 #[derive(Default)]
 struct Tally {
     all: usize,
@@ -24,10 +24,10 @@ struct Tally {
     in_use: usize,
     tainted: usize,
     blocked: BTreeMap<String, usize>,
-    /// Free devices on nodes that the pod cannot use, by the scheduler's reason.
+    /// Free devices on nodes that the pod cannot use, by the scheduler's message.
     unusable: BTreeMap<String, usize>,
     free: usize,
-    /// The free devices that only one node can use, by that node.
+    /// Free devices that only one node can use, by node.
     free_on: BTreeMap<String, usize>,
 }
 
@@ -59,8 +59,8 @@ impl Tally {
 }
 
 impl<'p> World<'_, 'p> {
-    /// Whether the pods of this course are explained. It takes a look at every device, so in a large cluster only some
-    /// courses are.
+    /// True if pending pods are explained in this run. An explanation checks every device, so in a large
+    /// cluster only some runs have one.
     pub(crate) fn is_explained(&self, course: u32) -> bool {
         let devices = self.plan.eras.devices.get(self.devices.era.devices);
         let devices = devices.map_or(0, |era| era.inventory.published().count());
@@ -68,7 +68,7 @@ impl<'p> World<'_, 'p> {
         course.is_multiple_of(stride)
     }
 
-    /// Explains why pods found no devices. Pods that need the same have the same explanation.
+    /// Adds an explanation to the pods that found no devices. Pods with equal requirements share it.
     pub(crate) fn explain_pending(&mut self) {
         let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
         for pod in self.queue.clone() {
@@ -90,7 +90,7 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// What the devices that a pod asks for are, class by class; `None` if it asks for none.
+    /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
     fn explain(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
@@ -165,7 +165,7 @@ impl<'p> World<'_, 'p> {
         }
     }
 
-    /// Whether all selectors select the device; one that fails does not.
+    /// True if all selectors match the device. A selector that fails does not match.
     fn selects(&self, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
         selectors.iter().all(|selector| {
             let expression = selector.cel().map_or("", |cel| cel.expression());

@@ -8,47 +8,47 @@ use crate::outcome::{
 use crate::plan::{FollowedPod, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a pod of a StatefulSet is not made.
+/// Explanation for a StatefulSet pod that is not created.
 const HELD_BACK: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
-/// How one course ends.
+/// Result of one simulated run.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// The pods of the state that are evicted.
+    /// The pods of the initial state that are evicted.
     pub(crate) evicted: Vec<EvictedPod>,
-    /// One for each pod that the plan follows, in its order.
+    /// The result for each reported pod, in the order of the plan.
     pub(crate) pods: Vec<PodCourse>,
 }
 
-/// How a course ends for one pod.
+/// Result of one simulated run for one pod.
 #[derive(Clone, Debug)]
 pub(crate) struct PodCourse {
     pub(crate) end: End,
     pub(crate) evicted_again: bool,
 }
 
-/// What a pod is at the end of a course.
+/// The state of a pod at the end of a simulated run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum End {
     Bound(Place),
     Pending(Pending),
-    /// What it uses that is not modelled.
+    /// The pod uses these features, which are not simulated.
     Unknown(Vec<String>),
     NotRecreated,
-    /// Its StatefulSet makes it after others, which are not ready.
+    /// The StatefulSet does not create the pod, because its predecessors are not ready.
     HeldBack,
 }
 
 /// Why a pod is not bound.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Pending {
-    /// Reason and message of the condition, if the scheduler writes one.
+    /// Reason and message of the PodScheduled condition, if the scheduler sets it.
     pub(crate) condition: Option<(String, String)>,
     pub(crate) explanation: Option<String>,
 }
 
 impl Forecast {
-    /// Puts the courses of a plan together.
+    /// Combines the results of all simulated runs.
     pub fn from_courses(plan: &Plan<'_>, courses: impl IntoIterator<Item = Course>) -> Forecast {
         let mut sums: Vec<Sum> = plan.followed.iter().map(|_| Sum::default()).collect();
         let mut evicted = BTreeSet::new();
@@ -71,7 +71,7 @@ impl Forecast {
 }
 
 impl Totals {
-    /// Counts the outcomes of some pods.
+    /// Counts the outcomes of these pods.
     pub fn of(pods: &[PodForecast]) -> Totals {
         let mut totals = Totals::default();
         for pod in pods {
@@ -87,7 +87,7 @@ impl Totals {
     }
 }
 
-/// What became of a pod in some courses.
+/// Accumulates the results of one pod over all simulated runs.
 #[derive(Default)]
 struct Sum {
     places: BTreeMap<Place, u32>,
@@ -163,7 +163,7 @@ impl Sum {
     }
 }
 
-/// The key with the highest number, the first of several.
+/// The key with the highest count; the first one if several are equal.
 fn most_frequent<T: Ord>(counts: BTreeMap<T, u32>) -> Option<T> {
     counts.into_iter().min_by_key(|(_, count)| std::cmp::Reverse(*count)).map(|(key, _)| key)
 }

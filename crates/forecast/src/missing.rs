@@ -7,7 +7,7 @@ use crate::plan::{Plan, Step, kind_of};
 use crate::state::{ObjectKind, State};
 use crate::tables::{PodEntry, Tables};
 
-/// What is known of a cluster only from objects of these kinds.
+/// Kinds that a forecast cannot do without.
 const NEEDED: [ObjectKind; 5] = [
     ObjectKind::Node,
     ObjectKind::DeviceClass,
@@ -16,8 +16,8 @@ const NEEDED: [ObjectKind; 5] = [
     ObjectKind::ResourceClaim,
 ];
 
-/// The kinds without objects: neither was the kind listed, nor is an object of it given. Given nodes do not stand for
-/// those that the cluster has.
+/// The needed kinds of which the state contains no object and that were not listed. Nodes among the steps do
+/// not count, because the cluster has others.
 pub(crate) fn absent_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectKind> {
     let is_given = |kind: ObjectKind| {
         let mut given = steps.iter().filter_map(|step| match step {
@@ -31,7 +31,7 @@ pub(crate) fn absent_kinds(state: &State<'_>, steps: &[Step<'_>]) -> Vec<ObjectK
     NEEDED.into_iter().filter(is_absent).collect()
 }
 
-/// True if the pod cannot be forecast without objects of that kind.
+/// True if the outcome of the pod depends on objects of this kind.
 fn needs(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
     match kind {
         ObjectKind::Node => true,
@@ -43,7 +43,7 @@ fn needs(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
 }
 
 impl Plan<'_> {
-    /// Notes which of these kinds are missing: some pod needs them, and the cluster must have them.
+    /// Records the absent kinds that the cluster must contain and that some pod depends on.
     pub(crate) fn note_missing(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
         let Tables { pods, .. } = &self.tables;
         let is_optional =

@@ -44,8 +44,8 @@ pub use resources::{DelegatedResources, Requests, ResourceId};
 pub use selector::selects;
 pub use semantics::FilterSemantics;
 
-/// What the scheduler writes if the cluster has no node at all.
+/// The scheduler's message if the cluster has no nodes.
 pub const NO_NODES: &str = "no nodes available to schedule pods";
 
-/// The scheduler whose filters and scores these are.
+/// Name of the scheduler that is simulated.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";

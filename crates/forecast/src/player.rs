@@ -6,13 +6,13 @@ use crate::forecast::Course;
 use crate::nodes::{Fits, Occupancy};
 use crate::plan::Plan;
 
-/// Plays courses. Which ones it has played before does not change the next.
+/// Simulates the runs of a plan. Earlier runs do not affect later ones.
 #[derive(Debug)]
 pub struct Player<'p> {
     pub(crate) plan: &'p Plan<'p>,
-    /// What is known of pods and nodes, for each era of nodes.
+    /// Cached filter results of pods and nodes, by node era.
     pub(crate) fits: Vec<Fits<'p, 'p>>,
-    /// The bound pods of the state.
+    /// The bound pods of the initial state.
     pub(crate) occupancy: Option<Occupancy<'p, 'p>>,
     pub(crate) memory: Memory<'p>,
 }
@@ -36,7 +36,8 @@ impl<'p> Player<'p> {
         }
     }
 
-    /// Plays a course; `course` is its number, from which chance starts together with the seed.
+    /// Simulates the run with the number `course`, which determines its random numbers together with the
+    /// seed.
     pub fn play(&mut self, course: u32) -> Course {
         World::play(self, course).unwrap_or(Course { evicted: Vec::new(), pods: Vec::new() })
     }

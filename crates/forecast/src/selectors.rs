@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use tollgate_allocator::{Candidate, SelectorError, Selectors};
 use tollgate_cel::evaluate::{Behaviour, Device, EvaluationError, Program};
 
-/// The error of every selector for a device with a malformed version or quantity, which no API server accepts.
+/// Error of every selector for a device with a malformed version or quantity, which API servers reject.
 pub(crate) const MALFORMED_DEVICE: &str = "unsupported attribute value";
 
-/// An evaluator of device selectors with the answers that it has given.
+/// Evaluates device selectors, and caches the results.
 #[derive(Debug)]
 pub struct CelSelectors {
     behaviour: Behaviour,
@@ -24,26 +24,26 @@ pub struct CelSelectors {
 #[derive(Default, Debug)]
 struct Memory {
     expressions: Vec<Expression>,
-    /// The place of each expression in the list.
+    /// Index of each expression in the list.
     by_text: HashMap<Box<str>, usize, RandomState>,
-    /// The device that was asked about last, since classes are mostly asked device by device.
+    /// The last evaluated device, because classes are usually evaluated device by device.
     device: Option<(usize, Option<Device>)>,
 }
 
 #[derive(Debug)]
 struct Expression {
     program: Result<Program, SelectorError>,
-    /// By the device's number in the inventory.
+    /// Cached results, by the device's index in the inventory.
     answers: HashMap<usize, Result<bool, SelectorError>, RandomState>,
 }
 
 impl CelSelectors {
-    /// An evaluator for one inventory.
+    /// Creates an evaluator for one inventory.
     pub fn new(behaviour: Behaviour) -> CelSelectors {
         CelSelectors { behaviour, memory: RefCell::default() }
     }
 
-    /// Why the expression does not compile, if it does not.
+    /// The compile error of the expression, if any.
     pub fn compile_error(&self, expression: &str) -> Option<SelectorError> {
         let mut memory = self.memory.borrow_mut();
         let place = memory.place_of(expression, &self.behaviour);
@@ -76,7 +76,7 @@ impl Selectors for CelSelectors {
 }
 
 impl Memory {
-    /// The place of an expression in the list, where it is compiled if it is new.
+    /// Index of an expression in the list. A new expression is compiled first.
     fn place_of(&mut self, text: &str, behaviour: &Behaviour) -> usize {
         if let Some(&place) = self.by_text.get(text) {
             return place;
@@ -89,7 +89,7 @@ impl Memory {
     }
 }
 
-/// The device in the form that expressions read; `last` is the one that was asked about before.
+/// Converts the device for evaluation; `last` caches the previous device.
 fn device_of<'m>(
     last: &'m mut Option<(usize, Option<Device>)>,
     candidate: Candidate<'_>,

@@ -11,20 +11,21 @@ use crate::tables::{PodIndex, Predecessor};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 
-/// So many pods that are evicted at the same time take longer than a second: the eviction controller makes four requests
-/// for each, by default 30 at once and then 20 in a second. In that time, a kubelet can end a pod, whatever its grace
-/// period.
+/// With this number of simultaneous evictions, the eviction controller needs more than a second: it sends
+/// four requests for each, by default 30 at once and then 20 per second. In that time, a kubelet can end a
+/// pod, whatever its grace period.
 const SLOW_EVICTIONS: usize = 13;
 
 /// The ordinal of a pod, and its eviction.
 type Replaced<'p> = (u64, &'p Eviction);
 
-/// For pods that replace others, when those were evicted: what has a higher number was evicted after these were made.
+/// For each replacement, the round in which its predecessor was evicted. A pod with a higher round is evicted
+/// after the pods of lower rounds were recreated.
 pub(crate) type EvictionRounds = HashMap<PodIndex, usize, RandomState>;
 
 impl Plan<'_> {
-    /// Notes which replacements a StatefulSet makes only after others, which come before them in its order: other
-    /// replacements, and pods of StatefulSets that wait.
+    /// Records the pods that must be ready before a StatefulSet creates each replacement: other replacements
+    /// and pending pods with a lower ordinal.
     pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
         let mut sets: BTreeMap<(&str, &str), Vec<Replaced<'_>>> = BTreeMap::new();
         for eviction in self.evictions.iter().filter(|eviction| eviction.is_ordered) {
@@ -62,8 +63,8 @@ impl Plan<'_> {
         self.races = races;
     }
 
-    /// The replacements of pods of one StatefulSet whose evictions can happen in any order, one of them after the pod of
-    /// another was made again.
+    /// Groups of replacements of one StatefulSet whose evictions can happen in any order, so that one is
+    /// evicted after another was already recreated.
     fn races_of(&self, pods: &[Replaced<'_>]) -> Vec<Vec<PodIndex>> {
         let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
@@ -84,7 +85,7 @@ impl Plan<'_> {
         together.values().map(replacements).collect()
     }
 
-    /// The order of evictions in one course, where it is left to chance.
+    /// A random order of evictions for one simulated run, where the order is not determined.
     pub(crate) fn eviction_rounds(&self, random: &mut Random) -> EvictionRounds {
         let mut rounds = EvictionRounds::default();
         for race in &self.races {
@@ -101,7 +102,7 @@ impl Plan<'_> {
 }
 
 impl World<'_, '_> {
-    /// Whether a StatefulSet does not make a pod yet, because a pod before it is not ready.
+    /// True if the StatefulSet does not create the pod yet, because a pod with a lower ordinal is not ready.
     // upstream v1.36, v1.37 StatefulSet controller processReplica
     pub(crate) fn is_early(&self, pod: PodIndex) -> bool {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return false };
@@ -117,7 +118,7 @@ impl World<'_, '_> {
     }
 }
 
-/// The StatefulSet of a pod with that name, and its number there.
+/// Splits a pod name into the name of its StatefulSet and the ordinal.
 fn set_and_ordinal(name: &str) -> Option<(&str, u64)> {
     let (set, ordinal) = name.rsplit_once('-')?;
     Some((set, ordinal.parse().ok()?))

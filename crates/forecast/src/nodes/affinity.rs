@@ -14,7 +14,7 @@ use super::reason::{Reason, Rejection};
 use super::selector::{Labels, Requirement, Selector};
 use tollgate_document::doc::Value;
 
-/// How much a pod that runs already counts for a new one that its required affinity selects.
+/// Score weight of an existing pod whose required affinity matches the new pod.
 // upstream v1.37 InterPodAffinityArgs.HardPodAffinityWeight
 const HARD_AFFINITY_WEIGHT: i64 = 1;
 
@@ -27,12 +27,12 @@ pub(super) struct Term<'d> {
     topology: TopologyId,
 }
 
-/// The terms of a pod.
+/// The affinity terms of a pod.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PodTerms<'d> {
     near: Vec<Term<'d>>,
     apart: Vec<Term<'d>>,
-    /// With their weights, which are negative for anti-affinity.
+    /// Preferred terms with their weights, which are negative for anti-affinity.
     preferred: Vec<(i64, Term<'d>)>,
 }
 
@@ -85,7 +85,7 @@ impl<'d> Term<'d> {
         }
     }
 
-    /// As [`Term::matches`], for a term of the pod that is scheduled.
+    /// Like [`Term::matches`], for a term of the pod that is being scheduled.
     // upstream v1.36 mergeAffinityTermNamespacesIfNotEmpty, which changes a copy
     fn matches_existing(&self, catalog: &Catalog<'d>, class: &PodClass<'d>) -> bool {
         let applies_everywhere = catalog.semantics().namespace_selector_sees_no_labels
@@ -103,17 +103,17 @@ impl<'d> Term<'d> {
     }
 }
 
-/// Which classes of pods matter to the pods of one class, and in which topology.
+/// For the pods of one class: the classes of pods that matter to their affinity, by topology.
 #[derive(Default, Debug)]
 pub(super) struct AffinityPlan {
-    /// The topologies of the required terms, and the classes that all of the terms select.
+    /// The topologies of the required affinity terms.
     near: Vec<TopologyId>,
     near_classes: Vec<ClassId>,
-    /// All of the required terms select the pod itself.
+    /// True if all required terms also select the pod itself.
     selects_itself: bool,
-    /// Classes near which the pod must not run.
+    /// Anti-affinity: classes of pods that the pod must not run next to, by topology.
     apart: Vec<(TopologyId, Vec<ClassId>)>,
-    /// Classes that do not want the pod near them.
+    /// Classes of pods whose own anti-affinity excludes this pod, by topology.
     existing_apart: Vec<(TopologyId, Vec<ClassId>)>,
     preferred: Vec<(TopologyId, ClassId, i64)>,
 }
@@ -154,14 +154,15 @@ impl AffinityPlan {
     }
 }
 
-/// For each topology, the groups of nodes in which there is at least one pod of certain classes.
+/// For each topology, whether each domain contains at least one pod of certain classes.
 type Inhabited = Vec<(TopologyId, Vec<bool>)>;
 
-/// What the required terms mean for the nodes while the pods are where they are.
+/// The required terms, evaluated for the current placement of pods.
 #[derive(Default, Debug)]
 pub(super) struct AffinityState {
     near: Inhabited,
-    /// The pod can start a group: no pod that it wants to be near runs yet, and it would be one itself.
+    /// True if no pod that matches the required affinity is running and the new pod matches it itself, so
+    /// that it can be the first.
     can_be_first: bool,
     apart: Inhabited,
     existing_apart: Inhabited,
@@ -198,7 +199,7 @@ impl AffinityState {
         }
     }
 
-    /// Whether the required terms let the pod run on the node.
+    /// Checks the required terms for a node.
     // upstream v1.37 InterPodAffinity.Filter
     pub(super) fn check(&self, fits: &Fits<'_, '_>, node: NodeIndex) -> Result<(), Rejection> {
         let is_inhabited = |(topology, inhabited): &(TopologyId, Vec<bool>)| {
@@ -219,7 +220,7 @@ impl AffinityState {
     }
 }
 
-/// One entry for each topology.
+/// Merges the entries of each topology into one.
 fn merged(list: Inhabited) -> Inhabited {
     let mut merged: Inhabited = Vec::new();
     for (topology, inhabited) in list {
@@ -231,7 +232,7 @@ fn merged(list: Inhabited) -> Inhabited {
     merged
 }
 
-/// The scores of the nodes by preferred terms, before they are weighted; `None` if no term applies.
+/// The unweighted scores of the nodes by preferred terms; `None` if no term applies.
 // upstream v1.37 InterPodAffinity.PreScore, Score, NormalizeScore
 pub(super) fn scores(
     plan: &AffinityPlan,

@@ -18,10 +18,10 @@ use tollgate_allocator::tolerates;
 
 const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
-/// The taints for which the API server adds tolerations of NoExecute to every pod.
+/// The taints for which the API server adds NoExecute tolerations to every pod.
 const TOLERATED_BY_DEFAULT: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// What is known about each kind of pod on the nodes of a cluster.
+/// Cached results of the filters that do not depend on other pods, for each kind of pod.
 #[derive(Debug)]
 pub struct Fits<'c, 'd> {
     catalog: &'c Catalog<'d>,
@@ -31,7 +31,7 @@ pub struct Fits<'c, 'd> {
     domains: Vec<OnceLock<Domains>>,
 }
 
-/// Whom the affinity and the spread constraints of a kind of pod select.
+/// The pods that the affinity and spread constraints of a kind of pod select.
 #[derive(Debug)]
 pub(super) struct Plans {
     pub(super) affinity: AffinityPlan,
@@ -39,7 +39,7 @@ pub(super) struct Plans {
 }
 
 impl<'c, 'd> Fits<'c, 'd> {
-    /// Nothing is known yet. The catalog must have all pods.
+    /// Creates an empty cache. The catalog must already contain all pods.
     pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Fits<'c, 'd> {
         fn unknown<T>(count: usize) -> Vec<OnceLock<T>> {
             (0..count).map(|_| OnceLock::new()).collect()
@@ -80,7 +80,7 @@ impl<'c, 'd> Fits<'c, 'd> {
     }
 }
 
-/// What filters without regard to other pods say about one node, one bit each.
+/// Results, as bits, of the filters that do not depend on other pods, for one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Flags(u8);
 
@@ -104,7 +104,7 @@ impl Flags {
     }
 }
 
-/// The taints with one of these effects that the pod does not tolerate.
+/// The node taints with one of these effects that the pod does not tolerate.
 fn untolerated<'a>(
     info: &'a NodeInfo<'_>,
     pod: &'a PodNeeds<'_>,
@@ -126,26 +126,27 @@ fn matches_affinity(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> bool {
         && pod.node_affinity.is_none_or(|selector| info.node.matches(selector))
 }
 
-/// The nodes that a cycle looks at.
+/// The nodes that a scheduling attempt checks.
 #[derive(Debug)]
 pub(super) enum Candidates {
     All,
-    /// The required node affinity names the nodes, or the pod does.
+    /// Only these nodes, because the pod or its required node affinity names them.
     Named(Vec<NodeIndex>, &'static str),
-    /// No node can be right.
+    /// No node can match.
     Rejected(&'static str),
 }
 
-/// What is known about the nodes for a pod, whichever other pods there are.
+/// Filter and score results for all nodes that do not depend on other pods.
 #[derive(Debug)]
 pub(super) struct NodeFit {
     flags: Vec<Flags>,
     pub(super) candidates: Candidates,
-    /// The sums of the weights of preferred terms that match; `None` if there is no term.
+    /// Sum of the weights of matching preferred node affinity terms, for each node; `None` if there are no
+    /// terms.
     pub(super) preferred: Option<Vec<i64>>,
-    /// The numbers of taints with PreferNoSchedule that are not tolerated; `None` if there is none.
+    /// Number of untolerated PreferNoSchedule taints, for each node; `None` if there are none.
     pub(super) soft_taints: Option<Vec<i64>>,
-    /// The scores for images that are there; `None` if there is none.
+    /// Image locality scores, for each node; `None` if no node has an image.
     pub(super) images: Option<Vec<i64>>,
 }
 
@@ -176,7 +177,7 @@ impl NodeFit {
         }
     }
 
-    /// The first of the filters before those for ports and resources that drops the node.
+    /// The reason of the first filter, of those before host ports and resources, that rejects the node.
     pub(super) fn rejection(&self, node: NodeIndex) -> Option<Reason> {
         let flags = self.flags[node.get()];
         if flags == Flags::ALL {
@@ -200,7 +201,7 @@ impl NodeFit {
     }
 }
 
-/// The nodes that the required node affinity names, if every one of its terms names nodes.
+/// The nodes named by the required node affinity, if every term names nodes.
 // upstream v1.37 NodeAffinity.PreFilter
 fn candidates(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> Candidates {
     let Some(selector) = pod.node_affinity else { return Candidates::All };

@@ -14,12 +14,12 @@ use std::borrow::Cow;
 use tollgate_document::doc::Value;
 
 const MEBIBYTE: i64 = 1024 * 1024;
-/// Less than that does not count.
+/// Image sizes below this score 0.
 const LEAST: i64 = 23 * MEBIBYTE;
-/// More than that for each image does not count.
+/// Sizes above this, per image, do not increase the score.
 const MOST_PER_IMAGE: i64 = 1000 * MEBIBYTE;
 
-/// The images of a node with their sizes, by all of their names.
+/// The images of a node with their sizes, listed under each of their names.
 pub(super) fn of_node(status: Value<'_>) -> Vec<(&str, i64)> {
     let images = status.get("images").items();
     let named = images.flat_map(|image| {
@@ -29,7 +29,7 @@ pub(super) fn of_node(status: Value<'_>) -> Vec<(&str, i64)> {
     named.collect()
 }
 
-/// The images of a pod, one for each container and each volume with an image, as nodes name them.
+/// The images of a pod's containers and image volumes, with normalized names.
 pub(super) fn of_pod(spec: Value<'_>) -> Vec<Cow<'_, str>> {
     let containers = spec.get("initContainers").items().chain(spec.get("containers").items());
     let volumes = spec.get("volumes").items().map(|volume| volume.get("image"));
@@ -38,13 +38,13 @@ pub(super) fn of_pod(spec: Value<'_>) -> Vec<Cow<'_, str>> {
     images.map(|image| normalized(image.str())).collect()
 }
 
-/// The name with its tag.
+/// The image name with its tag; `:latest` if it has none.
 // upstream v1.37 normalizedImageName
 fn normalized(name: &str) -> Cow<'_, str> {
     if name.rfind(':') > name.rfind('/') { Cow::Borrowed(name) } else { Cow::Owned(format!("{name}:latest")) }
 }
 
-/// The score of each node; `None` if no node has one of the images.
+/// The image locality score of each node; `None` if no node has one of the images.
 // upstream v1.37 ImageLocality.Score
 pub(super) fn scores(nodes: &Nodes<'_>, images: &[Cow<'_, str>]) -> Option<Vec<i64>> {
     let has = |info: &NodeInfo<'_>, image: &str| info.images.iter().any(|&(name, _)| name == image);

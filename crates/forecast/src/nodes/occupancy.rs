@@ -13,13 +13,13 @@ use super::node::{NodeIndex, Nodes};
 use super::pod::HostPort;
 use super::resources::ResourceId;
 
-/// What the pods on one node take.
+/// Resources used by the pods on one node.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Usage {
     pub(super) milli_cpu: i64,
     pub(super) memory: i64,
     pub(super) ephemeral_storage: i64,
-    /// Cpu and memory with the scheduler's assumptions for containers without requests.
+    /// Cpu and memory, including the scheduler's defaults for containers without requests.
     pub(super) counted: [i64; 2],
     pub(super) pods: i64,
 }
@@ -31,7 +31,7 @@ pub(super) struct Bound {
     pub(super) pod: PodId,
 }
 
-/// A bound pod, and the place of the one of its class before it.
+/// A bound pod, linked to the previous one of its class.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     bound: Bound,
@@ -39,26 +39,26 @@ struct Entry {
     is_removed: bool,
 }
 
-/// No place.
+/// Marks the end of a linked list.
 const NONE: u32 = u32::MAX;
 
-/// Which pods are bound to which nodes.
+/// The pods bound to each node.
 #[derive(Clone, Debug)]
 pub struct Occupancy<'c, 'd> {
     catalog: &'c Catalog<'d>,
     nodes: &'c Nodes<'d>,
     usage: Vec<Usage>,
-    /// The amounts of other resources that are taken, by [`Nodes::scalar_cell`].
+    /// Used amounts of other resources, by [`Nodes::scalar_cell`].
     scalars: Vec<i64>,
-    /// The bound pods: for each class, the place of its last one in the list, which leads to the others. Flat, because
-    /// there can be as many classes as pods.
+    /// For each class, the index of its last bound pod, which links to the others. A flat list, because there
+    /// can be as many classes as pods.
     last_of_class: Vec<u32>,
     bound: Vec<Entry>,
     ports: Vec<(NodeIndex, HostPort<'d>)>,
 }
 
 impl<'c, 'd> Occupancy<'c, 'd> {
-    /// Nodes without pods.
+    /// Creates an occupancy without pods.
     pub fn new(catalog: &'c Catalog<'d>, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         Occupancy {
             catalog,
@@ -71,7 +71,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         }
     }
 
-    /// The same pods after the nodes have changed. Pods on nodes that are gone are left out.
+    /// Moves the pods to a changed set of nodes. Pods on removed nodes are dropped.
     pub fn with_nodes(&self, nodes: &'c Nodes<'d>) -> Occupancy<'c, 'd> {
         let mut moved = Occupancy::new(self.catalog, nodes);
         for bound in self.bound() {
@@ -100,7 +100,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.ports.extend(needs.host_ports.iter().map(|&port| (node, port)));
     }
 
-    /// Takes a pod away from its node. Returns false, and changes nothing, if it is not there.
+    /// Removes a pod from its node. Returns false if it is not there.
     pub fn remove_pod(&mut self, node: NodeIndex, pod: PodId) -> bool {
         let needs = self.catalog.pod(pod);
         let mut after = None;
@@ -151,12 +151,12 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.usage[node.get()]
     }
 
-    /// How much of a resource is taken on the node; 0 if no node offers it.
+    /// The used amount of a resource on the node; 0 if no node offers it.
     pub(super) fn scalar(&self, node: NodeIndex, resource: ResourceId) -> i64 {
         self.nodes.scalar_cell(node, resource).map_or(0, |cell| self.scalars[cell])
     }
 
-    /// The pods of a class.
+    /// The bound pods of a class.
     pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = Bound> {
         let entry = |place: u32| self.bound.get(place as usize);
         let last = entry(self.last_of_class[class.0 as usize]);
@@ -168,7 +168,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.bound.iter().filter(|entry| !entry.is_removed).map(|entry| entry.bound)
     }
 
-    /// The nodes on which one of the ports is in use, sorted.
+    /// The nodes on which one of the host ports is in use, sorted.
     pub(super) fn nodes_with_ports(&self, ports: &[HostPort<'_>]) -> Vec<NodeIndex> {
         if ports.is_empty() {
             return Vec::new();

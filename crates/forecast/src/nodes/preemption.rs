@@ -7,8 +7,8 @@ use super::node::NodeIndex;
 use super::reason::Diagnosis;
 
 impl Cycle<'_, '_, '_> {
-    /// The nodes on which the filters would pass if all pods of lower priority were removed. Devices are not looked at:
-    /// preemption does not free them, so a node counts only if the pod's claims fit on it as things are.
+    /// The nodes that would pass the filters if all pods of lower priority were removed. Preemption does not
+    /// free devices, so a node counts only if the pod's claims already fit.
     // upstream v1.37 DefaultPreemption.SelectVictimsOnNode
     pub fn preemption_candidates(&self, diagnosis: &Diagnosis) -> Vec<NodeIndex> {
         let catalog = self.occupancy.catalog();

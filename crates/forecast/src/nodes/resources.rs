@@ -13,16 +13,17 @@ use tollgate_document::doc::Value;
 
 const EXTENDED_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
 
-/// The cpu, in thousandths, that the scheduler assumes for a container without a request when it scores nodes.
+/// Milli-cpu that the scheduler assumes for a container without a request when it scores nodes.
 const DEFAULT_MILLI_CPU: i128 = 100;
-/// The memory, in thousandths of bytes, that the scheduler assumes for a container without a request.
+/// Memory, in thousandths of a byte, that the scheduler assumes for a container without a request.
 const DEFAULT_MEMORY: i128 = 200 * 1024 * 1024 * 1000;
 
-/// The number of a resource other than cpu, memory and ephemeral storage, such as `example.com/gpu` or `hugepages-2Mi`.
+/// Index of a resource other than cpu, memory and ephemeral storage, such as `example.com/gpu` or
+/// `hugepages-2Mi`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ResourceId(pub(super) u32);
 
-/// The names of resources, numbered.
+/// The names of such resources, by index.
 #[derive(Default, Debug)]
 pub(super) struct ResourceNames<'d> {
     names: Vec<&'d str>,
@@ -52,13 +53,13 @@ impl<'d> ResourceNames<'d> {
     }
 }
 
-/// Amounts of resources: cpu in thousandths, everything else in whole units (bytes for memory and storage).
+/// Resource amounts: cpu in thousandths, everything else in whole units (bytes for memory and storage).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Requests {
     pub milli_cpu: i64,
     pub memory: i64,
     pub ephemeral_storage: i64,
-    /// The other resources with amounts above zero.
+    /// Other resources with amounts above zero.
     pub scalars: Vec<(ResourceId, i64)>,
 }
 
@@ -85,8 +86,8 @@ impl Requests {
     }
 }
 
-/// True for resources that the scheduler compares by name: extended resources, huge pages, attachable volumes and
-/// everything with a prefix. Anything else, such as `storage`, is ignored.
+/// True for resources that the scheduler compares by name: extended resources, huge pages, attachable volumes
+/// and all names with a prefix. Others, such as `storage`, are ignored.
 // upstream v1.37 schedutil.IsScalarResourceName
 fn is_scalar(name: &str) -> bool {
     name.contains('/') || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
@@ -96,17 +97,18 @@ fn clamp(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Thousandths, rounded up to whole units.
+/// Converts thousandths to whole units, rounded up.
 fn whole(thousandths: i128) -> i64 {
     clamp(thousandths.div_euclid(1000) + i128::from(thousandths.rem_euclid(1000) != 0))
 }
 
-/// Amounts by name, in thousandths.
+/// Amounts in thousandths, by resource name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Amounts<'d>(Vec<(&'d str, i128)>);
 
 impl<'d> Amounts<'d> {
-    /// The amounts of a map such as `requests`. What is no quantity is left out: no API server accepts it.
+    /// Reads a map of quantities, such as `requests`. Invalid quantities are omitted, because API servers
+    /// reject them.
     pub(super) fn read(map: Value<'d>) -> Amounts<'d> {
         let mut amounts = Amounts::default();
         for (key, value) in map.members() {
@@ -152,7 +154,7 @@ impl<'d> Amounts<'d> {
         }
     }
 
-    /// Takes the larger of both amounts for each name.
+    /// Raises each amount to that in `other` if that is larger.
     fn raise_to(&mut self, other: &Amounts<'d>) {
         for &(name, amount) in &other.0 {
             let old = self.get(name);
@@ -160,7 +162,7 @@ impl<'d> Amounts<'d> {
         }
     }
 
-    /// Fills in what is missing.
+    /// Adds the defaults for missing resources.
     fn or(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
         for &(name, amount) in defaults {
             if self.get(name).is_none() {
@@ -171,8 +173,7 @@ impl<'d> Amounts<'d> {
     }
 }
 
-/// The requests of a container or a pod with the API server's default: what is limited but not requested is requested
-/// as limited.
+/// The requests of a container or pod with the API server's default: a missing request is set to the limit.
 fn defaulted(resources: Value<'_>) -> Amounts<'_> {
     let mut requests = Amounts::read(resources.get("requests"));
     for (name, limit) in Amounts::read(resources.get("limits")).0 {
@@ -183,26 +184,26 @@ fn defaulted(resources: Value<'_>) -> Amounts<'_> {
     requests
 }
 
-/// Where the requests of a container are read from.
+/// The field from which the requests of a container are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    /// What the pod asks for.
+    /// `resources` in the spec.
     Spec,
-    /// What the kubelet has promised to the container.
+    /// `allocatedResources` in the status, as admitted by the kubelet.
     Allocated,
-    /// What the container runs with.
+    /// `resources` in the status, with which the container runs.
     Actual,
 }
 
-/// What a pod requests, as the filters, the scores and the node that it is bound to see it.
+/// The requests of a pod for filters, scores and the usage of its node.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PodRequests {
-    /// What the filters compare with the room on a node.
+    /// The amounts that filters compare with the free resources of a node.
     pub(super) requested: Requests,
-    /// What the pod takes from its node: while it is resized, the larger of the old and the new requests.
+    /// The amounts used on the node. During a resize, the larger of the old and new requests.
     pub(super) taken: Requests,
-    /// Cpu in thousandths and memory with the scheduler's assumptions for containers without requests: how nodes are scored
-    /// for the pod, and how the pod counts on its node.
+    /// Milli-cpu and bytes of memory, including the scheduler's defaults for containers without requests.
+    /// Used for scoring nodes and for the usage of the node.
     pub(super) scored: [i64; 2],
     pub(super) counted: [i64; 2],
 }
@@ -237,7 +238,7 @@ impl PodRequests {
     }
 }
 
-/// What a bound pod takes: the largest of what it asks for, what it was promised and what it runs with.
+/// The resources used by a bound pod: the largest of the requested, admitted and actual amounts.
 fn with_status<'d>(
     spec: Value<'d>,
     status: Value<'d>,
@@ -252,7 +253,7 @@ fn with_status<'d>(
     largest
 }
 
-/// The requests of the pod itself, which replace the sums of its containers.
+/// Pod-level requests, which replace the sums over containers.
 // upstream v1.37 defaultPodRequests
 fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
     let resources = spec.get("resources");
@@ -272,12 +273,12 @@ fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
     requests
 }
 
-/// True for the resources that a pod can request as a whole.
+/// True for resources that support pod-level requests.
 fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-/// The sum of all containers, or what the pod requests as a whole, and the overhead.
+/// The sum over all containers, or the pod-level requests, plus the overhead.
 fn sum<'d>(
     spec: Value<'d>,
     status: Value<'d>,
@@ -293,8 +294,8 @@ fn sum<'d>(
     sum
 }
 
-/// What the containers need together: the running ones at once, or one init container after the other beside the
-/// sidecars that were started before it, whichever is more.
+/// The resources needed by all containers: the maximum of the regular containers together and of each init
+/// container with the sidecars started before it.
 fn sum_containers<'d>(
     spec: Value<'d>,
     status: Value<'d>,
@@ -324,7 +325,7 @@ fn sum_containers<'d>(
     running
 }
 
-/// True for an init container that keeps running.
+/// True for an init container with `restartPolicy: Always`.
 pub(super) fn is_sidecar(container: Value<'_>) -> bool {
     container.get("restartPolicy").str() == "Always"
 }
@@ -343,11 +344,11 @@ fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, side: Side) -> Amo
     }
 }
 
-/// The extended resources that device classes provide: on a node that does not offer such a resource itself, the request
-/// is satisfied by devices.
+/// Extended resources that DeviceClasses provide. On a node that does not offer such a resource itself,
+/// devices satisfy the request.
 #[derive(Clone, Default, Debug)]
 pub struct DelegatedResources {
-    /// By the number of the resource.
+    /// True if a class provides the resource, by resource index.
     provided: Vec<bool>,
 }
 
@@ -356,7 +357,8 @@ impl DelegatedResources {
         DelegatedResources { provided: vec![false; names.len()] }
     }
 
-    /// Adds the resources of a class: the one that it names, and the one that every class provides by its own name.
+    /// Adds the resources of a DeviceClass: its `extendedResourceName`, and the resource named after the
+    /// class.
     pub(super) fn add_class(&mut self, names: &ResourceNames<'_>, class: Value<'_>) {
         let name = class.get("metadata").get("name").str();
         let implicit = format!("{EXTENDED_CLASS_PREFIX}{name}");

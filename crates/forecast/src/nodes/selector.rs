@@ -10,7 +10,7 @@ use tollgate_document::doc::Value;
 pub(super) struct Labels<'d>(Vec<(&'d str, &'d str)>);
 
 impl<'d> Labels<'d> {
-    /// The labels of an object, and further ones that replace them.
+    /// Reads the labels of an object. `further` labels override them.
     pub(super) fn read(labels: Value<'d>, further: &[(&'d str, &'d str)]) -> Labels<'d> {
         let own = labels.members().map(|(key, value)| (key.text(), value.str()));
         let mut all: Vec<_> = further.iter().copied().chain(own).collect();
@@ -34,11 +34,11 @@ pub fn selects(selector: Value<'_>, labels: Value<'_>) -> bool {
     Selector::read(selector).matches(&Labels::read(labels, &[]))
 }
 
-/// metav1.LabelSelector.
+/// A `metav1.LabelSelector`.
 #[derive(Clone, Debug)]
 pub(super) enum Selector<'d> {
     Nothing,
-    /// Everything that meets all of the requirements.
+    /// Selects objects that meet all requirements.
     All(Vec<Requirement<'d>>),
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Operator {
 }
 
 impl<'d> Selector<'d> {
-    /// The selector behind a `labelSelector` or `namespaceSelector`.
+    /// Reads a `labelSelector` or `namespaceSelector`.
     pub(super) fn read(selector: Value<'d>) -> Selector<'d> {
         if selector.is_null() {
             return Selector::Nothing;
@@ -80,7 +80,7 @@ impl<'d> Selector<'d> {
         Selector::All(requirements)
     }
 
-    /// Adds requirements; a selector of nothing stays one.
+    /// Adds requirements. A selector that selects nothing stays so.
     pub(super) fn and(mut self, more: impl IntoIterator<Item = Requirement<'d>>) -> Selector<'d> {
         if let Selector::All(requirements) = &mut self {
             requirements.extend(more);
@@ -88,7 +88,7 @@ impl<'d> Selector<'d> {
         self
     }
 
-    /// True if it selects everything.
+    /// True if the selector selects everything.
     pub(super) fn is_everything(&self) -> bool {
         matches!(self, Selector::All(requirements) if requirements.is_empty())
     }
@@ -102,12 +102,12 @@ impl<'d> Selector<'d> {
 }
 
 impl<'d> Requirement<'d> {
-    /// The label has that value.
+    /// The label must have this value.
     pub(super) fn is(key: &'d str, value: &'d str) -> Requirement<'d> {
         Requirement { key, operator: Operator::In, values: vec![value] }
     }
 
-    /// The label does not have that value.
+    /// The label must not have this value.
     pub(super) fn is_not(key: &'d str, value: &'d str) -> Requirement<'d> {
         Requirement { key, operator: Operator::NotIn, values: vec![value] }
     }

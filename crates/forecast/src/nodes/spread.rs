@@ -28,11 +28,11 @@ pub(super) struct SpreadConstraint<'d> {
     max_skew: i64,
     min_domains: usize,
     selector: Selector<'d>,
-    /// Nodes that the pod's node affinity does not match do not count.
+    /// `nodeAffinityPolicy: Honor`: nodes that the pod's node affinity does not match are ignored.
     honors_affinity: bool,
-    /// Nodes with taints that the pod does not tolerate do not count.
+    /// `nodeTaintsPolicy: Honor`: nodes with taints that the pod does not tolerate are ignored.
     honors_taints: bool,
-    /// `DoNotSchedule`: it is a filter. Otherwise it only changes scores.
+    /// True for `DoNotSchedule`, which filters nodes; false for `ScheduleAnyway`, which only changes scores.
     is_required: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'d> SpreadConstraint<'d> {
         }
     }
 
-    /// The two constraints that the scheduler applies to pods without any: those of one controller are spread over nodes
+    /// The scheduler's default constraints for pods without any: pods of one controller are spread over nodes
     /// and zones.
     // upstream v1.37 systemDefaultConstraints
     pub(super) fn defaults(catalog: &mut Catalog<'d>, selector: &Selector<'d>) -> Vec<SpreadConstraint<'d>> {
@@ -75,7 +75,7 @@ impl<'d> SpreadConstraint<'d> {
     }
 }
 
-/// One constraint of the pods of one kind on the nodes of one cluster.
+/// One constraint of a kind of pods, prepared for the nodes of a cluster.
 #[derive(Debug)]
 pub(super) struct ConstraintPlan {
     topology: TopologyId,
@@ -83,21 +83,21 @@ pub(super) struct ConstraintPlan {
     max_skew: i64,
     min_domains: usize,
     classes: Vec<ClassId>,
-    /// 1 if the constraint selects the pod itself.
+    /// 1 if the constraint selects the pod itself, otherwise 0.
     own: i64,
-    /// Whether pods on the node are counted.
+    /// For each node, whether the pods on it are counted.
     counts: Vec<bool>,
-    /// The groups of nodes that are counted, for a required constraint.
+    /// Indices of the counted topology domains, for a required constraint.
     groups: Vec<usize>,
 }
 
-/// The constraints of the pods of one kind.
+/// The constraints of a kind of pods, prepared for the nodes of a cluster.
 #[derive(Default, Debug)]
 pub(super) struct SpreadPlan {
     required: Vec<ConstraintPlan>,
     preferred: Vec<ConstraintPlan>,
-    /// A node without one of the labels of the preferred constraints gets no score. Otherwise, for the default
-    /// constraints, it is scored by those that it has.
+    /// True if a node that lacks a label of the preferred constraints gets no score. False for the default
+    /// constraints, where such a node is scored by the labels that it has.
     needs_all_labels: bool,
 }
 
@@ -168,10 +168,10 @@ impl ConstraintPlan {
     }
 }
 
-/// How many selected pods there are in each group of nodes, for each of the required constraints.
+/// For each required constraint, the number of selected pods in each topology domain.
 #[derive(Default, Debug)]
 pub(super) struct SpreadState {
-    /// With the number of pods in the emptiest group.
+    /// The counts by domain, and the smallest of them.
     counts: Vec<(Vec<i64>, i64)>,
 }
 
@@ -194,7 +194,7 @@ impl SpreadState {
         SpreadState { counts: plan.required.iter().map(count).collect() }
     }
 
-    /// Whether the required constraints let the pod run on the node.
+    /// Checks the required constraints for a node.
     // upstream v1.37 PodTopologySpread.Filter
     pub(super) fn check(
         &self,
@@ -214,7 +214,7 @@ impl SpreadState {
     }
 }
 
-/// The scores of the nodes by preferred constraints, before they are weighted; `None` if there is no constraint.
+/// The unweighted scores of the nodes by preferred constraints; `None` if there are none.
 // upstream v1.37 PodTopologySpread.PreScore, Score, NormalizeScore
 pub(super) fn scores(
     plan: &SpreadPlan,
@@ -260,8 +260,8 @@ pub(super) fn scores(
     Some(normalized.collect())
 }
 
-/// The number of selected pods on each node, for a constraint on nodes, or else in each group of nodes; and the number of
-/// nodes or groups among those that are scored.
+/// The number of selected pods on each node (for a constraint on nodes) or in each domain, and the number of
+/// scored nodes or domains.
 fn count_for_scores(
     constraint: &ConstraintPlan,
     domains: &Domains,

@@ -3,7 +3,8 @@
 use super::*;
 use tollgate_document::doc::{Value, parse};
 
-/// A cluster in JSON: `nodes`, `classes`, bound `pods`, and the `pod` to schedule. Calls `look` with the cycle of that pod.
+/// Calls `look` with the scheduling cycle of `pod` in a cluster given as JSON: `nodes`, `classes`, bound
+/// `pods`, and the `pod` to schedule.
 fn with_cycle(cluster: &str, look: impl FnOnce(&Cycle<'_, '_, '_>, &Catalog<'_>)) {
     let doc = parse(cluster).expect("the cluster is JSON");
     let root = doc.root();

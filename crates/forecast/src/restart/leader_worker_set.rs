@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 
-/// The group of a pod within its LeaderWorkerSet.
+/// The group index of a pod within its LeaderWorkerSet.
 pub(super) fn group_index(pod: StoredObject<'_>) -> &str {
     pod.value.get("metadata").get("labels").get(GROUP_INDEX).str()
 }
 
-/// What happens to the other pods of the groups that lose pods.
+/// The effect of lost pods on the other pods of their groups.
 pub(super) fn effect<'d>(object: StoredObject<'d>, members: &[Member<'d>]) -> Effect<'d> {
     let policy = object.value.get("spec").get("leaderWorkerTemplate").get("restartPolicy").str();
     let policy = if policy.is_empty() { "RecreateGroupOnPodRestart" } else { policy };

@@ -42,7 +42,7 @@ fn nodes_are_filtered_and_scored_as_by_the_scheduler() {
     assert!(count == 0, "{count} of {cases} cases differ:\n{}", differences.join("\n"));
 }
 
-/// What is compared, by the names of nodes.
+/// The compared results, by node name.
 #[derive(PartialEq, Eq, Default, Debug)]
 struct Outcome {
     /// The reasons, sorted, and whether preemption could help.

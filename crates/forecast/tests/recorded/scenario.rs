@@ -22,10 +22,10 @@ pub(crate) fn play(state: State<'_>, steps: Vec<Step<'_>>, release: Release, sam
     Forecast::from_courses(&plan, courses)
 }
 
-/// The condition that a forecast gives, or the recorded one.
+/// Reason and message of a PodScheduled condition.
 type Condition = Option<(String, String)>;
 
-/// The last look at a pod.
+/// The last recorded observation of a pod.
 struct Look<'d> {
     is_bound: bool,
     node: &'d str,
@@ -139,7 +139,7 @@ fn look(arrival: Value<'_>) -> Look<'_> {
     }
 }
 
-/// A placement in the form of a look.
+/// Formats a placement like a recorded observation.
 fn claims_of(place: &Place) -> Vec<String> {
     let claims = place.claims.iter().map(|claim| {
         let devices = claim.devices.iter();
