@@ -12,7 +12,7 @@ use tollgate_api::view::{
 use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// One field to fill in: its path, and the change of the document.
+/// A default to set in an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     /// The path of the field.
@@ -21,12 +21,13 @@ pub struct Edit {
     pub change: Change,
 }
 
-/// What the edits are used for.
+/// The purpose for which defaults are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefaultsFor {
     /// To validate the object: all defaults of the server, up to [`MAX_EDITS`], except in lists that are far too long.
     Validation,
-    /// For the patch of the mutating webhook: a list that is longer than any release or draft allows is left unchanged.
+    /// For the patch of the mutating webhook. Lists that are longer than any release or draft allows are left
+    /// unchanged.
     Mutation,
 }
 
@@ -203,7 +204,8 @@ impl EditCollector<'_> {
         }
     }
 
-    /// Adds the allocation mode of a classic claim. Does nothing without a spec, because such a claim is refused.
+    /// Adds the allocation mode of a classic DRA claim. Does nothing without a spec, because such a claim is
+    /// invalid.
     fn default_classic_claim(&mut self, spec: ClassicClaimSpec<'_>, at: &Path<'_>) {
         if spec.allocation_mode().is_empty() && !spec.json().is_null() {
             self.set_member(spec.json(), "allocationMode", New::str("Delayed"), at);

@@ -76,13 +76,13 @@ pub enum ProposedChange {
 /// A changed ResourceSlice, which the snapshot already contains in its new form.
 #[derive(Debug)]
 pub struct SliceChange {
-    /// Its name.
+    /// Name of the ResourceSlice.
     name: Arc<str>,
     /// The ResourceSlicePatch that changes the slice; `None` if its driver does.
     patch: Option<ProposedPatch>,
 }
 
-/// What a ResourceSlicePatch (draft r1) changes in a slice.
+/// The effect of a ResourceSlicePatch (draft r1) on a slice.
 #[derive(Debug)]
 struct ProposedPatch {
     name: Box<str>,
@@ -186,7 +186,7 @@ impl ProposedChange {
 /// The state of the cluster and how reliable it is.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
-    /// The state.
+    /// The objects of the cluster.
     pub snapshot: Arc<Snapshot>,
     /// Age of the state in seconds if a watch is lost; `None` if it is current.
     pub stale_seconds: Option<u64>,
@@ -214,11 +214,11 @@ impl ClusterState {
 pub struct ImpactQuery<'s> {
     /// The state of the cluster.
     pub snapshot: &'s Snapshot,
-    /// The change to assess.
+    /// The change whose impact is computed.
     pub change: &'s ProposedChange,
     /// The release whose eviction controller is followed.
     pub profile: &'s Profile,
-    /// When the change takes effect.
+    /// The time at which the change takes effect.
     pub at: Timestamp,
 }
 
@@ -269,7 +269,7 @@ impl ImpactQuery<'_> {
 /// The impact of a change.
 #[derive(Debug)]
 pub struct Impact<'s> {
-    /// What the controller counts, with the effect taken as NoExecute.
+    /// The numbers that the eviction controller would report if the effect were NoExecute.
     pub counts: ImpactCounts,
     /// Claims that hold a matched device.
     pub claims: usize,
@@ -302,16 +302,16 @@ impl Impact<'_> {
     }
 }
 
-/// What happens to a pod.
+/// The effect of a change on a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PodOutcome {
-    /// Evicted immediately.
+    /// The pod is evicted immediately.
     EvictedNow,
-    /// Evicted later.
+    /// The pod is evicted at this time.
     EvictedAt(Timestamp),
-    /// It tolerates the taint without a time limit.
+    /// The pod tolerates the taint without a time limit.
     Tolerated,
-    /// Nothing happens to it.
+    /// The pod is not affected.
     Unaffected,
 }
 
@@ -335,15 +335,15 @@ impl PodOutcome {
 /// A pod that uses a matched device.
 #[derive(Debug)]
 pub struct PodImpact<'s> {
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: &'s str,
-    /// Its name.
+    /// Name of the pod.
     pub name: &'s str,
     /// `Kind/name` of the owner that controls it.
     pub owner: Option<&'s str>,
-    /// What happens to it.
+    /// The effect on the pod.
     pub outcome: PodOutcome,
-    /// Why, device by device.
+    /// The reasons for the outcome, one for each device.
     pub reasons: Vec<OutcomeReason<'s>>,
     /// True if a reason evicts the pod because of the change, or would do so with effect NoExecute.
     // Kept beside the reasons, because a report asks every pod: reasons are elsewhere in memory.

@@ -87,7 +87,7 @@ pub struct PolicySet {
     resources: Vec<ResourceState>,
 }
 
-/// One policy.
+/// A compiled policy.
 #[derive(Debug)]
 struct Policy {
     name: Box<str>,
@@ -95,35 +95,36 @@ struct Policy {
     source: Box<str>,
     /// The generation of a resource; `None` for a file.
     generation: Option<i64>,
-    /// Why it cannot be evaluated; only for resources, because files load completely or not at all.
+    /// The reason why the policy cannot be evaluated. Set only for custom resources, because policy files
+    /// with errors are not loaded.
     broken: Option<Defect>,
     scope: Scope,
     exempt: Exemptions,
     action: Level,
-    /// When `action: Deny` comes into force; `None` for from the start.
+    /// `enforceFrom`: the time from which `action: Deny` applies; `None` if it applies immediately.
     enforce_from: Option<Timestamp>,
     /// True for `onUnavailable: Deny`.
     fails_closed: bool,
-    /// Whom to ask about it.
+    /// Contact for questions about the policy.
     contact: Option<Box<str>>,
-    /// Where it is explained.
+    /// URL of the policy's documentation.
     docs: Option<Box<str>>,
     expressions: Expressions,
     spec: PolicySpec,
-    /// The document as JSON.
+    /// The policy document as JSON.
     json: Box<str>,
-    /// The fields that name schema files, and the contents of those files.
+    /// The fields that reference schema files, with the contents of these files.
     schema_files: Vec<(String, String)>,
 }
 
 /// A violation of a policy.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Violation {
-    /// What is wrong.
+    /// The rule, path and message of the violation.
     pub finding: Finding,
-    /// How it affects the verdict.
+    /// Level: deny, warn or audit.
     pub level: Level,
-    /// The policy.
+    /// The violated policy.
     pub policy: PolicyLocation,
 }
 
@@ -151,7 +152,7 @@ impl PolicySet {
         self.policies.iter().any(|policy| policy.scope.needs_labels() || policy.expressions.need_namespace())
     }
 
-    /// What is probably a mistake in the files, though the policies can be used.
+    /// Probable mistakes in the files, which do not prevent the policies from being used.
     pub fn warnings(&self) -> &[PolicyError] {
         &self.warnings
     }
@@ -161,8 +162,8 @@ impl PolicySet {
         &self.digest
     }
 
-    /// Returns the violations of a request, within a budget; for an update, only those that it introduces. None for
-    /// writes of the status.
+    /// Returns the violations of a request, limited by `budget`. For an update, only violations that it
+    /// introduces. Returns none for status requests.
     pub fn judge(
         &self,
         admission: &DecodedAttributes<'_>,

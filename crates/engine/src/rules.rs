@@ -35,8 +35,8 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{Finding, FindingBudget, Findings};
 use tollgate_formats::gotime;
 
-/// One check function and the rules whose findings it reports. The functions of the API server's rules call each other
-/// across files, so each may report any of these rules, and lists none.
+/// A check function and the rules that it reports. The functions for the API server's rules call each other
+/// across files, so they list no rules and can report any of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub rules: &'static [RuleId],
@@ -85,15 +85,15 @@ impl Check {
 /// A check function, by the part of an object that it checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// The whole object.
+    /// Checks the whole object.
     Object(fn(&mut Cx<'_, '_>, &DecodedAttributes<'_>)),
-    /// A list of taints.
+    /// Checks a list of taints.
     Taints(fn(&mut Cx<'_, '_>, &Path<'_>, TaintList<'_>)),
-    /// A single taint.
+    /// Checks a single taint.
     Taint(fn(&mut Cx<'_, '_>, &Path<'_>, &LocatedTaint<'_>)),
-    /// A list of tolerations.
+    /// Checks a list of tolerations.
     Tolerations(fn(&mut Cx<'_, '_>, &Path<'_>, List<'_, Toleration<'_>>)),
-    /// A single toleration.
+    /// Checks a single toleration.
     Toleration(fn(&mut Cx<'_, '_>, &Path<'_>, Toleration<'_>)),
     /// The selector of a DeviceTaintRule, or its absence.
     Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
@@ -102,7 +102,7 @@ pub enum Check {
 /// A selection of rules, compiled for running.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
-    /// Whether each rule is selected, by its number.
+    /// For each rule, by index in the table, whether it is selected.
     wanted: [bool; TABLE.len()],
     /// The groups to call, by the part that they check: a slice has a thousand taints, and each is passed only to the
     /// groups that check taints.
@@ -200,8 +200,8 @@ impl RuleSet {
             .run(admission, context, findings);
     }
 
-    /// Calls the groups that `which` accepts on every part of the object, and adds to `findings`. With a ratchet,
-    /// findings are learned or left out as it says.
+    /// Calls the groups for which `which` returns true on every part of the object, and adds to `findings`. A
+    /// ratchet records findings or omits those that the stored object already had.
     fn run_groups(
         &self,
         context: &Context<'_>,

@@ -18,10 +18,10 @@ mod pods;
 pub use parameters::{DriverParameters, visit_parameters};
 pub use pods::{visit_claim_templates, visit_pod_spec};
 
-/// What a list of taints belongs to.
+/// The kind of object that a list of taints belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaintOwner {
-    /// A device of a slice.
+    /// A device of a ResourceSlice.
     Device,
     /// A slice itself (draft r2).
     Slice,
@@ -32,7 +32,7 @@ pub enum TaintOwner {
 /// A list of taints and what it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TaintList<'d> {
-    /// What the taints belong to.
+    /// The kind of object that the taints belong to.
     pub owner: TaintOwner,
     /// The name of the device, if all taints are on one; otherwise empty.
     device: &'d str,
@@ -61,7 +61,7 @@ impl<'d> TaintList<'d> {
     }
 }
 
-/// One taint and the device it is on.
+/// A taint, with the name of its device.
 #[derive(Clone, Copy, Debug)]
 pub struct LocatedTaint<'d> {
     pub taint: Taint<'d>,
@@ -116,7 +116,7 @@ pub enum SelectorOwner {
 /// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSelection<'d> {
-    /// What it belongs to.
+    /// The kind of object that contains the selector.
     pub by: SelectorOwner,
     /// The selector, if there is one; a patch always has one, if only an empty one.
     pub selector: Option<TaintSelector<'d>>,
@@ -133,36 +133,36 @@ impl DeviceSelection<'_> {
     }
 }
 
-/// Something that rules check, and where it is.
+/// A part of an object that rules check, with its path.
 #[derive(Clone, Copy, Debug)]
 pub enum Site<'p, 'd> {
     /// A list of taints.
     Taints {
-        /// Where.
+        /// Path of the list.
         at: &'p Path<'p>,
         taints: TaintList<'d>,
     },
-    /// One taint, of a device, a slice or a rule.
+    /// A single taint of a device, slice or rule.
     Taint {
-        /// Where.
+        /// Path of the taint.
         at: &'p Path<'p>,
         taint: &'p LocatedTaint<'d>,
     },
     /// The tolerations of one request or sub-request.
     Tolerations {
-        /// Where.
+        /// Path of the list.
         at: &'p Path<'p>,
         /// The tolerations.
         list: List<'d, Toleration<'d>>,
     },
     Toleration {
-        /// Where.
+        /// Path of the toleration.
         at: &'p Path<'p>,
         toleration: Toleration<'d>,
     },
     /// The selector of a DeviceTaintRule.
     Selector {
-        /// Where it is, or would be.
+        /// Path of the selector, even if it is absent.
         at: &'p Path<'p>,
         /// The selector and what it is for.
         selection: DeviceSelection<'d>,

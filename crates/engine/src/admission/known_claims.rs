@@ -13,10 +13,10 @@ use tollgate_formats::names;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct KnownClaims(BTreeMap<(Box<str>, Box<str>), Vec<KnownClaim>>);
 
-/// Where a claim or claim template is.
+/// The namespace and source position of a claim or claim template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownClaim {
-    /// Its namespace; empty if that is not known.
+    /// Namespace of the claim; empty if unknown.
     pub namespace: Box<str>,
     pub file: Box<str>,
     pub line: usize,

@@ -15,23 +15,24 @@ use tollgate_api::review::{BadReview, Request};
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_document::finding::Finding;
 
-/// Which of the two webhooks is asked.
+/// The webhook that receives a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Endpoint {
-    /// The validating webhook: may the object be written?
+    /// The validating webhook, which admits or denies the object.
     Validate,
-    /// The mutating webhook: which defaults are to be filled in?
+    /// The mutating webhook, which adds defaults.
     Mutate,
 }
 
-/// What was decided about one admission request.
+/// The decision about one admission request.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// The verdict and why.
+    /// The verdict with its findings.
     pub verdict: Verdict,
     /// The edits that fill in defaults; empty for the validating webhook.
     pub edits: Vec<Edit>,
-    /// How many tolerations, which the stored object has and the submitted one lacks, the edits put back.
+    /// Number of tolerations of the stored object that the edits restore because the submitted object lacks
+    /// them.
     pub put_back: usize,
     /// True if the request is for one of the checked kinds, in a version that this program does not know.
     pub unknown_version: bool,
@@ -57,7 +58,8 @@ impl Decision {
     }
 }
 
-/// A review may have one key or value for every so many bytes; beyond [`SMALL`], a denser one is refused.
+/// Minimum average number of bytes per key or value in a review. Reviews with more than [`SMALL`] keys and
+/// values that are denser than this are rejected.
 const DENSEST: usize = 24;
 /// Number of keys and values that any review may have, however short: one for ten bytes of two objects, each as large
 /// as a server stores them (1.5 MiB). Real objects have one for eighteen bytes.
@@ -101,17 +103,17 @@ pub fn parse_review(text: &str) -> Result<Doc<'_>, BadReview> {
 /// An AdmissionReview whose request was read, and whether its object is to be checked.
 #[derive(Debug)]
 pub struct Review<'r> {
-    /// The request.
+    /// The admission request.
     pub request: Request<'r>,
     subject: Subject<'r>,
 }
 
-/// What a request is about, which decides whether its object is checked.
+/// Classification of a request, which determines whether its object is checked.
 #[derive(Debug)]
 enum Subject<'r> {
     /// An object to check, and the namespace that it is in (empty if it is in none).
     Checked { namespace: &'r str },
-    /// One of the checked kinds, in a version that this program does not know.
+    /// A kind that Tollgate checks, in a version that this program does not know.
     NewerThanUs,
     /// A request that is not checked: of another kind, or one that writes no object.
     Other,
@@ -183,7 +185,7 @@ impl<'r> Review<'r> {
 }
 
 impl<'r> Subject<'r> {
-    /// Finds out whether the request is to be checked, and in which namespace its object is.
+    /// Determines whether the request is checked, and the namespace of its object.
     fn of_request(engine: &Engine, request: &Request<'r>) -> Subject<'r> {
         if !request.operation.writes_object() {
             return Subject::Other;

@@ -12,8 +12,8 @@ use tollgate_cel::{CelEnv, Checker, Compiler, Outcome, Target};
 
 /// Most bytes that all entries together may take.
 const MAX_BYTES: u64 = 2 << 20;
-/// Expected number of entries. The cache makes at most one shard for 32 of them, so that the longest expression fits
-/// into a shard on machines of any size.
+/// Expected number of entries. The cache creates at most one shard for 32 entries, so that a shard has room
+/// for the longest expression on any machine.
 const ESTIMATED_ENTRIES: usize = 512;
 /// Bytes that an entry takes besides its text.
 const ENTRY_OVERHEAD_BYTES: usize = 128;

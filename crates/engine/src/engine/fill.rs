@@ -19,12 +19,13 @@ use tollgate_document::field::Name;
 use tollgate_document::finding::Finding;
 use tollgate_formats::gofmt;
 
-/// What the mutating webhook changes in an object.
+/// The changes that the mutating webhook makes to an object.
 #[derive(Clone, Debug, Default)]
 pub struct Mutation {
-    /// The edits.
+    /// The edits to apply.
     pub edits: Vec<Edit>,
-    /// How many tolerations of the stored object, which the submitted one lacks, the edits put back.
+    /// Number of tolerations of the stored object that the edits restore because the submitted object lacks
+    /// them.
     pub put_back: usize,
 }
 
@@ -66,8 +67,9 @@ impl Engine {
         Mutation { edits, put_back }
     }
 
-    /// Returns a finding for each policy that cannot tell whether it adds tolerations to a new object, and why.
-    /// [`Engine::mutate`] adds none for these policies. Empty for anything but CREATE.
+    /// Returns a finding for each policy for which it cannot be decided whether it adds tolerations to a new
+    /// object. [`Engine::mutate`] adds none for these policies. Returns none for operations other than
+    /// CREATE.
     pub fn undecided_defaults(&self, admission: &Attributes<'_>, labels: Labels<'_>) -> Vec<Finding> {
         let identity = identify(admission.object);
         let Some(profile) = self.profiles.first() else { return Vec::new() };

@@ -8,8 +8,8 @@ use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_tain
 /// Levels of nesting of an object that are searched for taints.
 const MAX_DEPTH: usize = 64;
 
-/// Marks as unsafe each fix that must not be applied without being asked for; what is safe depends on whether the
-/// object carries taints.
+/// Marks each fix as unsafe that must not be applied without an explicit request. This depends on whether the
+/// object contains taints.
 pub(super) fn mark_unsafe_fixes(findings: &mut [Finding], object: Value<'_>) {
     let mut has_taints = None;
     for fix in findings.iter_mut().filter_map(|finding| finding.fix.as_mut()) {

@@ -24,11 +24,11 @@ pub struct DecodedObject<'d> {
     pub errors: Vec<DecodeError>,
     /// Errors that only a strict decoder reports.
     pub strict: Vec<DecodeError>,
-    /// How many further `errors` and `strict` errors are not listed.
+    /// Number of further `errors` and `strict` errors that are not listed.
     pub left_out: [usize; 2],
 }
 
-/// The document to judge, with defaults filled in.
+/// A document with defaults filled in.
 #[derive(Debug)]
 pub enum DefaultedObject<'p> {
     /// The document as it was: there was nothing to fill in.
@@ -50,8 +50,8 @@ impl<'d> DecodedObject<'d> {
         DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
-    /// Decodes a stored object, in the version that it states or else in `version`. Times with years that JSON cannot
-    /// express are not reported: the server stored them, so the update is not at fault.
+    /// Decodes a stored object in its own version, or else in `version`. Times with years that JSON cannot
+    /// represent are not reported, because the API server has already stored them.
     pub fn decode_stored(
         value: Value<'d>,
         kind: ApiKind,
@@ -138,8 +138,8 @@ pub(super) fn mark_as_old(mut error: DecodeError) -> DecodeError {
     error
 }
 
-/// True for an update that leaves the spec (or the status, where that is written) unchanged: such updates are always
-/// let through. Whether the object is being deleted does not matter, because controllers go on acting on its spec.
+/// True for an update that leaves the spec unchanged (for a status request: the status). Such updates are
+/// always admitted, even if the object is being deleted.
 pub(super) fn is_guarded(admission: &DecodedAttributes<'_>) -> bool {
     let Some(old) = admission.old_object.filter(|_| admission.operation == Operation::Update) else {
         return false;

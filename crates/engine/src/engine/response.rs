@@ -155,12 +155,12 @@ fn joined_reasons(denials: &[&Diagnostic]) -> String {
     }
 }
 
-/// Returns the number of findings, including those that were left out of the verdict.
+/// Returns the number of findings, including those that were omitted from the verdict.
 fn finding_count(denials: &[&Diagnostic]) -> usize {
     denials.iter().map(|diagnostic| diagnostic.finding.left_out_count().max(1)).sum()
 }
 
-/// Returns as many causes as a response holds; if some do not fit, the last cause states how many.
+/// Returns the causes that fit into a response. If some are omitted, the last cause states how many.
 fn causes(engine: &Engine, denials: &[&Diagnostic]) -> Vec<Cause> {
     let mut bytes_left = if engine.exact { usize::MAX } else { MAX_RESPONSE_BYTES - REST };
     let mut causes = Vec::new();
@@ -294,8 +294,8 @@ fn warning(diagnostic: &Diagnostic, is_admitted: bool) -> Warning {
     Warning { text: format!("{text}{tail}"), omits_time }
 }
 
-/// Returns as many of the last parts of a path as fit into `limit` characters, but at least one; `...` stands for the
-/// rest.
+/// Returns the last segments of a path that fit into `limit` characters, at least one, preceded by `...` if
+/// segments are omitted.
 fn last_parts(field: &str, limit: usize) -> String {
     if field.chars().count() <= limit {
         return field.to_owned();

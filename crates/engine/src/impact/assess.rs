@@ -89,8 +89,8 @@ fn sort_by_eviction(pods: &mut [AssessedPod<'_>]) {
     });
 }
 
-/// Returns the sort key of an outcome: evicted pods come first, then those that tolerate the taint, then unaffected
-/// ones.
+/// Returns the sort key of an outcome: first evicted pods, then pods that tolerate the taint, then unaffected
+/// pods.
 fn rank(outcome: PodOutcome) -> u8 {
     match outcome {
         PodOutcome::EvictedNow | PodOutcome::EvictedAt(_) => 0,

@@ -7,7 +7,7 @@ use super::{Impact, Snapshot};
 pub struct ViolatedBudget<'s> {
     pub namespace: &'s str,
     pub name: &'s str,
-    /// Number of evictions beyond those it allows.
+    /// Number of evictions that exceed the budget.
     pub violated_by: usize,
 }
 

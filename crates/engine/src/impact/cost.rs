@@ -15,15 +15,16 @@ use super::record::{
 const OBJECT: usize = 320;
 /// Bytes that an allocation result takes in the index of its pool.
 const ALLOCATION: usize = 160;
-/// Bytes that a string takes besides its text: counters, and a place in the interner.
+/// Overhead of a stored string in bytes: reference counters and its entry in the interner.
 pub(super) const STRING: usize = 56;
 /// Bytes of a pointer to a string.
 const POINTER: usize = size_of::<InternedStr>();
-/// If the strings of an object take more bytes than this, all of them count, even those that other objects share.
+/// If the strings of an object exceed this number of bytes, all of them are counted, including strings shared
+/// with other objects.
 const UNSHARED: usize = 2 << 10;
 
-/// Returns the bytes that count for the strings of an object: those of its `new` strings, or of `all` its strings if
-/// these are large. Both arguments are bytes.
+/// Returns the number of bytes to count for the strings of an object: `new`, the bytes of strings that no
+/// other object has, or `all` if that is large.
 pub(super) fn string_bytes(all: usize, new: usize) -> usize {
     if all > UNSHARED { all.max(new) } else { new }
 }

@@ -11,7 +11,7 @@ use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::view::{self, DeviceBody, SliceSpec, View as _};
 use tollgate_document::doc::{NameSet, Value};
 
-/// Which details of devices a snapshot stores.
+/// The optional device data that a snapshot stores.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DeviceDetails {
     /// Attributes and capacities of devices, and DeviceClasses: what `deviceClassName` and `selectors` are evaluated

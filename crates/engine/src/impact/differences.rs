@@ -52,8 +52,8 @@ pub fn differences(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> {
     said
 }
 
-/// Adds a sentence if evicted pods that tolerate the taint for a limited time will be replaced: the scheduler ignores
-/// tolerationSeconds and may place a replacement on the device, where it is evicted at once because its time is over.
+/// Adds a sentence if pods that tolerate the taint for a limited time are evicted and replaced. The scheduler
+/// ignores tolerationSeconds, so a replacement may get the same device and be evicted immediately.
 fn note_replacements(impact: &Impact<'_>, said: &mut Vec<String>) {
     let come_back = impact
         .pods
@@ -154,7 +154,7 @@ fn note_ineffective_tolerations<'s>(
     });
 }
 
-/// The most seconds whose nanoseconds fit 64 bits.
+/// Maximum number of seconds whose nanoseconds fit into 64 bits.
 const MAX_SECONDS: i64 = i64::MAX / 1_000_000_000;
 
 /// An allocated device, the slot of the claim that has it, and a taint that the change puts on it.

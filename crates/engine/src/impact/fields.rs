@@ -114,8 +114,8 @@ impl SnapshotKind {
         }
     }
 
-    /// Returns the most keys and values of one object that are kept, so that whoever creates an object cannot make it
-    /// take any amount of memory.
+    /// Returns the maximum number of keys and values that are kept of one object, which limits the memory
+    /// that an object can use.
     pub const fn max_nodes(self) -> usize {
         match self {
             // 128 devices with their taints and nodes; drivers write them.

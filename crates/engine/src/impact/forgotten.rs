@@ -12,15 +12,15 @@ use tollgate_formats::gotime::Timestamp;
 /// A rule that was probably forgotten.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForgottenRule<'s> {
-    /// Its name.
+    /// Name of the rule.
     pub name: &'s str,
-    /// When it expired; `None` if it has not.
+    /// The time at which the rule expired; `None` if it has not.
     pub expired_at: Option<Timestamp>,
     /// True if it has no owner.
     pub is_ownerless: bool,
     /// Published devices that it selects.
     pub devices: usize,
-    /// Those of them that no claim holds.
+    /// Number of these devices that no claim holds.
     pub idle: usize,
     /// True if it also selects by class or expression, so that the numbers are upper bounds.
     pub is_upper_bound: bool,
@@ -52,8 +52,8 @@ impl Snapshot {
         (expired, rules().filter(|rule| !rule.has_owner).count())
     }
 
-    /// Returns the number of published devices that a rule selects, and of those that no claim holds. The scheduler
-    /// takes a rule without a selector to select every device.
+    /// Returns the number of published devices that a rule selects, and how many of them no claim holds. A
+    /// rule without a selector selects every device, as in the scheduler.
     fn count_devices(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use super::cost::STRING;
 use super::record::Toleration;
 
-/// A string that many records share.
+/// A string that several records share.
 pub(super) type InternedStr = Arc<str>;
 
 /// Interns strings. Not `Clone`: two interners would keep each other's strings alive.

@@ -41,7 +41,7 @@ impl std::fmt::Display for Partition<'_> {
 /// Partitions that a sentence names.
 const NAMED: usize = 5;
 
-/// Returns the partitions of the devices that the change taints, without those that are tainted, too.
+/// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
 pub(super) fn untainted_partitions<'s>(
     query: ImpactQuery<'s>,
     selections: &ClassSelections<'s>,
@@ -66,7 +66,7 @@ pub(super) fn untainted_partitions<'s>(
     })
 }
 
-/// Returns the partitions of the devices with these names, also those that are tainted already, without the devices
+/// Returns the partitions of the devices with these names, including tainted ones, without the devices
 /// themselves.
 pub(super) fn all_partitions<'s>(snapshot: &'s Snapshot, targets: &[DeviceNames]) -> Vec<Partition<'s>> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
@@ -177,7 +177,7 @@ fn consuming_devices(pool: &Pool) -> impl Iterator<Item = ConsumingDevice<'_>> {
 /// Amounts by counter set and counter.
 type Amounts<'s> = HashMap<(&'s str, &'s str), i128, RandomState>;
 
-/// Returns for each counter the most that one of the devices consumes of it.
+/// Returns the maximum amount of each counter that any of the devices consumes.
 fn most_consumed<'s>(devices: &[ConsumingDevice<'s>]) -> Amounts<'s> {
     let mut most = Amounts::default();
     for (counter, amount) in devices.iter().flat_map(consumed) {

@@ -7,21 +7,21 @@ use super::interner::{InternedStr, StringInterner};
 use tollgate_api::profile::Version;
 use tollgate_api::view::{NodeRequirement, NodeSelector, SliceSpec};
 
-/// On which nodes one or several devices are.
+/// The nodes that can use one or several devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// On these nodes, sorted.
+    /// These nodes, sorted.
     Nodes(Box<[InternedStr]>),
-    /// On nodes that the slice does not name: all nodes, or nodes with certain labels.
+    /// Nodes that the slice does not name: all nodes, or nodes selected by labels.
     Elsewhere,
 }
 
-/// On which nodes the devices of a slice are.
+/// The nodes that can use the devices of a slice.
 #[derive(Debug)]
 pub(super) enum Placement {
-    /// All in one place.
+    /// The same nodes for all devices.
     Slice(Place),
-    /// Each in its own place, sorted by name.
+    /// The nodes of each device, sorted by device name.
     PerDevice(Box<[(InternedStr, Place)]>),
 }
 
@@ -40,7 +40,7 @@ impl Placement {
         Placement::PerDevice(devices.into())
     }
 
-    /// Returns the place of a device; [`Place::Elsewhere`] if the slice does not list it.
+    /// Returns the nodes that can use a device; [`Place::Elsewhere`] if the slice does not list it.
     pub(super) fn of_device(&self, device: &str) -> &Place {
         match self {
             Placement::Slice(place) => place,
@@ -52,7 +52,7 @@ impl Placement {
     }
 }
 
-/// Returns the place that a node name and a node selector describe; the node name wins.
+/// Returns the nodes described by a node name or node selector. The node name takes precedence.
 fn read_place(node: Option<&str>, selector: Option<NodeSelector<'_>>, names: &mut StringInterner) -> Place {
     let nodes = match (node, selector) {
         (Some(node), _) => Some(vec![node]),

@@ -185,7 +185,8 @@ pub(super) fn slice_record(
     }
 }
 
-/// Replaces the taints of a slice's devices by those that they have, or may have, after all patches.
+/// Replaces the taints of a slice's devices with the taints after all patches, including those that may
+/// apply.
 pub(super) fn apply_patches(
     slice: &mut Slice,
     patched: &[PatchedDevice<'_>],

@@ -5,7 +5,7 @@ use std::fmt;
 use super::eviction::{NotEvicted, TaintSource, Tolerance};
 use super::record::{AllocatedDevice, Taint};
 
-/// Why one device of one claim evicts a pod or does not; formatted only when it is displayed.
+/// The reason why a device of a claim does or does not evict a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct OutcomeReason<'s> {
     pub(super) namespace: &'s str,
@@ -33,11 +33,11 @@ pub struct ReasonParts<'s> {
     pub device: [&'s str; 3],
     /// The taint, if a taint is the reason.
     pub taint: Option<&'s Taint>,
-    /// Where a taint other than the proposed one comes from.
+    /// The origin of a taint other than the proposed one.
     pub source: Option<TaintSource<'s>>,
-    /// How the taint is tolerated.
+    /// How long the taint is tolerated.
     pub tolerance: Option<Tolerance<'s>>,
-    /// Why the controller ignores the pod for that claim.
+    /// Why the controller ignores the pod for this claim.
     pub not_evicted: Option<&'static str>,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for OutcomeReason<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct ShortReason<'s> {
     pub reason: OutcomeReason<'s>,
-    /// Whether to name the claim; the only claim of a pod needs no name.
+    /// True to include the name of the claim. It is omitted if the pod has only one claim.
     pub names_claim: bool,
 }
 

@@ -26,11 +26,11 @@ use tollgate_document::doc;
 /// The class and the expressions of a rule or patch, compiled.
 #[derive(Debug)]
 pub(super) enum CompiledCriteria {
-    /// The snapshot has no classes at all, so the class is not known.
+    /// The snapshot contains no DeviceClasses, so the class is unknown.
     Unknown,
     /// The class does not exist.
     MissingClass,
-    /// All of these have to match: first those of the class, then the others.
+    /// All of these programs must match: first those of the class, then those of the rule.
     Programs(Vec<Result<Program, CompileError>>),
 }
 
@@ -93,9 +93,9 @@ impl CompiledCriteria {
 /// The devices that the class and the expressions of one rule select.
 #[derive(Debug)]
 struct EvaluatedRule<'s> {
-    /// By pool and name.
+    /// The selected devices, by pool and name.
     devices: HashSet<(Slot, &'s str), RandomState>,
-    /// What to know about the evaluation, as sentences.
+    /// Notes about the evaluation, as sentences.
     notes: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct ClassSelections<'s> {
 }
 
 impl<'s> ClassSelections<'s> {
-    /// Evaluates those of the rules that have a class or expressions, if the release has these fields.
+    /// Evaluates the rules that have a class or expressions, if the release supports these fields.
     pub(super) fn new(snapshot: &'s Snapshot, rules: &[&'s Rule], profile: &Profile) -> ClassSelections<'s> {
         let mut selections = ClassSelections::default();
         if profile.rule_class_selectors {
@@ -153,9 +153,8 @@ pub(super) fn can_evaluate(criteria: &ClassCriteria, snapshot: &Snapshot) -> boo
     snapshot.details.attributes && (criteria.class.is_none() || !snapshot.classes.is_empty())
 }
 
-/// Evaluates the class and the expressions of a rule for each device that its names select. `None` if the attributes of
-/// such a device are not stored, because its slice could not be read again with them, or if an expression needs what is
-/// not supported.
+/// Evaluates the class and expressions of a rule for each device that its names select. Returns `None` if the
+/// attributes of such a device are not stored, or if an expression uses an unsupported feature.
 fn evaluate_rule<'s>(
     selector: &Selector,
     criteria: &ClassCriteria,
@@ -217,7 +216,7 @@ fn selected_in_slice<'s>(
     Some(selected)
 }
 
-/// What goes wrong while a rule is evaluated.
+/// Problems that occur while a rule is evaluated.
 #[derive(Default)]
 struct Problems {
     /// Devices for which an expression fails.
@@ -226,7 +225,7 @@ struct Problems {
     stuck: ProblemTally,
 }
 
-/// How often a problem occurs, and the first occurrence.
+/// Number of occurrences of a problem, and the first occurrence.
 #[derive(Default)]
 struct ProblemTally {
     count: usize,

@@ -153,7 +153,7 @@ impl FieldShape {
 mod tests {
     use super::super::Snapshot;
 
-    /// What the snapshot says of an object.
+    /// Describes an object as the snapshot stores it.
     fn said(object: &str) -> String {
         let parsed = tollgate_document::doc::parse(object).expect("JSON");
         match Snapshot::new().apply(parsed.root()) {

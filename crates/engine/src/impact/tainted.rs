@@ -36,15 +36,15 @@ pub struct RulesTogether<'s> {
 #[derive(Debug)]
 pub struct TaintedDevices<'s> {
     snapshot: &'s Snapshot,
-    /// What rules select that name a driver.
+    /// Devices selected by rules that name a driver.
     by_driver: HashMap<&'s str, Selected<'s>, RandomState>,
-    /// What rules select that name no driver.
+    /// Devices selected by rules that do not name a driver.
     everywhere: Selected<'s>,
     /// True if a rule also selects by class or expression.
     has_class_rules: bool,
 }
 
-/// What rules select of a driver.
+/// The devices of a driver that rules select.
 #[derive(Debug, Default)]
 struct Selected<'s> {
     /// True if a rule selects every device.

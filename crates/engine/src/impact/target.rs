@@ -14,7 +14,7 @@ use super::snapshot::{Pool, Snapshot};
 use super::unmatched;
 use tollgate_api::conform::suggest::nearest;
 
-/// What a user names on the command line.
+/// Devices that a user names on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceTarget {
     /// Devices by driver, pool and name.
@@ -31,12 +31,12 @@ pub struct DeviceNames {
     pub device: Option<String>,
 }
 
-/// What a target stands for in the state of a cluster.
+/// The devices that a target refers to in a given cluster state.
 #[derive(Debug, Default)]
 pub struct ResolvedTarget {
     /// One selector for each rule that is needed.
     pub devices: Vec<DeviceNames>,
-    /// What could belong to the target and is left out.
+    /// Notes about devices that may belong to the target but are omitted.
     pub notes: Vec<String>,
 }
 
@@ -54,8 +54,8 @@ impl DeviceNames {
 }
 
 impl DeviceTarget {
-    /// Parses `DRIVER[/POOL[/DEVICE]]` or `node/NAME`, where `*` stands for any name. The name of a pool may have
-    /// slashes: with more than three parts, all between the first and the last are the pool.
+    /// Parses `DRIVER[/POOL[/DEVICE]]` or `node/NAME`, with `*` for any name. Pool names can contain slashes:
+    /// with more than three parts, everything between the first and the last part is the pool.
     pub fn parse(text: &str) -> Result<DeviceTarget, String> {
         let parts: Vec<&str> = text.split('/').collect();
         if parts.iter().any(|part| part.is_empty()) {

@@ -12,8 +12,8 @@ pub(super) fn reason(selector: &Selector, snapshot: &Snapshot) -> Option<String>
     missing_name(selector, snapshot).map(|missing| format!("the rule selects no devices: {missing}"))
 }
 
-/// Returns a sentence about the first name in the selector that no ResourceSlice has, with the name that was probably
-/// meant; `None` if all exist.
+/// Returns a sentence about the first name in the selector that no ResourceSlice contains, with a similar
+/// existing name; `None` if all names exist.
 pub(super) fn missing_name(selector: &Selector, snapshot: &Snapshot) -> Option<String> {
     let drivers = snapshot.drivers();
     let in_driver = |name: &str| selector.driver.as_deref().is_none_or(|wanted| wanted == name);

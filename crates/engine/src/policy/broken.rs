@@ -20,10 +20,10 @@ use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, PathStyle};
 use tollgate_formats::gotime;
 
-/// Why a policy cannot be evaluated.
+/// The reason why a policy cannot be evaluated.
 #[derive(Debug)]
 pub(super) struct Defect {
-    /// The first error.
+    /// The first error in the policy.
     error: Box<str>,
     /// True if the policy has `validations`, which `match.drivers` does not narrow.
     is_for_every_driver: bool,

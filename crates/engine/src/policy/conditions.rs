@@ -24,9 +24,9 @@ use tollgate_formats::gofmt;
 pub(super) struct Expressions {
     conditions: Vec<Condition>,
     validations: Vec<Validation>,
-    /// `failurePolicy: Ignore`
+    /// True for `failurePolicy: Ignore`.
     ignores_failures: bool,
-    /// What they look for in objects.
+    /// Names of fields that the expressions read from objects.
     sought: SoughtNames,
 }
 
@@ -45,7 +45,7 @@ struct Validation {
 }
 
 impl Expressions {
-    /// Reads them from `spec`; `kinds` are those of the objects that the policy applies to.
+    /// Reads the conditions from `spec`. `kinds` are the kinds of objects that the policy applies to.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -104,7 +104,7 @@ impl Expressions {
         read
     }
 
-    /// Those that decide something; a message does not.
+    /// The expressions that affect the verdict, which excludes `messageExpression`.
     fn deciding(&self) -> impl Iterator<Item = &Program> {
         let conditions = self.conditions.iter().map(|condition| &condition.program);
         conditions.chain(self.validations.iter().map(|validation| &validation.program))
@@ -182,7 +182,7 @@ impl RequestVariables {
         RequestVariables { request, namespace }
     }
 
-    /// The parsed documents.
+    /// Parses both documents.
     pub(super) fn parse(&self) -> (Option<Doc<'_>>, Option<Doc<'_>>) {
         let namespace = self.namespace.as_ref().and_then(|text| doc::parse(text).ok());
         let request = doc::parse(&self.request).ok();

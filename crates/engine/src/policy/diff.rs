@@ -35,23 +35,23 @@ const MAX_SCENES: usize = 100_000;
 /// Most namespaces, users and kinds that are named as examples.
 const MAX_EXAMPLES: usize = 3;
 
-/// What a change does to the set of requests that are allowed.
+/// The effect of a change on the set of allowed requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Effect {
     /// The same requests are allowed.
     None,
     /// Fewer requests are allowed.
     Stricter,
-    /// Whether requests are allowed cannot be decided.
+    /// It cannot be decided whether requests are allowed.
     Unknown,
     /// More requests are allowed.
     Wider,
-    /// Some more and some fewer requests are allowed.
+    /// Some additional requests are allowed, and some are no longer allowed.
     Both,
 }
 
 impl Effect {
-    /// Returns `wider`.
+    /// Returns the effect as a word, such as `wider`.
     pub fn name(self) -> &'static str {
         match self {
             Effect::None => "none",
@@ -82,7 +82,7 @@ impl Effect {
     }
 }
 
-/// What happens to a policy.
+/// The kind of change to a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
     Added,
@@ -91,7 +91,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Returns `added`.
+    /// Returns the kind of change as a word, such as `added`.
     pub fn name(self) -> &'static str {
         match self {
             ChangeKind::Added => "added",
@@ -104,13 +104,13 @@ impl ChangeKind {
 /// A policy that is added, removed or changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyChange {
-    /// `TaintRulePolicy`
+    /// Kind of the policy, such as `TaintRulePolicy`.
     pub kind: &'static str,
     pub name: String,
     pub change: ChangeKind,
-    /// Where it is: in the new set, or in the old one if it is removed.
+    /// Location of the policy in the new set, or in the old set if it was removed.
     pub source: String,
-    /// What the change does, together with all others.
+    /// The effect of the change, together with all other changes.
     pub effect: Effect,
     /// The fields that change; empty if the policy is added or removed.
     pub fields: Vec<FieldChange>,
@@ -122,21 +122,21 @@ pub struct Difference {
     pub effect: Effect,
     /// The policies whose change makes the difference: `TolerationPolicy research`.
     pub policies: Vec<String>,
-    /// What the requests contain.
+    /// Description of the affected requests.
     pub what: String,
-    /// What happens to them under the old set, such as `denied`.
+    /// The result for these requests under the old set, such as `denied`.
     pub before: &'static str,
-    /// What happens to them under the new set.
+    /// The result for these requests under the new set.
     pub after: &'static str,
     /// Examples of namespaces in which it is so; empty if it is so in all, or if the objects have none.
     pub namespaces: Vec<String>,
     /// An example of a user for whom it is so; `None` if it is so for users whom no policy names.
     pub user: Option<String>,
-    /// The kinds of objects.
+    /// The affected kinds of objects.
     pub resources: Vec<&'static str>,
     /// The operations, if it is so only for one of them.
     pub operation: Option<&'static str>,
-    /// From when it is so, if not from now on.
+    /// The time from which the difference applies, if not immediately.
     pub from: Option<String>,
 }
 
@@ -147,7 +147,7 @@ pub struct PolicyDiff {
     pub effect: Effect,
     pub changes: Vec<PolicyChange>,
     pub differences: Vec<Difference>,
-    /// Why not everything was compared; empty if everything was.
+    /// Reasons why the comparison is incomplete; empty if it is complete.
     pub incomplete: Vec<String>,
 }
 
@@ -214,16 +214,16 @@ struct Comparison<'s> {
     times: Vec<Timestamp>,
     /// Policies that differ, or are in one set only.
     changed: BTreeSet<String>,
-    /// Of the policies of both sets, in order: those that mean the same have the same number.
+    /// For the policies of both sets, in order: policies with equal meaning have the same number.
     meanings: Vec<usize>,
     found: BTreeMap<Found, Occurrences>,
-    /// What was found for policies that were compared before.
+    /// Cached results of comparisons.
     known: BTreeMap<SceneKey, Vec<(Found, Vec<String>)>>,
     scenes: usize,
     incomplete: BTreeSet<String>,
 }
 
-/// What the result of a comparison depends on.
+/// Cache key: everything that the result of a comparison depends on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct SceneKey {
     /// The policies that apply, as numbers, and whether they bind the user.

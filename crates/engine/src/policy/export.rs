@@ -47,7 +47,7 @@ const KINDS: [ApiKind; 5] = [
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
     pub policies: Vec<AdmissionPolicy>,
-    /// What is left out; empty if everything is exported.
+    /// The parts that are not exported; empty if everything is.
     pub omissions: Vec<Omission>,
 }
 
@@ -64,7 +64,7 @@ pub struct AdmissionPolicy {
 }
 
 impl AdmissionPolicy {
-    /// Its name in the cluster, such as `deny-resourceclaims.tollgate.dev`.
+    /// Name of the exported object, such as `deny-resourceclaims.tollgate.dev`.
     pub fn name(&self) -> String {
         let ignored = if self.ignores_failures { "-ignore-failures" } else { "" };
         format!("{}-{}{ignored}.tollgate.dev", self.action.name(), self.kind.resource())

@@ -111,9 +111,9 @@ const VALIDATION_TY: Ty = Ty::Struct(&VALIDATION);
 const VALIDATIONS: Field =
     field("validations", Ty::List(&VALIDATION_TY), "Expressions that must all be true");
 const GLOBS: Ty = Ty::NonEmptyList(&Ty::NonEmptyStr);
-/// An empty list exempts nothing, which is what it says.
+/// A list of exemptions, which may be empty.
 const EXEMPTIONS: Ty = Ty::List(&Ty::NonEmptyStr);
-/// Globs for namespaces.
+/// A glob pattern for namespaces.
 const NAMESPACE_GLOB: Ty = Ty::Text(&formats::NAMESPACE_GLOB);
 const NAMESPACES: Field =
     field("namespaces", Ty::NonEmptyList(&NAMESPACE_GLOB), "Namespaces to include, as globs (default: all)");

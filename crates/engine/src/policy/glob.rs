@@ -5,7 +5,7 @@
 
 use memchr::memmem;
 
-/// A glob pattern.
+/// A glob pattern, in which `*` matches any text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Glob(Box<str>);
 

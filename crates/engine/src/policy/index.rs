@@ -15,7 +15,7 @@ pub(super) struct NamespaceIndex {
     everywhere: Vec<u32>,
     /// Policies by the part of a pattern before its first wildcard.
     by_start: HashMap<Box<str>, Vec<u32>>,
-    /// The lengths of those parts, each once.
+    /// The distinct lengths of these prefixes.
     lengths: Vec<usize>,
 }
 

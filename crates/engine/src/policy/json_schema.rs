@@ -34,7 +34,7 @@ use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_formats::gofmt;
 
-/// What is said of a value for which no steps are left.
+/// Message for a value whose evaluation exceeds the step limit.
 const STEP_LIMIT: &str = "cannot be checked: evaluating its schema exceeds the step limit";
 
 /// Deeper values are not checked.
@@ -42,22 +42,22 @@ const MAX_DEPTH: usize = 127;
 
 /// Subschemas inside each other, over all levels of a value.
 const MAX_NESTING: usize = 2_000;
-/// As many of them as any thread has the stack for, in a debug build.
+/// Nesting depth that can be evaluated on the stack of any thread, including in debug builds.
 const FLAT_NESTING: usize = 200;
 /// The stack for more. Its pages are touched only as deep as the value goes.
 const DEEP_STACK: usize = 32 << 20;
 
-/// For a larger value it is not said what is wrong. An API server accepts parameters of 10 KiB.
+/// Errors are not explained for larger values. API servers accept parameters of up to 10 KiB.
 const MAX_EXPLAINED: usize = 10_000;
 
 /// Longer texts are not of the format `regex`.
 const MAX_REGEX: usize = 4096;
 
-/// A compiled schema.
+/// A compiled JSON Schema.
 #[derive(Debug)]
 pub(super) struct Schema {
     validator: Validator<Tape>,
-    /// For the errors of values that are not valid, if this is not `validator`.
+    /// Validator that explains errors, if different from `validator`.
     explainer: Option<Validator<Tape>>,
     graph: Graph,
 }
@@ -164,7 +164,7 @@ pub(super) fn check_sought_keys(
     });
 }
 
-/// Checks for keys that a Go decoder confuses with those that determine the type of the value.
+/// Reports keys that a Go decoder could confuse with `apiVersion` and `kind`.
 pub(super) fn check_type_keys(
     value: Value<'_>,
     at: &Path<'_>,
@@ -211,7 +211,7 @@ fn cut(name: &str) -> Cow<'_, str> {
     gofmt::shorten(name, 128)
 }
 
-/// How many levels of lists and objects a value has, or why it cannot be checked.
+/// Returns the nesting depth of a value, or the reason why it cannot be checked.
 fn count_levels(value: Value<'_>) -> Result<usize, String> {
     let mut open: Vec<usize> = Vec::new();
     let mut levels = 1;

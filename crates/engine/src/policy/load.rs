@@ -24,25 +24,25 @@ use tollgate_document::field::Path;
 use tollgate_document::source::{Document, InputError, Lines, documents};
 use tollgate_formats::gotime;
 
-/// A file that was read.
+/// A policy file with its contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyFile {
-    /// Its name, as the user gave it.
+    /// File name as given by the user.
     pub name: String,
-    /// Its contents.
+    /// Contents of the file.
     pub text: String,
 }
 
-/// Something wrong with a policy file. Line and column count from 1, columns in characters.
+/// An error in a policy file. Lines and columns are counted from 1, columns in characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PolicyError {
-    /// The file.
+    /// File name.
     pub file: String,
-    /// The line.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The column.
+    /// Column, counted from 1 in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
 }
 
@@ -194,7 +194,7 @@ impl Loader {
     }
 }
 
-/// Returns the errors of a document that should have the given type, with their positions. `lines` are those of the
+/// Returns the errors of a document that should have the given type, with their positions. `lines` covers the
 /// whole file.
 pub fn document_errors(
     file: &str,
@@ -229,7 +229,7 @@ fn policy_kind_of(root: Value<'_>) -> Result<PolicyKind, (&'static str, String)>
     })
 }
 
-/// Compiles a policy document, whose types are already checked, and reports other faults.
+/// Compiles a policy document, whose types have already been checked, and reports further errors.
 pub(super) fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
@@ -280,7 +280,7 @@ pub(super) fn optional_text(value: Value<'_>) -> Option<Box<str>> {
     value.exists().then(|| value.str().into())
 }
 
-/// Reports expressions of `namespaceSelector` whose values do not fit the operator.
+/// Reports `namespaceSelector` expressions whose values are invalid for their operator.
 fn check_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) {
     let match_at = at.field("match");
     let selector_at = match_at.field("namespaceSelector");
@@ -326,7 +326,7 @@ fn expression_position(
     lines.position(bytes.start + at)
 }
 
-/// Where the JSON Schemas of policies come from: the policy itself, or a file that it names.
+/// Source of the JSON Schemas of policies: the policy itself, or a file that it references.
 pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
@@ -334,12 +334,12 @@ pub(super) struct SchemaSource<'l> {
     seen: &'l SeenSchemas,
 }
 
-/// What was read of schema files while policies are compiled.
+/// Schema files that were read while policies are compiled.
 #[derive(Default)]
 pub(super) struct SeenSchemas {
     /// The files that policies name.
     named: RefCell<BTreeSet<String>>,
-    /// The contents of those that are not among the policy files.
+    /// Hash of the schema files that are not among the policy files.
     digest: RefCell<Sha256>,
     /// Schema files of the current policy: the field that names the file, and its contents.
     current: RefCell<Vec<(String, String)>>,
@@ -434,8 +434,8 @@ fn relative_to(file: &str, path: &str) -> String {
     }
 }
 
-/// Returns the path without `.` and `..`, as far as the names alone tell, because one file may be named in several
-/// ways.
+/// Returns the path without `.` and `..` segments, so that different spellings of a file name are equal. Does
+/// not access the file system.
 pub fn normalized(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in path.split('/').enumerate() {

@@ -20,7 +20,7 @@ const MAX_GROUPS: usize = 4_096;
 /// The label of every namespace that has its name as value.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whether a policy applies to a request.
+/// Result of matching a request against the scope of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ScopeMatch {
     Yes,
@@ -126,7 +126,7 @@ impl Scope {
         answer
     }
 
-    /// True if the operation and the name of the namespace match, whatever `namespaceSelector` says.
+    /// True if the operation and the name of the namespace match. `namespaceSelector` is ignored.
     pub(super) fn applies_by_name(&self, operation: Operation, namespace: Option<&str>) -> bool {
         let is_named = |namespace: &str| {
             any_matches(self.namespaces.as_deref(), namespace)
@@ -136,8 +136,7 @@ impl Scope {
             && namespace.is_none_or(is_named)
     }
 
-    /// True if the policy applies to that driver. An empty driver, or one that no server accepts, stands for all
-    /// drivers.
+    /// True if the policy applies to this driver. An empty or invalid driver name matches every policy.
     pub(super) fn matches_driver(&self, driver: &str) -> bool {
         driver.is_empty() || driver.len() > MAX_DRIVER || any_matches(self.drivers.as_deref(), driver)
     }
@@ -217,7 +216,7 @@ pub(super) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Reads `spec.exempt`.
+    /// Reads `spec.exempt` of a policy.
     pub(super) fn read(value: Value<'_>) -> Exemptions {
         Exemptions {
             users: read_globs(value.get("users")).unwrap_or_default(),

@@ -11,12 +11,12 @@ use tollgate_api::view::{List, Object, RequestBody, Toleration, View as _};
 use tollgate_document::doc::{Change, New, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// The tolerations that one list of an update lacks, compared with the stored list.
+/// The tolerations of a stored list that are missing in the update.
 #[derive(Clone, Debug)]
 pub struct MissingTolerations {
     /// The edits that add them.
     pub edits: Vec<Edit>,
-    /// How many there are.
+    /// Number of missing tolerations.
     pub count: usize,
     /// The path of the list, if it is replaced as a whole.
     rewritten_list: Option<FieldPath>,

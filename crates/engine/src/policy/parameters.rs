@@ -38,7 +38,7 @@ struct ParameterSchema {
 }
 
 impl ParameterPolicy {
-    /// Compiles `spec`, and reports faults.
+    /// Compiles the `spec` of a ParameterPolicy, and reports errors.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -136,20 +136,21 @@ impl ParameterPolicy {
     }
 }
 
-/// Parameters, with what a decoder could read as their type. It is looked up once, and not for each policy.
+/// Opaque parameters with all types that a decoder could read from them, computed once for all policies.
 struct TypedParameters<'d> {
     driver: Option<&'d str>,
     value: Value<'d>,
     api_version: &'d str,
     kind: &'d str,
-    /// What decoders that ignore case, or use another duplicate key, read as apiVersion.
+    /// Values that some decoder could read as `apiVersion`, by ignoring case or choosing another duplicate
+    /// key.
     versions: HashSet<&'d str>,
-    /// What decoders that ignore case, or use another duplicate key, read as kind.
+    /// Values that some decoder could read as `kind`, by ignoring case or choosing another duplicate key.
     kinds: HashSet<&'d str>,
 }
 
 impl<'d> TypedParameters<'d> {
-    /// Looks up every apiVersion and kind that a decoder could read from the parameters.
+    /// Collects every `apiVersion` and `kind` that a decoder could read from the parameters.
     fn of(given: DriverParameters<'d>) -> TypedParameters<'d> {
         let value = given.value;
         TypedParameters {

@@ -6,11 +6,11 @@
 use super::PolicySet;
 use tollgate_api::profile::ApiKind;
 
-/// Which policies of a set are meant.
+/// A subset of the policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Among {
     Every,
-    /// Those with `onUnavailable: Deny`.
+    /// Policies with `onUnavailable: Deny`.
     FailingClosed,
 }
 
@@ -21,8 +21,9 @@ impl PolicySet {
         every.filter(move |policy: &&super::Policy| among == Among::Every || policy.fails_closed)
     }
 
-    /// True if a policy can deny any object of that kind, whatever its contents: by `validations`, by `matchConditions`
-    /// that cannot be evaluated, because the policy is broken, or because the labels of its namespace cannot be looked up.
+    /// True if a policy can deny any object of this kind regardless of its contents: by `validations`, by
+    /// `matchConditions` that fail, because the policy is broken, or because namespace labels are
+    /// unavailable.
     pub fn judges_every(&self, kind: ApiKind, among: Among) -> bool {
         let looks_at_all = |policy: &super::Policy| {
             let needs_labels = kind.is_namespaced() && policy.scope.needs_labels();

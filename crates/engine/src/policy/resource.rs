@@ -51,7 +51,7 @@ impl PolicyResource {
         PolicyResource { kind, name, uid, generation, json }
     }
 
-    /// Returns its kind.
+    /// Returns the kind of policy.
     pub fn kind(&self) -> PolicyKind {
         self.kind
     }
@@ -79,41 +79,42 @@ impl PolicyResource {
     }
 }
 
-/// What became of a resource.
+/// The state of a policy resource after loading.
 #[derive(Clone, Debug)]
 pub struct ResourceState {
-    /// Its kind.
+    /// Kind of the policy.
     pub kind: PolicyKind,
-    /// `metadata.name`
+    /// `metadata.name` of the resource.
     pub name: Box<str>,
-    /// `metadata.uid`
+    /// `metadata.uid` of the resource.
     pub uid: Box<str>,
-    /// `metadata.generation`
+    /// `metadata.generation` of the resource.
     pub generation: i64,
-    /// Whether it is in force.
+    /// Whether the policy is in force.
     pub acceptance: Acceptance,
-    /// What is probably a mistake, though the policy can be used.
+    /// Probable mistakes, which do not prevent the policy from being used.
     pub warnings: Vec<FieldError>,
     pub(super) policy: Option<Arc<Policy>>,
 }
 
-/// Whether a resource is in force.
+/// Whether a policy resource is in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Acceptance {
-    /// It is.
+    /// The policy is in force.
     Accepted,
-    /// It cannot be evaluated, for these reasons: requests that it matches get its `failurePolicy`.
+    /// The policy cannot be evaluated, for these reasons. Its `failurePolicy` applies to the requests that it
+    /// matches.
     Rejected(Vec<FieldError>),
     /// A file has a policy of that kind and name, which is in force instead.
     ReplacedByFile,
 }
 
-/// Something wrong with a field of a resource.
+/// An error in a field of a policy resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FieldError {
     /// The path, such as `spec.allow[0].key`; empty for the whole resource.
     pub field: String,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
 }
 
@@ -124,7 +125,7 @@ impl std::fmt::Display for FieldError {
     }
 }
 
-/// What surrounds `spec` in a resource. The API server checks the metadata.
+/// The schema of a resource around `spec`. The API server checks the metadata.
 static ENVELOPE: Struct = Struct {
     name: "PolicyResource",
     fields: &[
@@ -236,7 +237,7 @@ fn compile(resource: &PolicyResource) -> ResourceState {
     }
 }
 
-/// Returns the errors of a resource: those for which it is [`Acceptance::Rejected`] when it is loaded.
+/// Returns the errors because of which a resource would be [`Acceptance::Rejected`].
 pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
     let mut faults = PolicyFaults::default();
     check(kind, root, &mut faults);

@@ -58,7 +58,7 @@ struct DataRequirement {
 }
 
 impl TaintPolicy {
-    /// Compiles `spec`, and reports faults.
+    /// Compiles the `spec` of a TaintPolicy, and reports errors.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
@@ -171,7 +171,7 @@ struct BindingPolicy<'s> {
     data_keys: Vec<Cow<'s, str>>,
 }
 
-/// What applies to a request, of the TaintPolicies with one action.
+/// The entries of all TaintPolicies with the same action that apply to a request.
 #[derive(Debug)]
 struct EntryGroup<'s> {
     /// The policy that binds the user, and is the first to be in force.

@@ -50,7 +50,7 @@ pub(super) struct TolerationPolicy {
 }
 
 impl TolerationPolicy {
-    /// Compiles `spec`, and reports faults.
+    /// Compiles the `spec` of a TolerationPolicy, and reports errors.
     pub(super) fn read(spec: Value<'_>, at: &Path<'_>, faults: &mut PolicyFaults) -> TolerationPolicy {
         let allow = spec.get("allow");
         let require_key = spec.get("requireKey").bool().unwrap_or_default();
@@ -101,7 +101,7 @@ impl TolerationPolicy {
         &self.deny
     }
 
-    /// Returns the allow entries, including those for the defaults.
+    /// Returns the allow entries, including those derived from default tolerations.
     pub(super) fn allowed_entries(&self) -> impl Iterator<Item = &TolerationEntry> + Clone {
         self.allow.iter().flatten().chain(&self.default_entries)
     }
@@ -195,7 +195,7 @@ impl CheckedToleration<'_> {
     }
 }
 
-/// Returns the taints that a toleration matches, for as long as the profile lets it.
+/// Returns the taints that a toleration matches, and for how long, in the given profile.
 fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> ToleratedTaints<'d> {
     if profile.empty_effect_stops_eviction {
         ToleratedTaints::forever_without_effect(toleration)

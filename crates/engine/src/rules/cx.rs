@@ -23,13 +23,13 @@ const EXPRESSION: usize = 100;
 /// The context of a check: what holds, and where findings go.
 #[derive(Debug)]
 pub struct Cx<'c, 'p> {
-    /// The profile.
+    /// The Kubernetes release or draft.
     pub profile: &'static Profile,
     /// The labels, classes and claims around the request, and the state of the cluster.
     pub context: &'c Context<'c>,
     /// The version of the object.
     pub version: Version,
-    /// Create or update.
+    /// The operation: create or update.
     pub operation: Operation,
     /// True if hand-written validation checks the current part of the object.
     pub(super) hand_written: bool,
@@ -43,10 +43,10 @@ pub struct Cx<'c, 'p> {
     /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
     pub(super) rules: &'c RuleSet,
-    /// How findings are compared with those of the stored object; `None` to keep all.
+    /// How findings are compared with those of the stored object; `None` to keep all findings.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// What may still be spent on expressions, see [`EXPRESSIONS`].
+    /// Remaining budget for checking expressions, see [`EXPRESSIONS`].
     pub(super) expressions: usize,
 }
 
@@ -62,8 +62,8 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.declarative
     }
 
-    /// Calls `judge` for a part of the object that an update may have left `unchanged`: hand-written validation checks
-    /// such parts again, declarative validation does not.
+    /// Calls `judge` for a part of the object, which is `unchanged` by an update or not. Hand-written
+    /// validation checks unchanged parts again, declarative validation does not.
     pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
         let before = self.declarative;
         self.declarative &= !unchanged;
@@ -71,8 +71,8 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.declarative = before;
     }
 
-    /// Calls `judge` for a part of the object that only declarative validation checks. Does nothing if that does not
-    /// check the current part.
+    /// Calls `judge` for a part of the object that only declarative validation checks. Does nothing if the
+    /// current part is not checked declaratively.
     pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
         if self.declarative {
             let before = std::mem::replace(&mut self.hand_written, false);
@@ -97,8 +97,8 @@ impl<'c, 'p> Cx<'c, 'p> {
         }
     }
 
-    /// Takes the cost of checking an expression of that many bytes from the budget. False if the budget is used up and
-    /// the expression is not to be checked; always true if the engine is exact.
+    /// Deducts the cost of checking an expression of `bytes` bytes from the budget. Returns false if the
+    /// budget is exhausted, so that the expression is not checked. Always true if the engine is exact.
     pub fn spend_on_expression(&mut self, bytes: usize) -> bool {
         let left = self.expressions.checked_sub(EXPRESSION + bytes);
         self.expressions = left.unwrap_or_default();
@@ -111,9 +111,9 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.findings.kept().iter().any(|finding| is_of(finding.rule)) || self.findings.has_left_out(is_of)
     }
 
-    /// Starts to report a finding; the next call in the chain says what is wrong. It counts as one of hand-written
-    /// validation, which prints the path in the internal version, unless [`Report::native`] or [`Report::covered`]
-    /// follows.
+    /// Starts a finding. The next call in the chain adds the error type and message. The finding belongs to
+    /// hand-written validation, which prints the path in the internal version, unless [`Report::native`] or
+    /// [`Report::covered`] follows.
     pub fn report<'r>(&'r mut self, rule: RuleId, at: &'r Path<'r>) -> Report<'r, RunSink<'r, 'c, 'p>> {
         Report { rule, at, sink: RunSink { cx: self, validator: Validator::HandWritten } }
     }
@@ -126,7 +126,7 @@ impl<'c, 'p> Cx<'c, 'p> {
     }
 }
 
-/// Which of the API server's two validators reports a finding.
+/// The validator of the API server that reports a finding.
 #[derive(Clone, Copy, Debug)]
 enum Validator {
     HandWritten,

@@ -71,8 +71,8 @@ impl<T: Copy> FirstItems<T> {
     }
 }
 
-/// Returns a hash of the first two texts, which nearly always tell items apart. Items with equal hashes are compared,
-/// so a collision only costs time.
+/// Returns a hash of the first two texts, which are almost always distinct. Items with equal hashes are
+/// compared, so a collision only costs time.
 #[inline]
 fn fingerprint(texts: [&[u8]; 4]) -> u64 {
     let mut hasher = FixedState::default().build_hasher();
@@ -80,8 +80,8 @@ fn fingerprint(texts: [&[u8]; 4]) -> u64 {
     hasher.finish()
 }
 
-/// True if the identities are equal. Empty texts are told by their length: the system's comparison of no bytes at an
-/// address that is not mapped takes a quarter of a microsecond on some processors.
+/// True if the identities are equal. Empty texts are compared by length only, because comparing zero bytes is
+/// slow on some processors.
 fn is_same(one: [&[u8]; 4], other: [&[u8]; 4]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.len() == other.len() && (one.is_empty() || *one == other))
 }

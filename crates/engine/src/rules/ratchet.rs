@@ -33,15 +33,15 @@ use tollgate_formats::gofmt::head;
 /// Bytes of a text that are compared; for longer texts, the value in the object is compared instead.
 pub const TEXT: usize = 256;
 
-/// How many stored taints or counts are compared. No valid list is longer, and a hostile one must not take quadratic
-/// time.
+/// Maximum number of stored taints or counts that are compared. Valid lists are not longer, and this bounds
+/// the time for hostile ones.
 const SEARCHED: usize = 128;
 
 /// The findings of the stored object, each of which excuses one equal finding of the new object.
 #[derive(Debug)]
 pub struct KnownFaults {
-    /// How often each finding was made, by a keyed hash instead of its message, because there can be a million long
-    /// ones. The keys are random, so that collisions cannot be forced.
+    /// The number of occurrences of each finding, keyed by a hash of its message, because there can be a
+    /// million long messages. The hash keys are random, so that collisions cannot be forced.
     said: HashMap<u64, Said>,
     extent: Extent,
     keys: RandomState,
@@ -49,10 +49,10 @@ pub struct KnownFaults {
     new: SearchedObject,
 }
 
-/// How often one finding was made about the stored object.
+/// The occurrences of one finding about the stored object.
 #[derive(Debug, Default)]
 struct Said {
-    /// How often, if it was neither about a taint nor about a number.
+    /// Number of occurrences that are neither about a taint nor about a number.
     count: usize,
     /// The numbers that were too large, with their limits.
     excesses: Vec<(usize, usize)>,
@@ -60,7 +60,7 @@ struct Said {
     taints: Vec<Strength>,
 }
 
-/// One of the two objects, with cached lookups.
+/// The stored or the new object, with cached lookups.
 #[derive(Debug, Default)]
 struct SearchedObject {
     index: Index,
@@ -69,7 +69,7 @@ struct SearchedObject {
 }
 
 impl KnownFaults {
-    /// Creates an empty collection, for an update that changes the reach of taints as `extent` says.
+    /// Creates an empty collection for an update that changes the reach of taints by `extent`.
     pub fn new(extent: Extent) -> KnownFaults {
         KnownFaults {
             said: HashMap::new(),
@@ -118,7 +118,7 @@ impl KnownFaults {
     }
 }
 
-/// What to do with a finding instead of keeping it.
+/// What happens to findings: they are recorded, or compared with recorded ones.
 #[derive(Clone, Copy, Debug)]
 pub enum Ratchet<'c> {
     /// Records it as a finding of the stored object.
@@ -138,8 +138,8 @@ impl Ratchet<'_> {
         }
     }
 
-    /// Records the finding, or compares it with those of the stored object. True if it is not to be kept. Only for
-    /// rules that the ratchet applies to.
+    /// Records the finding, or compares it with those of the stored object. Returns true if it is to be
+    /// dropped. Only for rules that the ratchet applies to.
     pub fn takes(self, statement: &Statement<'_>) -> bool {
         match self {
             Ratchet::Learn(known, object) => {
@@ -161,7 +161,7 @@ pub struct Statement<'a> {
     pub kind: ErrorType,
     pub value: &'a BadValue,
     pub detail: &'a str,
-    /// The policy that says so, if one does.
+    /// The policy that reports the finding, if any.
     pub policy: Option<&'a str>,
 }
 
@@ -173,7 +173,7 @@ pub enum At<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Borrows what a finding says; `policy` is the policy that reports it, if one does.
+    /// Borrows the content of a finding. `policy` is the policy that reports it, if any.
     pub fn of(finding: &'a Finding, policy: Option<&'a str>) -> Statement<'a> {
         let Finding { rule, kind, value, detail, at, .. } = finding;
         Statement { rule, at: At::Kept(at), kind: *kind, value, detail, policy }

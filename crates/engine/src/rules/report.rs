@@ -15,7 +15,7 @@ use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
 /// A text that is composed only if it is needed.
 pub trait Text {
-    /// Composes the text.
+    /// Builds the text.
     fn compose(self) -> Cow<'static, str>;
 }
 
@@ -49,7 +49,7 @@ impl<F: FnOnce() -> String> Text for F {
     }
 }
 
-/// Where findings go: to those of a run, or to the violations of policies.
+/// Receives findings: either the findings of rules, or the violations of policies.
 pub trait Sink<'r> {
     /// Keeps a finding, counts it, or drops it; returns a handle for adding to it.
     fn keep(
@@ -62,7 +62,7 @@ pub trait Sink<'r> {
     ) -> Reported<'r>;
 }
 
-/// A rule that has something to say about a field.
+/// A finding in progress: the rule and the field that it is about.
 #[must_use = "the call that names the kind of fault reports the finding"]
 #[derive(Debug)]
 pub struct Report<'r, S> {
@@ -117,7 +117,7 @@ impl<'r, S: Sink<'r>> Report<'r, S> {
         self.of_kind(ErrorType::TooMany, value, detail)
     }
 
-    /// Reports a fault of any kind.
+    /// Reports a finding with any error type.
     pub fn of_kind(self, kind: ErrorType, value: impl Into<BadValue>, detail: impl Text) -> Reported<'r> {
         self.sink.keep(self.rule, self.at, kind, value, detail)
     }
@@ -178,7 +178,7 @@ impl<'r> Reported<'r> {
         })
     }
 
-    /// Adds the known value that was probably meant, with a fix; if none is near, a list of the known values.
+    /// Adds the most similar known value, with a fix; if none is similar, a list of the known values.
     pub fn did_you_mean(self, at: &Path<'_>, written: &str, known: &[&str]) -> Reported<'r> {
         if self.finding.is_none() {
             return self;

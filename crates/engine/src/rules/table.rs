@@ -30,7 +30,7 @@ const fn documented(id: &'static str) -> Rule {
     Rule::new(id, Origin::Documented, Level::Deny)
 }
 
-/// A lint; it warns.
+/// A lint, with the level Warn.
 const fn lint(id: &'static str) -> Rule {
     Rule::new(id, Origin::Lint, Level::Warn)
 }
@@ -57,7 +57,7 @@ macro_rules! table {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "named like the constants")]
         enum Number { $($name,)* Count }
 
-        /// Every rule.
+        /// All rules.
         pub static TABLE: [Rule; Number::Count as usize] = [$($rule.numbered(Number::$name as usize),)*];
 
         $(

@@ -20,7 +20,7 @@ use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Where a taint comes from.
+/// The object that contains a taint: the slice or a patch.
 #[derive(Clone, Copy, Debug)]
 pub enum TaintOrigin<'d> {
     /// The driver published it in the slice.
@@ -29,10 +29,10 @@ pub enum TaintOrigin<'d> {
     Patch(PatchPrecedence<'d>),
 }
 
-/// What decides the precedence of a patch.
+/// The fields that determine the precedence of a patch.
 #[derive(Clone, Copy, Debug)]
 pub struct PatchPrecedence<'d> {
-    /// `metadata.name`
+    /// `metadata.name` of the patch.
     pub name: &'d str,
     /// `spec.devices.priority`; 0 if there is none.
     pub priority: i64,
@@ -46,11 +46,11 @@ pub struct PatchPrecedence<'d> {
 #[derive(Clone, Copy, Debug)]
 pub struct SourcedTaint<'d> {
     pub taint: Taint<'d>,
-    /// Where it comes from.
+    /// The object that contains the taint.
     pub source: TaintOrigin<'d>,
 }
 
-/// One taint that the driver or a patch applies to a device, and the taint that it replaces.
+/// A taint that the driver or a patch sets on a device, and the taint that it replaces.
 #[derive(Clone, Copy, Debug)]
 pub struct PatchStep<'d> {
     /// The taint that is applied.
@@ -64,13 +64,13 @@ pub struct PatchStep<'d> {
 pub struct PatchedDevice<'d> {
     pub driver: &'d str,
     pub pool: &'d str,
-    /// Its name.
+    /// Name of the device.
     pub device: &'d str,
     /// The taints it has in the end: each pair of key and effect once, in the order in which they came.
     pub taints: Vec<SourcedTaint<'d>>,
     /// The taints that it has instead if the class or the selectors of a patch do not match.
     overwritten_if_selected: Vec<SourcedTaint<'d>>,
-    /// How the taints came about, in order, starting with those of the driver.
+    /// The steps that lead to the final taints, starting with those of the driver.
     pub steps: Vec<PatchStep<'d>>,
 }
 
@@ -78,7 +78,7 @@ pub struct PatchedDevice<'d> {
 #[derive(Debug)]
 pub struct PatchLayers<'d>(Vec<PatchLayer<'d>>);
 
-/// One patch, with the class and the expressions of its filter, if it has any.
+/// A patch, with the class and expressions of its filter, if any.
 #[derive(Debug)]
 struct PatchLayer<'d> {
     precedence: PatchPrecedence<'d>,
@@ -87,7 +87,7 @@ struct PatchLayer<'d> {
 }
 
 impl<'d> PatchLayers<'d> {
-    /// Prepares patches. Their classes are those of the snapshot.
+    /// Prepares patches. Classes are looked up in the snapshot.
     pub fn new(patches: &[SlicePatch<'d>], snapshot: &Snapshot, profile: &Profile) -> PatchLayers<'d> {
         let layer = |patch: &SlicePatch<'d>| {
             let criteria = class_criteria(*patch)
@@ -188,7 +188,7 @@ impl<'d> PatchedDevice<'d> {
         self.steps.push(PatchStep { applied, overwritten });
     }
 
-    /// Returns the taints that it has if the classes and selectors of patches match, and those that it has if they do
+    /// Returns the taints of the device if the classes and selectors of patches match, and those if they do
     /// not.
     pub fn possible_taints(&self) -> impl Iterator<Item = &SourcedTaint<'d>> {
         self.taints.iter().chain(&self.overwritten_if_selected)

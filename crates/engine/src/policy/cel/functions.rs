@@ -23,13 +23,15 @@ use super::tree::{List, Map};
 
 /// Charges for an iteration of a loop; false if the budget is exhausted.
 pub(super) const CHARGE_ITERATION: &str = "__tick";
-/// Charges so many steps, and for copying its second argument, and returns that.
+/// Internal function that charges a number of steps and the cost of copying its second argument, and returns
+/// that argument.
 pub(super) const CHARGE_ITEM: &str = "__turn";
 /// Charges for an operand by its size and returns it.
 pub(super) const CHARGE_OPERAND: &str = "__operand";
 /// Charges for formatting an operand with everything in it, and returns it.
 pub(super) const CHARGE_DEEP: &str = "__whole";
-/// Makes a list or a map of the interpreter one that is shared, not copied.
+/// Internal function that converts a list or map of the interpreter into one that is shared instead of
+/// copied.
 pub(super) const SHARE: &str = "__share";
 
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
@@ -57,7 +59,7 @@ pub(super) const OPERATORS: &[(&str, &str, Function)] = &[
 
 type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
-/// The environment.
+/// The CEL environment with all functions.
 pub(super) fn env() -> Env {
     let mut env = Env::stdlib();
     // No name is declared twice: they are generated, or the extension is added once.
@@ -225,7 +227,7 @@ arithmetic!(multiply, operators::MULTIPLY, as_multiplier, mul);
 arithmetic!(divide, operators::DIVIDE, as_divider, div);
 arithmetic!(modulo, operators::MODULO, as_modder, modulo);
 
-/// What is looked up is charged for here. A list charges for each comparison, a map for the lookup.
+/// Implements `in`. A list is charged for each comparison, a map for one lookup.
 fn is_in<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let [item, container] = arguments.as_slice() else { return Err(budget_exhausted()) };
     let (item, container) = (item.as_ref(), container.as_ref());

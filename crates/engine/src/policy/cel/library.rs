@@ -34,7 +34,7 @@ const VALUE_COST: u64 = 4;
 pub(super) const QUALIFIED_FUNCTIONS: &[&str] =
     &["sets.contains", "sets.equivalent", "sets.intersects", "ip.isCanonical", "strings.quote"];
 
-/// Checks a string literal; the error says why it is invalid.
+/// Checks a string literal. The error explains why it is invalid.
 type Check = fn(&str) -> Result<(), String>;
 
 /// Functions whose string literals are checked when the policy is loaded.

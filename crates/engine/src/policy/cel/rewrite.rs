@@ -18,9 +18,9 @@ use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
 use super::library::strings::REPLACED;
 use super::library::{CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
 
-/// Steps for an element of a list beyond those of its nodes: it is kept.
+/// Steps for storing an element of a list, in addition to its nodes.
 const ELEMENT_COST: i64 = 3;
-/// Steps for an entry of a map beyond those of its nodes: it is kept.
+/// Steps for storing an entry of a map, in addition to its nodes.
 const ENTRY_COST: i64 = 10;
 
 /// The state of a rewrite.
@@ -33,9 +33,9 @@ pub(super) struct Rewriter {
     /// Nodes around the current one, and the most there were.
     depth: u32,
     pub(super) deepest: u32,
-    /// Why the expression is refused.
+    /// The reason why the expression is rejected.
     pub(super) refused: Option<String>,
-    /// It uses `namespaceObject`.
+    /// True if the expression uses `namespaceObject`.
     pub(super) needs_namespace: bool,
     /// The names of fields, and the texts, that it contains.
     pub(super) names: BTreeSet<String>,
@@ -248,7 +248,8 @@ impl Rewriter {
     }
 }
 
-/// Makes `cond ? accu + [x] : accu` charge in its condition, `accu + [x]` in its item, anything else around it.
+/// Adds the charge inside an expression: in the condition of `cond ? accu + [x] : accu`, in the item of `accu
+/// + [x]`, and around any other expression.
 fn charge_inside(step: IdedExpr, cost: i64) -> IdedExpr {
     let IdedExpr { id, expr: Expr::Call(mut call) } = step else { return charge_item(cost, step) };
     if call.func_name == operators::CONDITIONAL {
@@ -304,7 +305,7 @@ fn set_item_cost(item: &mut IdedExpr, cost: i64) {
     }
 }
 
-/// Makes the list or map that an expression makes one that is shared when it is copied.
+/// Wraps an expression that creates a list or map, so that copies of the result share it.
 fn share(id: u64, made: Expr) -> Expr {
     Expr::Call(CallExpr {
         func_name: SHARE.to_owned(),
@@ -313,7 +314,7 @@ fn share(id: u64, made: Expr) -> Expr {
     })
 }
 
-/// Steps for reading a literal beyond that of its node.
+/// Steps for reading a literal, in addition to its node.
 fn literal_cost(literal: &LiteralValue) -> i64 {
     let length = match literal {
         LiteralValue::String(text) => text.inner().len(),

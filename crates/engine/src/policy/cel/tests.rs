@@ -13,7 +13,7 @@ use tollgate_document::doc::{self, Value};
 const OBJECT: &str = r#"{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{"count":3,"share":0.5,"on":true,"none":null,
 "requests":[{"name":"x","tolerations":[{"key":"k/1"},{"key":"k/2"}]},{"name":"y"}],"names":["x","y"],"numbers":[1,2]}}"#;
 
-/// The program of a condition, or the first fault.
+/// Compiles a condition. Returns the first error if it is invalid.
 pub(super) fn compiled(expression: &str) -> Result<Program, String> {
     let compiled = Program::compile(expression, Target::Condition);
     compiled.map(|(program, _)| program).map_err(|faults| faults[0].message.clone())

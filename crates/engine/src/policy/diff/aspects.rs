@@ -42,15 +42,16 @@ impl<'c> Scene<'c> {
     }
 }
 
-/// One thing that policies look at in requests.
+/// A property of requests that policies restrict, such as tolerations. Two policy sets are compared aspect by
+/// aspect.
 pub(in crate::policy) trait Aspect<'s>: Sized {
     /// A representative of what requests contain.
     type Probe: Clone;
 
-    /// Representatives of everything that these policies can tell apart.
+    /// Returns sample values that cover every distinction that these policies make.
     fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<Self::Probe>;
 
-    /// What these policies say.
+    /// Collects the rules of these policies for this aspect.
     fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Self;
 
     /// The level at which the policies report it; `None` if they allow it.
@@ -58,13 +59,13 @@ pub(in crate::policy) trait Aspect<'s>: Sized {
 
     fn describe(probe: &Self::Probe) -> String;
 
-    /// For what is compared by its text only: what it is about. Where one text replaces another one, the effect is not
-    /// known.
+    /// The subject of a sample that is compared only by its text. If one text replaces another, the effect is
+    /// unknown.
     fn slot(_: &Self::Probe) -> Option<String> {
         None
     }
 
-    /// The representatives that say most to a reader, of those with the same difference.
+    /// Selects the most informative samples among those with the same difference.
     fn most_telling(probes: Vec<Self::Probe>) -> Vec<Self::Probe> {
         probes
     }
@@ -87,7 +88,7 @@ pub(super) struct Found {
 const CANNOT_EVALUATE: &str = "requests to which the policy applies, if it cannot be evaluated";
 
 impl Found {
-    /// The same difference, if it is not known whether such requests exist.
+    /// Marks the difference as uncertain, because such requests may not exist.
     pub(super) fn uncertain(self) -> Found {
         Found { effect: Effect::Unknown, ..self }
     }
@@ -171,8 +172,8 @@ impl<'s> Sides<'_, 's> {
         }
     }
 
-    /// The policies whose change makes the difference: without it, the new set would say something else. If no change
-    /// does so alone, all that apply.
+    /// Names of the policies whose change causes the difference. If no single change causes it, all policies
+    /// that apply.
     fn responsible<A: Aspect<'s>>(&self, probe: &A::Probe, after: Option<Level>) -> Vec<String> {
         let both = self.before.iter().chain(self.after);
         let titles: BTreeSet<String> = both.map(|matched| title(matched.policy)).collect();
@@ -188,7 +189,7 @@ impl<'s> Sides<'_, 's> {
     }
 }
 
-/// Representative drivers for the patterns of policies; the empty one stands for an object without a driver.
+/// Sample drivers for the patterns of policies. The empty name represents objects without a driver.
 pub(in crate::policy) fn drivers<'p>(
     policies: impl Iterator<Item = &'p Policy>,
     scene: &Scene<'_>,

@@ -26,7 +26,7 @@ use tollgate_formats::gofmt;
 const MAX_LABELS: usize = 512;
 /// Most combinations of namespaces and labels that are compared.
 const MAX_NAMESPACES: usize = 20_000;
-/// A value that stands for all that no selector names.
+/// Sample label value that no selector names.
 const OTHER_VALUE: &str = "any-other";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
@@ -34,25 +34,25 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 pub(super) struct Cell {
     pub(super) kind: ApiKind,
     pub(super) operation: Operation,
-    /// The policies that apply, those of the old set first, as indexes into both sets.
+    /// Indices of the policies that apply, with the old set first.
     pub(super) applying: Vec<usize>,
     /// Their namespaces; empty if the objects have none.
     pub(super) namespaces: BTreeSet<String>,
 }
 
-/// A user who stands for many.
+/// A sample user that represents all users whom the policies treat equally.
 pub(super) struct User {
-    /// `userInfo`
+    /// `userInfo` of the user, as JSON.
     pub(super) json: String,
-    /// Who it is; `None` for a user whom no policy names.
+    /// Description of the user; `None` for a user whom no policy names.
     pub(super) title: Option<String>,
     /// The policies that exempt the user, as indexes into both sets.
     pub(super) exempt: BTreeSet<usize>,
-    /// For each policy that names groups which may exceed its limits, whether the user is in one.
+    /// For each policy with groups that may exceed its limits, whether the user is in such a group.
     pub(super) acknowledges: Vec<bool>,
 }
 
-/// All circumstances of requests that the policies of two sets can tell apart.
+/// All combinations of namespaces, users and times that the policies of two sets distinguish.
 pub(super) struct Contexts {
     pub(super) cells: Vec<Cell>,
     users: Vec<(ApiKind, Vec<User>)>,
@@ -60,11 +60,11 @@ pub(super) struct Contexts {
     pub(super) conditions: Vec<BTreeSet<String>>,
     /// All representative namespaces.
     pub(super) namespaces: BTreeSet<String>,
-    /// Why there are not enough of them; empty if there are.
+    /// Reasons why the combinations are incomplete; empty if they are complete.
     pub(super) incomplete: Vec<String>,
 }
 
-/// A namespace that stands for many.
+/// A sample namespace that represents all namespaces that the policies treat equally.
 struct SampleNamespace {
     name: String,
     labels: String,
@@ -107,7 +107,7 @@ impl Contexts {
         self.users.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, users)| users)
     }
 
-    /// Takes the names, and notes if there are not enough.
+    /// Returns the names, and records it if they are incomplete.
     fn complete(&mut self, names: Names, what: &str) -> Vec<String> {
         if !names.complete {
             self.incomplete.push(format!("the patterns of {what} have too many combinations"));
@@ -115,7 +115,7 @@ impl Contexts {
         names.names
     }
 
-    /// One namespace for each combination of patterns and labels.
+    /// Returns one namespace for each combination of patterns and labels.
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
         let globs: BTreeSet<&str> =
             policies.iter().flat_map(|policy| policy.scope.compared_namespaces()).collect();
@@ -196,7 +196,7 @@ impl Contexts {
         }
     }
 
-    /// One user for each combination of policies that exempt some user. The first ones are the simplest.
+    /// Returns one user for each combination of policies that exempt a user, simplest first.
     fn sample_users(&mut self, kind: ApiKind, policies: &[&Policy]) -> Vec<User> {
         let ours: Vec<(usize, &Policy)> = policies.iter().copied().enumerate().collect();
         let ours: Vec<(usize, &Policy)> =
@@ -287,7 +287,7 @@ fn given_namespaces(namespaces: &Namespaces) -> Vec<SampleNamespace> {
     namespaces.names().map(sample).collect()
 }
 
-/// `userInfo` of a user.
+/// The `userInfo` of a user as JSON.
 fn user_json(name: &str, groups: &[&str]) -> String {
     let mut json = String::from("{\"username\":");
     gofmt::json_string(&mut json, name);

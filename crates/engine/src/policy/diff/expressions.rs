@@ -16,7 +16,7 @@ use tollgate_formats::gotime::Timestamp;
 /// Most conditions whose outcomes are combined.
 const MAX_CONDITIONS: usize = 10;
 
-/// How differences about expressions that cannot be evaluated begin.
+/// Beginning of the text for differences in expressions that fail.
 pub(super) const FAILURE: &str = "requests for which an expression cannot be evaluated";
 
 /// The parts of the expressions in a list of a policy; all of them must be true.
@@ -32,11 +32,11 @@ pub(super) fn conditions(policy: &Policy) -> BTreeSet<String> {
     parts(policy, "matchConditions")
 }
 
-/// The outcomes of conditions that are compared: those that hold, and whether a request with this outcome can be assumed
-/// to exist. False as second value if there are too many.
+/// The combinations of conditions to compare: the set of conditions that hold, and whether a request with
+/// this combination can be assumed to exist. The second result is false if there are too many.
 ///
-/// Where a condition replaces another one, they may well be the same, so a request for which one holds and the other does
-/// not may not exist.
+/// If one condition replaces another, they may be equivalent, so a request for which only one of them holds
+/// may not exist.
 pub(super) fn assignments(
     old: &BTreeSet<String>,
     new: &BTreeSet<String>,
@@ -61,16 +61,16 @@ pub(super) fn assignments(
     (found, is_complete)
 }
 
-/// A request that stands for many.
+/// The outcome of expressions for a sample request.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum SampleOutcome {
     /// This part of a validation is false.
     Fails(String),
-    /// This part of an expression cannot be evaluated.
+    /// This part of an expression fails.
     CannotEvaluate(String),
 }
 
-/// What the expressions of policies require.
+/// The expressions of policies that are compared.
 pub(super) struct EvaluatedExpressions<'s> {
     /// Policies that bind the user, with the parts of their validations and of all their expressions.
     policies: Vec<(&'s Policy, BTreeSet<String>, BTreeSet<String>)>,
@@ -126,7 +126,7 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
     }
 }
 
-/// What the API server does while Tollgate does not respond, by kind of policy.
+/// The policies that apply while Tollgate does not respond, by kind.
 pub(super) struct WhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
 
 impl<'s> Aspect<'s> for WhileUnavailable<'s> {

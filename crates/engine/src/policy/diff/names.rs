@@ -9,21 +9,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Most combinations of positions in patterns that are looked at.
+/// Maximum number of combinations of pattern positions that are searched.
 const MAX_STATES: usize = 100_000;
 /// Most names that are returned.
 const MAX_NAMES: usize = 10_000;
 
-/// Which texts are names.
+/// The syntax of names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alphabet {
     /// Names of namespaces: lowercase letters, digits and `-`, which is neither first nor last.
     Namespace,
-    /// Names of drivers: like those of namespaces, with dots.
+    /// Driver names: like namespaces, but with dots.
     Driver,
     /// `namespace/name` of service accounts.
     ServiceAccount,
-    /// Keys of taints.
+    /// Taint keys.
     Key,
     /// Users and groups: any text.
     Any,
@@ -33,9 +33,9 @@ pub(super) enum Alphabet {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern<'p> {
     pub(super) glob: &'p str,
-    /// What the glob has to match before the name.
+    /// Text that the glob must match before the name.
     pub(super) before: &'static str,
-    /// What the glob sees of the character `/` in a name.
+    /// The character that the glob sees instead of `/`.
     pub(super) slash: char,
 }
 
@@ -65,7 +65,7 @@ impl Alphabet {
         }
     }
 
-    /// True if a name can go on like this; `last` is its last character so far.
+    /// True if a name can continue with `next`; `last` is its last character so far.
     fn allows(self, last: Option<char>, next: char, slashes: u8) -> bool {
         let is_mark = |letter: char| matches!(letter, '-' | '.' | '/' | '_');
         match self {
@@ -88,7 +88,8 @@ impl Alphabet {
     }
 }
 
-/// Positions in all patterns that a text can have led to, and what decides how the text may go on.
+/// A state of the search: the positions in all patterns that a prefix can lead to, and which characters can
+/// follow.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct State {
     /// Pairs of pattern and position, in order.

@@ -23,7 +23,7 @@ pub(super) struct Draft<'d> {
     pub(super) omissions: &'d mut BTreeSet<Omission>,
     variables: Vec<NamedExpression>,
     validations: Vec<ExportedValidation>,
-    /// Those of policies with `failurePolicy: Ignore`.
+    /// Validations of policies with `failurePolicy: Ignore`.
     lenient: Vec<ExportedValidation>,
 }
 
@@ -181,7 +181,7 @@ fn known_versions(kind: ApiKind) -> BTreeSet<Version> {
     served.flat_map(|(_, versions)| versions.iter().copied()).collect()
 }
 
-/// Returns the conditions that let unchanged and weaker objects pass.
+/// Returns the match conditions that admit unchanged and weaker objects.
 fn match_conditions(kind: ApiKind) -> Vec<NamedExpression> {
     let condition = |name: &str, expression: String| NamedExpression { name: name.to_owned(), expression };
     let unchanged = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) \

@@ -18,7 +18,7 @@ use tollgate_cel::{ADMISSION_POLICY, Expression, Target};
 pub(super) enum Conditions {
     None,
     Exact(Test),
-    /// They cannot be expressed.
+    /// The expressions cannot be exported.
     LeftOut,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn conditions(
     if is_left_out { Conditions::LeftOut } else { Conditions::Exact(Test::all(tests)) }
 }
 
-/// Why an expression is left out.
+/// Why an expression is not exported if the API server rejects it.
 const INVALID: &str =
     "the lists and maps in an expression of a ValidatingAdmissionPolicy must have items of one type";
 
@@ -168,7 +168,8 @@ const REQUEST: &str = "has(i.firstAvailable) || has(i.exactly) ? i \
 const DEVICE: &str = "!has(i.basic) ? i \
 : (i.basic.map(k, k) + ['name']).transformMapEntry(n, k, {k: k == 'name' ? i.name : i.basic[k]})";
 
-/// Returns an expression for an object in the form of version v1, with `item` in place of the items at the path.
+/// Returns an expression for an object in the shape of version v1, with `item` replacing the items at the
+/// path.
 fn in_v1(object: &str, path: &[&str], item: &str) -> String {
     let items = format!("v.map(i, {item})");
     let inner = path.iter().rev().fold(items, |inner, field| {

@@ -29,7 +29,7 @@ fn selects_more() -> Test {
     ))
 }
 
-/// The match condition that lets updates pass that only narrow or weaken a rule. It cannot read variables.
+/// The match condition that excludes updates which only narrow or weaken a rule. It cannot use variables.
 pub(super) fn reaches_more() -> String {
     let is_within = format!(
         "[{}].all(new, [{}].all(old,\n{}))",

@@ -55,8 +55,8 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     }
 }
 
-/// Requires that no taint makes one of the statements true, apart from those that the stored slice excuses. Each statement
-/// is about a list of taints of a device.
+/// Requires that none of the statements is true for any taint, except for taints that the stored slice
+/// already has. Each statement is about the list of taints of a device.
 fn check_statements(
     draft: &mut Draft<'_>,
     policy: &TaintPolicy<'_>,

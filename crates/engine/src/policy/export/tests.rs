@@ -49,7 +49,8 @@ fn every_field_is_exported_or_listed() {
     }
 }
 
-/// What depends on time, the cluster, JSON Schemas or failures is listed, and is never stricter than the policy.
+/// Parts that depend on time, cluster state, JSON Schemas or failures are listed as omissions, and the export
+/// is never stricter than the policy.
 #[test]
 fn what_cannot_be_expressed_is_listed_and_left_out() {
     let policy = |kind: &str, spec: &str| {

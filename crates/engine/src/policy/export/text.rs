@@ -30,7 +30,7 @@ pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// How tightly the outermost operator of a test binds.
+/// Precedence of the outermost operator of a test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Binding {
     Or,
@@ -116,7 +116,7 @@ impl Test {
         join(tests, Test::Always, &Test::Never, " && ", Binding::And)
     }
 
-    /// The expression.
+    /// The CEL expression of the test.
     pub(super) fn text(&self) -> &str {
         match self {
             Test::Always => "true",
@@ -180,8 +180,8 @@ pub(super) fn globs<'t>(patterns: impl IntoIterator<Item = &'t str>, subject: &s
 /// Placeholder for the driver in a key glob.
 const DRIVER: &str = super::super::entries::DRIVER_PLACEHOLDER;
 
-/// True if the subject matches the glob, in which `${driver}` stands for the driver. `driver` is an expression for the
-/// name; `driver_regex` is one for a regular expression that matches what the placeholder stands for.
+/// Tests whether the subject matches a glob with `${driver}`. `driver` is an expression for the driver name;
+/// `driver_regex` is an expression for a regular expression that matches it.
 pub(super) fn driver_glob(pattern: &str, subject: &str, driver: Option<&str>, driver_regex: &str) -> Test {
     if !pattern.contains(DRIVER) {
         return glob(pattern, subject);

@@ -7,7 +7,7 @@ use super::{
 use crate::policy::schema::{Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
 
-/// ParameterPolicy.
+/// Schema of a ParameterPolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("ParameterPolicy", SPEC);
 
 static SPEC: Struct = Struct {
@@ -32,7 +32,8 @@ static SPEC: Struct = Struct {
     ],
 };
 
-/// Of both groups where a name is used twice: classic DRA has a ResourceClaim too.
+/// Resources that a ParameterPolicy can match. A name that exists in two groups, such as ResourceClaim in
+/// classic DRA, means both.
 const MATCH_RESOURCES: &[&str] = &[
     "ResourceClaim",
     "ResourceClaimTemplate",

@@ -8,7 +8,7 @@ use super::{
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
 
-/// TaintPolicy.
+/// Schema of a TaintPolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("TaintPolicy", SPEC);
 
 static SPEC: Struct = Struct {

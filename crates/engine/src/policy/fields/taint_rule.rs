@@ -8,7 +8,7 @@ use crate::policy::schema::{Struct, Ty, field, required};
 use crate::rule_annotations;
 use tollgate_api::profile::ApiKind;
 
-/// TaintRulePolicy.
+/// Schema of a TaintRulePolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("TaintRulePolicy", SPEC);
 
 static SPEC: Struct = Struct {

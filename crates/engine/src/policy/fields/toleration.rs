@@ -8,7 +8,7 @@ use super::{
 use crate::policy::schema::{Field, Struct, Ty, field, required};
 use tollgate_api::profile::ApiKind;
 
-/// TolerationPolicy.
+/// Schema of a TolerationPolicy.
 pub(in crate::policy) static POLICY: Struct = policy_file!("TolerationPolicy", SPEC);
 
 static SPEC: Struct = Struct {

@@ -58,7 +58,7 @@ fn move_from(schema: &mut Json, definitions: &mut Map<String, Json>) {
     }
 }
 
-/// What is wrong if a value is not valid under a moved keyword, given what stands behind `not`.
+/// Message for a value that violates a moved keyword, based on the schema inside `not`.
 pub(super) fn requirement(schema: &Json) -> Option<&'static str> {
     let reference = schema.get("not")?.get("$ref")?.as_str()?;
     match reference.strip_prefix(REFERENCE)?.rsplit('-').next()? {

@@ -14,13 +14,13 @@ use super::{alternatives, cut};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
-/// More faults than this about one value help nobody.
+/// Maximum number of reported violations for one value.
 const MAX_FAULTS: usize = 16;
 /// Values of this many bytes are shown, and the one that exceeds them.
 const MAX_BYTES: usize = 64 * 1024;
-/// Names that are listed in one fault.
+/// Maximum number of names listed in one message.
 const MAX_NAMES: usize = 16;
-/// Values longer than this are not repeated in the text of a fault.
+/// Values longer than this are not shown in messages.
 const MAX_SHOWN: usize = 1024;
 
 /// A violation and its path.
@@ -28,13 +28,13 @@ const MAX_SHOWN: usize = 1024;
 pub(in crate::policy) struct SchemaViolation {
     /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
     pub(in crate::policy) value: Option<String>,
-    /// What is wrong.
+    /// Message of the violation.
     pub(in crate::policy) text: String,
-    /// It is the key that is wrong.
+    /// True if the key, not the value, violates the schema.
     pub(in crate::policy) on_key: bool,
 }
 
-/// Where faults go.
+/// Collects the violations of a JSON Schema.
 pub(super) struct ViolationSink<'v> {
     visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
     said: usize,
@@ -48,12 +48,12 @@ impl<'v> ViolationSink<'v> {
         ViolationSink { visit, said: 0, bytes: 0, known: HashSet::new() }
     }
 
-    /// Enough was said about this value.
+    /// True if enough violations were reported for this value.
     pub(super) fn is_full(&self) -> bool {
         self.said >= MAX_FAULTS || self.bytes >= MAX_BYTES
     }
 
-    /// How many were reported.
+    /// Number of reported violations.
     pub(super) fn count(&self) -> usize {
         self.said
     }
@@ -67,7 +67,7 @@ impl<'v> ViolationSink<'v> {
         (self.visit)(at, SchemaViolation { value: Some(value), text, on_key });
     }
 
-    /// Reports that all of a value is at fault, without showing it, however much was reported before.
+    /// Reports a violation of the whole value without showing it, even if the limit is reached.
     pub(super) fn report_whole(&mut self, at: &Path<'_>, text: &str) {
         self.said += 1;
         (self.visit)(at, SchemaViolation { value: None, text: text.to_owned(), on_key: false });
@@ -108,7 +108,7 @@ fn walk(
     }
 }
 
-/// The evaluation had not been cut off when the error was found, or the first of those that it follows from.
+/// True if the evaluation had not been stopped when this error, or the first error that causes it, was found.
 pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         _ if !error.instance().is_null() => true,
@@ -120,7 +120,7 @@ pub(super) fn is_trusted(error: &ValidationError<'_>) -> bool {
     }
 }
 
-/// What is wrong with a value.
+/// Returns the message for an error about a value.
 fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
     let (what, names) = match error.kind() {
         Kind::AdditionalProperties { unexpected } => ("Additional properties", quoted(unexpected.iter())),
@@ -149,7 +149,7 @@ fn describe(value: Value<'_>, error: &ValidationError<'_>) -> String {
     format!("{what} are not allowed ({listed} {end})")
 }
 
-/// What is wrong with a value that is shown so.
+/// Returns the message for an error about a value that is displayed as `shown`.
 fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
     let moved = match error.kind() {
         Kind::Not { schema } => alternatives::requirement(schema),

@@ -24,7 +24,7 @@ const MAX_SUBSCHEMAS: usize = 20_000;
 /// Subschemas that may apply to the same value, where one that is reached in two ways counts twice.
 const MAX_APPLIED: u32 = 10_000;
 
-/// What a schema without `$id` is resolved against.
+/// Base URI of a schema without `$id`.
 const BASE_URI: &str = "json-schema:///";
 
 /// Keywords with a subschema that applies to the same value, or with a list of them.
@@ -34,7 +34,7 @@ const BRANCHES: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "el
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: Vec<Subschema>,
-    /// How many subschemas apply to a value inside each other, at most.
+    /// Maximum nesting of subschemas that apply to the same value.
     pub(super) nesting: u32,
     /// References are resolved against one URI only.
     pub(super) has_one_base: bool,
@@ -42,10 +42,10 @@ pub(super) struct Graph {
     pub(super) longest_not: usize,
 }
 
-/// One subschema.
+/// A subschema in the graph.
 #[derive(Debug, Default)]
 pub(super) struct Subschema {
-    /// What may apply to the same value, in any branch.
+    /// Subschemas that may apply to the same value, in any branch.
     in_place: Vec<u32>,
     pub(super) properties: BTreeMap<Box<str>, u32>,
     /// The names in `properties`, by what Go makes of them.
@@ -146,7 +146,7 @@ impl Graph {
     }
 }
 
-/// What is known of a subschema while sizes are computed.
+/// State of a subschema while sizes are computed.
 #[derive(Clone, Copy)]
 enum Visit {
     New,
@@ -155,7 +155,7 @@ enum Visit {
 }
 
 impl Subschema {
-    /// How many subschemas it applies to a value, itself included, and how deep they are nested.
+    /// Returns the number of subschemas that apply to a value, including itself, and their nesting depth.
     fn size(&self, visits: &[Visit]) -> Result<(u32, u32), String> {
         let (mut all_applied, mut deepest) = (1u32, 0);
         for branch in self.in_place.iter().filter_map(|branch| visits.get(*branch as usize)) {

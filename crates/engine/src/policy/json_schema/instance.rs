@@ -145,8 +145,8 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
         }
     }
 
-    /// The crate asks for this when it makes an error. It gets the number of the value and no copy, which could take much
-    /// memory; and `null` if the error is not to be trusted.
+    /// Called by the `jsonschema` crate to create an error. Returns the index of the value instead of a copy,
+    /// which could be large, or `null` if the error is unreliable.
     fn to_value(&self) -> Cow<'a, serde_json::Value> {
         Cow::Owned(match self {
             Instance::Name(name) => serde_json::Value::from(cut(name)),
@@ -155,7 +155,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
         })
     }
 
-    /// By which what was decided about a list or an object is remembered.
+    /// Key under which the result for a list or object is cached.
     fn identity(&self) -> Option<NodeIdentity> {
         match self {
             Instance::Value(value, _) if matches!(value.kind(), ValueKind::Array | ValueKind::Object) => {
@@ -166,7 +166,7 @@ impl<'a> Node<'a, Tape> for Instance<'a> {
     }
 }
 
-/// What it costs to read a text.
+/// Steps for reading a string.
 fn cost_of(text: &str) -> u64 {
     1 + text.len() as u64 / 64
 }
@@ -251,7 +251,7 @@ impl<'a> Array<'a, Tape> for Container<'a> {
         Elements { items: self.value.items(), meter: self.meter }
     }
 
-    /// By sorting: no choice of items makes it slower.
+    /// Checks for duplicates by sorting, so that the cost does not depend on the items.
     fn is_unique(&self) -> bool {
         let texts: usize = self.value.descendants().map(|part| part.bytes().len()).sum();
         if !self.meter.take(self.value.size() as u64 + texts as u64 / 64) {
@@ -263,7 +263,7 @@ impl<'a> Array<'a, Tape> for Container<'a> {
     }
 }
 
-/// Items of an array.
+/// Iterates over the items of an array.
 pub(super) struct Elements<'a> {
     items: Items<'a>,
     meter: &'a Meter<'a>,

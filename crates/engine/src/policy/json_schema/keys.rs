@@ -14,17 +14,17 @@ use super::{cut, fold};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
-/// What says which type the value is.
+/// The fields that determine the type of a value.
 pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
 
-/// What a check of keys goes by.
+/// The input of a check of keys.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'r> {
     pub(super) graph: &'r Graph,
     pub(super) meter: &'r Meter<'r>,
 }
 
-/// Looks at every key of a value that the subschemas of those numbers, and what they refer to, may apply to.
+/// Checks every key of a value to which the given subschemas, or those that they reference, may apply.
 pub(super) fn check(
     run: Run<'_>,
     value: Value<'_>,
@@ -75,16 +75,16 @@ pub(super) fn check(
     }
 }
 
-/// The names that the expressions of a policy look for, at whatever depth.
+/// Names of fields that the expressions of a policy read, at any depth.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct SoughtNames {
-    /// Each under its folded form.
+    /// The names, by their case-folded form.
     names: HashMap<String, BTreeSet<String>>,
     /// The expressions look into parameters or data, perhaps under names that they compute.
     looks_inside: bool,
 }
 
-/// Fields whose values a server passes on as they are, and those that contain them.
+/// Fields with opaque values, which the API server does not decode, and the fields that contain them.
 const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
 
 impl SoughtNames {
@@ -108,7 +108,8 @@ impl SoughtNames {
     }
 }
 
-/// Looks at every key of a value for names that an expression would not find, or would find with another value.
+/// Checks every key of a value for names that an expression would not find, or for which it would find
+/// another value.
 pub(super) fn check_sought(
     meter: &Meter<'_>,
     value: Value<'_>,
@@ -150,7 +151,7 @@ fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSin
     }
 }
 
-/// Looks at the keys that say which type a value is, and at no others.
+/// Checks only the keys that determine the type of a value.
 pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
     let intended_name = |key: &str| TYPE_NAMES.into_iter().find(|name| fold::is_same(name, key));
     report_duplicates(value, at, faults, |key| intended_name(key).is_some());
@@ -166,7 +167,7 @@ pub(super) fn check_type(value: Value<'_>, at: &Path<'_>, faults: &mut Violation
     }
 }
 
-/// The values of all keys that a Go decoder takes for that one.
+/// Returns the values of all keys that a Go decoder treats as this name.
 pub(in crate::policy) fn values_of<'d>(
     value: Value<'d>,
     name: &'static str,

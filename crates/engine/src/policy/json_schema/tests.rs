@@ -174,7 +174,7 @@ fn memory_does_not_depend_on_the_schema() {
     }
 }
 
-/// Steps that collecting errors may take, whatever the data: their number is limited.
+/// Maximum number of steps for collecting errors.
 const STEPS_OF_ERRORS: u64 = 10_000;
 
 /// The schema of the report: and/or/not expressions.

@@ -9,7 +9,7 @@ use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::Level;
 use tollgate_formats::gotime::Timestamp;
 
-/// A type that stands for all that no policy names.
+/// Sample type that no policy names.
 const OTHER: (&str, &str) = ("other.invalid/v1", "AnyOther");
 
 /// Parameters that stand for many: of a driver, which is empty if it is not known, and of a type.
@@ -22,7 +22,7 @@ pub(in crate::policy) struct SampleParameters {
     violated: Option<String>,
 }
 
-/// What ParameterPolicies require.
+/// The requirements of ParameterPolicies that are compared.
 pub(in crate::policy) struct KnownParameters<'s> {
     policies: Vec<(&'s Policy, &'s ParameterPolicy)>,
     schemas: Schemas<'s>,

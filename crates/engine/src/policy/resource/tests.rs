@@ -62,7 +62,7 @@ fn the_text_of_a_file_counts() {
     assert_eq!(judge(load(&files, &[resource("b", 1, deny_all)], None), "ml").len(), 1);
 }
 
-/// Each broken spec: the field that is named, and the level in the namespaces `ml` and `web`.
+/// A broken spec, the field named in the error, and the resulting level in the namespaces `ml` and `web`.
 #[test]
 fn requests_that_a_broken_policy_matches_get_its_failure_policy() {
     let deny = Some(Level::Deny);

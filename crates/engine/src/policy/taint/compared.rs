@@ -12,7 +12,7 @@ use crate::rules::Level;
 use tollgate_api::profile::ApiKind;
 use tollgate_formats::gotime::Timestamp;
 
-/// A value that stands for all that no entry names.
+/// Sample value that no entry names.
 const OTHER: &str = "any-other";
 
 impl TaintPolicy {
@@ -22,7 +22,7 @@ impl TaintPolicy {
     }
 }
 
-/// A taint of a driver that stands for many, and what is looked at.
+/// A sample taint of a driver, and the check that it is used for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleTaint {
     driver: String,
@@ -47,7 +47,7 @@ enum TaintPart {
     },
 }
 
-/// What TaintPolicies allow, for each driver.
+/// The taints that TaintPolicies allow, by driver.
 pub(in crate::policy) struct PublishedTaints<'s> {
     policies: Vec<MatchedPolicy<'s>>,
     schemas: Schemas<'s>,
@@ -135,7 +135,7 @@ impl<'s> Aspect<'s> for PublishedTaints<'s> {
         }
     }
 
-    /// One taint for each key, and of these the one with the most general value.
+    /// Selects one taint for each key, with the most general value.
     fn most_telling(probes: Vec<SampleTaint>) -> Vec<SampleTaint> {
         let is_other = |probe: &SampleTaint| matches!(&probe.about, TaintPart::Published { value, .. } if value == OTHER);
         let has_other = probes.iter().any(is_other);
@@ -185,7 +185,8 @@ impl EntryGroup<'_> {
         }
     }
 
-    /// What is required of the data of taints with this key: the policy, the index of the entry, and the entry.
+    /// Returns the requirements for the data of taints with this key: the policy, the index of the entry, and
+    /// the entry.
     fn requirements(&self, key: &str) -> impl Iterator<Item = (&Policy, usize, &DataRequirement)> {
         self.binding.iter().flat_map(move |binding| {
             let keyed = binding.spec.data.iter().zip(&binding.data_keys).enumerate();

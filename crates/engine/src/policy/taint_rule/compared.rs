@@ -12,7 +12,7 @@ use crate::rule_annotations;
 use crate::rules::Level;
 use tollgate_formats::gotime::Timestamp;
 
-/// A rule that stands for many.
+/// A sample DeviceTaintRule that represents all rules that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::policy) struct SampleRule {
     /// The driver of its selector; empty if there is none.
@@ -22,22 +22,22 @@ pub(in crate::policy) struct SampleRule {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum RulePart {
-    /// Which other criteria its selector has.
+    /// The rule has this selector.
     Selector {
         pool: bool,
         device: bool,
         other: bool,
     },
-    /// It does not begin with effect None.
+    /// The rule is not created with effect None first.
     OneStep,
     Impact(SampleImpact),
-    /// It lacks this annotation.
+    /// The rule lacks this annotation.
     Unannotated(&'static str),
-    /// It expires so many seconds after it was created.
+    /// The rule expires this number of seconds after its creation.
     Age(i64),
 }
 
-/// What TaintRulePolicies require.
+/// The requirements of TaintRulePolicies that are compared.
 pub(in crate::policy) struct RuleGuards<'s> {
     policies: Vec<(&'s Policy, &'s TaintRulePolicy)>,
     user: String,
@@ -65,7 +65,7 @@ impl TaintRulePolicy {
         })
     }
 
-    /// The groups that may acknowledge its limits; `None` if nobody or everybody may.
+    /// The groups that may acknowledge the limits of the policy; `None` if nobody or everybody may.
     pub(in crate::policy) fn acknowledging_groups(&self) -> Option<Vec<&str>> {
         self.limits.as_ref().and_then(Limits::acknowledging_groups)
     }

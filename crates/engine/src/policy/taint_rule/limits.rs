@@ -47,7 +47,7 @@ struct Acknowledge {
     groups: Option<Vec<Glob>>,
 }
 
-/// One value per limited resource.
+/// A value for each limited resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerResource<T> {
     devices: T,
@@ -218,7 +218,7 @@ pub(super) struct CountCache {
     old: OnceCell<Option<RuleImpact>>,
 }
 
-/// The impact of a rule.
+/// The impact of a DeviceTaintRule on each limited resource.
 #[derive(Debug)]
 pub(super) struct RuleImpact {
     pub(super) numbers: PerResource<usize>,

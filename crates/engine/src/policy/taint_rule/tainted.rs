@@ -21,9 +21,9 @@ use tollgate_document::field::Path;
 /// The compiled `maxTainted.devices`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TaintedLimit {
-    /// At most this many devices, of all drivers together.
+    /// Maximum number of devices, over all drivers.
     Number(usize),
-    /// At most this percentage of the devices of each driver.
+    /// Maximum percentage of the devices of each driver.
     Percent(u8),
 }
 
@@ -123,9 +123,9 @@ impl Change<'_> {
 
 /// A limit that is exceeded.
 struct Excess {
-    /// `51 of the 1000 devices of driver gpu.example.com`
+    /// The exceeded amount, such as `51 of the 1000 devices of driver gpu.example.com`.
     found: String,
-    /// `5%, which is 50`
+    /// The limit, such as `5%, which is 50`.
     allowed: String,
     short: String,
 }

@@ -16,12 +16,12 @@ use crate::rules::Level;
 use crate::tolerance::coverage::{Effects, KeyPattern, PolicyEntry, ToleratedTaints};
 use tollgate_formats::gotime::Timestamp;
 
-/// A name that stands for all that no entry names.
+/// Sample name that no entry names.
 const OTHER: &str = "any-other";
-/// A key that stands for all that no entry names.
+/// Sample key that no entry names.
 const OTHER_KEY: &str = "other.invalid/any-other";
 
-/// A toleration that stands for all that entries cannot tell from it.
+/// A sample toleration that represents all tolerations that the entries treat equally.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::policy) struct SampleToleration {
     key: Option<String>,
@@ -40,7 +40,8 @@ impl SampleToleration {
         }
     }
 
-    /// Returns `{key: a/b, operator: Exists, effect: NoExecute}`; a star stands for what no entry names.
+    /// Returns the toleration as YAML, such as `{key: a/b, operator: Exists, effect: NoExecute}`, with `*`
+    /// for names that no entry contains.
     fn describe(&self) -> String {
         let mut fields = Vec::new();
         if let Some(key) = &self.key {
@@ -72,13 +73,13 @@ impl TolerationPolicy {
         self.entries().filter_map(|grant| grant.terms.expires)
     }
 
-    /// All its entries, including those for the defaults.
+    /// All entries of the policy, including those derived from default tolerations.
     pub(in crate::policy) fn entries(&self) -> impl Iterator<Item = &TolerationEntry> {
         self.allowed_entries().chain(&self.deny)
     }
 }
 
-/// What TolerationPolicies allow and deny.
+/// The tolerations that TolerationPolicies allow and deny.
 pub(in crate::policy) struct AllowedTolerations<'s> {
     groups: Vec<EntryGroup<'s>>,
     now: Timestamp,
@@ -147,7 +148,7 @@ impl<'s> Aspect<'s> for AllowedTolerations<'s> {
         probe.describe()
     }
 
-    /// Leaves out tolerations that another one includes, and those of all keys if only some keys differ.
+    /// Removes tolerations that another one includes, and those of all keys if only some keys differ.
     fn most_telling(mut probes: Vec<SampleToleration>) -> Vec<SampleToleration> {
         if !probes.iter().any(|probe| probe.key.as_deref() == Some(OTHER_KEY)) {
             let (keyed, all): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.key.is_some());
@@ -188,7 +189,7 @@ impl<'s> Aspect<'s> for AddedTolerations<'s> {
         AddedTolerations(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
-    /// What is added is tolerated without being asked for, so adding it is like allowing it.
+    /// The level for a default toleration. Adding a default toleration has the same effect as allowing it.
     fn level(&self, probe: &&'s WrittenToleration) -> Option<Level> {
         let wanted = probe.tolerated_for(false);
         let is_added = self.0.iter().any(|added| added.tolerated_for(false).contains(&wanted));

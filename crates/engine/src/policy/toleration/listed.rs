@@ -12,21 +12,21 @@ use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// An entry of a policy.
+/// An entry of a policy, as shown in lists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedEntry {
-    /// `TolerationPolicy/research`
+    /// Kind and name of the policy, such as `TolerationPolicy/research`.
     pub policy: String,
-    /// Where the policy is.
+    /// Location of the policy.
     pub source: String,
-    /// `allow[0]`
+    /// Path of the entry, such as `allow[0]`.
     pub location: String,
     /// The entry as YAML: `{key: a/b, effects: [NoSchedule]}`.
     pub text: String,
-    /// What it matches; `None` for a default toleration.
+    /// The tolerations that the entry matches; `None` for a default toleration.
     pub entry: Option<PolicyEntry>,
     pub reason: Option<String>,
-    /// When it expires, or has expired.
+    /// The time at which the entry expires or has expired.
     pub expires: Option<String>,
     /// True if the policy has match conditions, so that it may not apply to every claim.
     pub is_conditional: bool,
@@ -35,7 +35,7 @@ pub struct ListedEntry {
 /// The entries of the policies with one action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedTolerations {
-    /// What happens to tolerations that are not allowed.
+    /// The level for tolerations that are not allowed.
     pub action: Level,
     /// The policies that restrict tolerations to `allow`; empty if everything is allowed that `deny` does not match.
     pub restricted_by: Vec<String>,

@@ -78,13 +78,13 @@ fn is_tainted(device: Device<'_>, version: Version) -> bool {
 
 /// The devices of a slice by the counters that they consume.
 struct Consumers<'d> {
-    /// By counter set and counter.
+    /// The consuming devices, by counter set and counter.
     by_counter: HashMap<(&'d str, &'d str), CounterConsumers<'d>, RandomState>,
 }
 
 #[derive(Default)]
 struct CounterConsumers<'d> {
-    /// Index and name.
+    /// Index and name of each device.
     devices: Vec<(usize, &'d str)>,
     tainted: usize,
 }

@@ -14,24 +14,25 @@ use crate::admission::DecodedAttributes;
 use tollgate_api::view::{Body, DevicePatch, Slice, Taint, TaintRuleSpec, TaintSelector, View};
 use tollgate_formats::gotime::Timestamp;
 
-/// How an update changes what the taints of an object reach.
+/// How an update changes the set of devices and pods that the taints of an object affect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// They could reach more, so that no stored finding excuses a new one.
+    /// The taints may affect more, so that stored findings do not excuse new ones.
     Wider,
-    /// They reach the same or less, and nothing else changes.
+    /// The taints affect the same or less, and nothing else changes.
     Within,
-    /// The object as a whole does not say: findings are compared one by one.
+    /// Undecided for the object as a whole; findings are compared one by one.
     Other,
 }
 
 /// Evictions per second of a taint that does not set them, in draft r2.
 const DEFAULT_RATE: i64 = 10;
 
-/// How many items of a list are searched. No valid list is longer, and a hostile one must not take quadratic time.
+/// Maximum number of list items that are searched. Valid lists are not longer, and this bounds the time for
+/// hostile ones.
 const SEARCHED: usize = 128;
 
-/// Compares what the taints of an update reach with what those of the stored object reach.
+/// Compares the effect of the taints in an update with that of the stored taints.
 pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
     // The server ignores the spec in a status request.
     if admission.is_status() {
@@ -121,7 +122,8 @@ fn has_all_expressions(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     texts(old).is_subset(&texts(new))
 }
 
-/// True if both have the same key and value, so that the same tolerations match them, whatever their effects.
+/// True if both taints have the same key and value, so that the same tolerations match them. Effects are
+/// ignored.
 pub fn is_same_taint(old: Taint<'_>, new: Taint<'_>) -> bool {
     (old.key(), old.value()) == (new.key(), new.value())
 }
@@ -137,7 +139,7 @@ pub(super) fn is_within(old: Taint<'_>, new: Taint<'_>) -> bool {
     is_same_taint(old, new) && Strength::of(old).covers(&Strength::of(new))
 }
 
-/// How strong a taint is: its effect, eviction rate and time.
+/// The strength of a taint: its effect, eviction rate and time.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Strength {
     rank: Option<u8>,

@@ -24,7 +24,7 @@ use tollgate_formats::names::{self, Unit};
 
 /// Most results of one allocation.
 const RESULTS_LIMIT: usize = 32;
-/// Most configurations: those of the claim and those of the class.
+/// Maximum number of configurations from the claim and the class together.
 const CONFIGS_LIMIT: usize = 64;
 /// The schema type of an allocation.
 static WHOLE: Ty = Ty::Struct(&ALLOCATION);

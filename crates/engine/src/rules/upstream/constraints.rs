@@ -47,7 +47,7 @@ impl<'d> Names<'d> {
         Names { requests, index }
     }
 
-    /// True if there is such a request and, if `sub` is given, it has such a sub-request.
+    /// True if the request exists and, if `sub` is given, has this sub-request.
     fn has(&self, request: &str, sub: Option<&str>) -> bool {
         if let Some(index) = &self.index {
             let last = index.last.get(request);

@@ -9,9 +9,9 @@ use tollgate_api::view::{Device, DeviceBody, View as _};
 use tollgate_api::{equal, fields};
 use tollgate_document::field::Path;
 
-/// What the check of a device depends on besides the device.
+/// Properties of the slice that the check of a device depends on.
 pub struct DeviceContext<'a, 'd> {
-    /// True if the slice lets each device have its own nodes.
+    /// True if the slice sets `perDeviceNodeSelection`.
     pub per_device: bool,
     /// The counters of the slice, in releases that check the references of devices to them.
     pub shared: Option<&'a Shared<'d>>,

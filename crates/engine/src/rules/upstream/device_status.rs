@@ -58,7 +58,8 @@ impl<'d> Allocated<'d> {
     }
 }
 
-/// Checks the entries that are left after the server has removed those of devices that this update deallocates.
+/// Checks the device status entries that remain after the server has removed those of devices that this
+/// update deallocates.
 // upstream v1.36 dropDeallocatedStatusDevices, validateResourceClaimStatusUpdate
 pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: ClaimStatus<'_>, old: ClaimStatus<'_>) {
     let (allocated, before) = (Allocated::of(new), Allocated::of(old));

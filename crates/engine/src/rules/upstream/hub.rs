@@ -32,7 +32,7 @@ pub fn value_json(
     out
 }
 
-/// How to write JSON of the internal types.
+/// Writes JSON in the shape of the internal types.
 #[derive(Clone, Copy)]
 struct Hub {
     version: Version,
@@ -70,7 +70,7 @@ impl Hub {
         }
     }
 
-    /// Appends the fields of a struct, after those that `out` already has of it.
+    /// Appends the fields of a struct, after any fields that `out` already contains.
     fn write_fields(self, out: &mut String, value: Value<'_>, fields: &'static [Field]) {
         for field in fields.iter().filter(|field| field.known.overlaps(self.fields)) {
             if out.len() > self.max_bytes {

@@ -29,7 +29,7 @@ pub fn bad_key_at<'p>(profile: &Profile, map_at: &'p Path<'p>, key: &'p str, lim
     if profile.bad_map_key_in_path { map_at.short_key(key, limit) } else { map_at.own_key(key) }
 }
 
-/// Checks a driver name.
+/// Checks that a driver name is a DNS subdomain of at most 63 characters.
 // upstream v1.36 validateDriverName
 pub fn check_driver(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, name: &str) {
     if name.is_empty() {

@@ -83,7 +83,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
     }
 }
 
-/// True if the claim has a field that we do not know, which may be a source of a newer release.
+/// True if the claim has a field that Tollgate does not know, which may be a source in a newer release.
 fn has_unknown_source(claim: PodClaim<'_>) -> bool {
     let known = ["name", "source", "resourceClaimName", "resourceClaimTemplateName", "template"];
     claim.json().members().any(|(key, value)| !known.contains(&key.text()) && !value.is_null())
@@ -132,7 +132,7 @@ fn check_container_claims(
 #[derive(Default)]
 struct UsedClaims<'d> {
     names: HashSet<&'d str>,
-    /// Claims with their requests; an empty request stands for all requests of the claim.
+    /// Pairs of claim and request. An empty request means all requests of the claim.
     requests: HashSet<(&'d str, &'d str)>,
 }
 
@@ -166,7 +166,7 @@ const LISTED_NAMES: usize = 64;
 /// Longer names are not listed.
 const LISTED_LENGTH: usize = 64;
 
-/// Reports a claim that the pod does not have, with those that it has.
+/// Reports a reference to a claim that the pod does not have, and lists the existing ones.
 fn report_missing(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: PodClaims<'_>, name: &str) {
     let names = || spec.resource_claims().iter().map(PodClaim::name).filter(|name| !name.is_empty());
     let mut known: Vec<&str> =

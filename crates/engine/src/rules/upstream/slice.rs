@@ -86,7 +86,7 @@ fn check_immutable(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: SliceSpec<'_>, old: 
     }
 }
 
-/// Checks that the slice says on which nodes its devices are, in exactly one way.
+/// Checks that the slice specifies its nodes in exactly one way.
 fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
     let (name, all) = (spec.node_name_in(cx.version), spec.all_nodes_in(cx.version));
     match name {
@@ -188,7 +188,8 @@ fn check_each_device(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, ol
     });
 }
 
-/// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented rules.
+/// Checks the taints of a slice (draft r2) like those of devices. The draft's own limits are documented
+/// rules.
 fn check_slice_taints(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
     let ty = fields::slice_spec(cx.version);
     let kept = old.is_some_and(|old| equal::same_member(spec.json(), old.json(), ty, "taints"));

@@ -113,7 +113,7 @@ fn check_effect(cx: &mut Cx<'_, '_>, at: &Path<'_>, effect: &str) {
     }
 }
 
-/// Returns what was probably meant by a malformed key.
+/// Returns a hint about a malformed key.
 pub fn key_hint(key: &str) -> Option<&'static str> {
     if key.contains(['=', ':']) {
         return Some("write `key`, `value` and `effect` as separate fields");
@@ -128,7 +128,7 @@ pub fn key_hint(key: &str) -> Option<&'static str> {
         .then_some("use a name with an optional domain, such as `example.com/broken`")
 }
 
-/// Reports an unknown effect, with what was probably meant.
+/// Reports an unknown effect, with the most similar known one.
 pub fn report_effect(cx: &mut Cx<'_, '_>, rule: RuleId, at: &Path<'_>, effect: &str) {
     let (effects, value) = (cx.profile.effects, lists::named_string(cx, effect));
     let reported = cx.report(rule, at).covered().not_supported(value, || supported_values(effects));

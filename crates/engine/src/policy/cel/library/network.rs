@@ -10,7 +10,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use super::{CelResult, argument, boolean, cel_type, charge_value, function_error, integer, string, text};
 
-/// An address.
+/// An IP address as a CEL value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CelIp(IpAddr);
 
@@ -66,7 +66,7 @@ impl CelIp {
         }
     }
 
-    /// As Go has it: private addresses are global too.
+    /// True for global unicast addresses. As in Go, this includes private addresses.
     fn is_global(self) -> bool {
         let broadcast = matches!(self.0, IpAddr::V4(four) if four.is_broadcast());
         let special = self.0.is_unspecified() || self.0.is_loopback() || self.0.is_multicast();

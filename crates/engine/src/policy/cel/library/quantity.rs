@@ -12,7 +12,7 @@ use tollgate_formats::quantity::Quantity;
 /// Bytes of a quantity, so that comparing two costs next to nothing.
 const MAX_LENGTH: usize = 256;
 
-/// A quantity.
+/// A quantity as a CEL value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CelQuantity(Quantity<'static>);
 

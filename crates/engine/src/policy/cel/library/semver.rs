@@ -14,7 +14,7 @@ use tollgate_formats::names::is_semver;
 /// Bytes of a version, so that comparing two costs next to nothing.
 const MAX_LENGTH: usize = 256;
 
-/// A semantic version.
+/// A semantic version as a CEL value.
 #[derive(Clone, Debug)]
 pub(super) struct CelSemver {
     core: [i64; 3],

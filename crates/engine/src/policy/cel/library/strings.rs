@@ -61,7 +61,8 @@ fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     Ok(string(joined))
 }
 
-/// The parts, or the first so many: the last has the rest. No separator means single characters.
+/// Implements `split`. With a limit, the last part contains the rest. An empty separator splits into single
+/// characters.
 fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, separator) = (text(&arguments, 0)?, text(&arguments, 1)?);
     let limit = if arguments.len() > 2 { *argument::<CelInt>(&arguments, 2)?.inner() } else { -1 };
@@ -111,7 +112,7 @@ fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     Ok(integer(found.map_or(-1, |skipped| before + characters(skipped))))
 }
 
-/// The last place at which the needle begins, no later than the offset.
+/// Implements `lastIndexOf`: the last position of the substring at or before the offset.
 fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let (value, needle) = (text(&arguments, 0)?, text(&arguments, 1)?);
     let end = offset("lastIndexOf", &arguments)?.map_or(value.len(), |(_, byte)| byte + needle.len());

@@ -19,7 +19,7 @@ const NANOS: i128 = 1_000_000_000;
 /// The first second of year 1 and the last of year 9999.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// A point in time.
+/// A timestamp as a CEL value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Moment(Timestamp);
 
@@ -62,7 +62,7 @@ timely! { Moment, MOMENT, "google.protobuf.Timestamp" }
 timely! { Span, SPAN, "google.protobuf.Duration" }
 
 impl Moment {
-    /// Reads RFC 3339.
+    /// Parses a time in RFC 3339 format.
     pub(super) fn read(text: &str) -> Result<Moment, String> {
         if text.len() > MAX_LENGTH {
             return Err(format!("a time of {} bytes is too long; the maximum is {MAX_LENGTH}", text.len()));
