@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// One step of a path that is still being walked.
+/// A segment of a path, used while a document is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment<'a> {
     /// The start of the object.
@@ -47,15 +47,15 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The object itself.
+    /// The path of the root object.
     pub const ROOT: Path<'static> = Path { parent: None, seg: Segment::Root };
 
-    /// This path with one more step.
+    /// Appends a segment.
     pub const fn then(&'a self, seg: Segment<'a>) -> Path<'a> {
         Path { parent: Some(self), seg }
     }
 
-    /// `.name`
+    /// Appends the field `.name`.
     pub const fn field(&'a self, name: &'a str) -> Path<'a> {
         self.then(Segment::Field(name))
     }
@@ -68,7 +68,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// `[i]`
+    /// Appends the list index `[i]`.
     pub const fn index(&'a self, index: usize) -> Path<'a> {
         self.then(Segment::Index(index))
     }
@@ -83,12 +83,12 @@ impl<'a> Path<'a> {
         self.then(Segment::Key(key, limit))
     }
 
-    /// This path with a step `[key]` that only the user's path shows.
+    /// Appends a map key `[key]` that appears only in the user's path, not in the API server's.
     pub const fn own_key(&'a self, key: &'a str) -> Path<'a> {
         self.then(Segment::UserKey(key))
     }
 
-    /// This path with a step `[i]` that only the user's path shows.
+    /// Appends a list index `[i]` that appears only in the user's path, not in the API server's.
     pub const fn own_index(&'a self, index: usize) -> Path<'a> {
         self.then(Segment::UserIndex(index))
     }
@@ -126,15 +126,15 @@ impl<'a> Path<'a> {
     }
 }
 
-/// One step of an owned path.
+/// A segment of an owned path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
-    /// What the step is.
+    /// The field, key or index of the segment.
     pub name: Name,
     visibility: Visibility,
 }
 
-/// The name of a step.
+/// The field, key or index of a path segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// A list index.
@@ -145,7 +145,7 @@ pub enum Name {
     Key(Box<str>),
 }
 
-/// [`Name`], borrowed.
+/// A borrowed [`Name`].
 #[derive(Clone, Copy, Debug)]
 pub enum StepName<'a> {
     Index(usize),
@@ -153,7 +153,7 @@ pub enum StepName<'a> {
     Key(&'a str),
 }
 
-/// For which audiences a step is printed.
+/// The path styles in which a segment is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Visibility {
     Everywhere { limit: usize },
@@ -163,7 +163,7 @@ enum Visibility {
     Moved { to: usize },
 }
 
-/// Who a path is printed for.
+/// The reader for whom a path is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathStyle {
     /// The user: the way through the file.
@@ -291,8 +291,8 @@ impl FieldPath {
         out
     }
 
-    /// This path without the field `field` right after `prefix`. `None` if the path does not begin with `prefix` and
-    /// that field.
+    /// Removes the field `field` that follows `prefix`. Returns `None` if the path does not begin with
+    /// `prefix` and this field.
     pub fn without_step(&self, prefix: &FieldPath, field: &str) -> Option<FieldPath> {
         let visible = |(_, step): &(usize, &Step)| step.is_visible_to(PathStyle::User);
         let mut steps = self.steps.iter().enumerate().filter(visible);
@@ -305,7 +305,7 @@ impl FieldPath {
         Some(rest)
     }
 
-    /// This path with the steps of `prefix`, such as a list's `items[i]`, before it.
+    /// Prepends the segments of `prefix`, such as a list's `items[i]`.
     #[must_use]
     pub fn within(mut self, prefix: &Path<'_>) -> FieldPath {
         let mut steps = prefix.owned().steps;

@@ -11,7 +11,7 @@ use super::{Value, ValueKind};
 /// Finds items and members quickly: remembers where they are in the large containers that were searched before.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// By container: its items, or its keys in the order of their texts, equal ones in that of the document.
+    /// For each container, its items, or its keys sorted by text. Equal keys keep their order.
     known: RefCell<HashMap<u32, Vec<u32>>>,
 }
 

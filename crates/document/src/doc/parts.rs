@@ -31,7 +31,7 @@ impl<'d> Key<'d> {
     }
 }
 
-/// Where the members with some names are in an object: what [`Value::find_fields`] found.
+/// The positions of certain members in an object, as found by [`Value::find_fields`].
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSlots<const N: usize> {
     found: [u32; N],
@@ -40,8 +40,8 @@ pub struct FieldSlots<const N: usize> {
 }
 
 impl<'d> Value<'d> {
-    /// Finds the members with those names in one pass, for [`Value::field_at`]; the first one where a name is there
-    /// twice.
+    /// Finds the members with these names in one pass, for [`Value::field_at`]. For duplicate keys, finds the
+    /// first.
     #[expect(clippy::inline_always, reason = "the names are constants where they are asked for")]
     #[inline(always)]
     pub fn find_fields<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
@@ -63,7 +63,8 @@ impl<'d> Value<'d> {
         slots
     }
 
-    /// [`Value::find_fields`] comparing texts: a key without a number may still have one of those names.
+    /// Like [`Value::find_fields`], but compares texts, because a key without a number can still have one of
+    /// these names.
     #[cold]
     #[inline(never)]
     fn find_fields_by_text<const N: usize>(self, names: [Name; N]) -> FieldSlots<N> {
@@ -76,7 +77,8 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// False if surely no member has one of those names. True may be wrong: keys without a number are not compared.
+    /// False if no member has one of these names. True can be wrong, because keys without a number are not
+    /// compared.
     #[inline]
     pub fn may_have(self, names: &NameSet) -> bool {
         self.members().any(|(key, _)| names.may_be(key.as_key().number))

@@ -17,18 +17,18 @@ const TEXT: usize = 16 << 10;
 const TEXTS: usize = 1 << 20;
 /// Bytes that a finding takes in a response beside its texts, about.
 const FRAME: usize = 100;
-/// How many findings about one object are kept.
+/// Maximum number of findings for one object.
 const MAX_FINDINGS: usize = 10_000;
-/// [`TEXTS`] for a response of the webhook: many are computed at once, and whoever sends requests decides how wrong
-/// they are. In memory a finding takes several times the bytes of its texts.
+/// [`TEXTS`] for webhook responses. The limit is lower because many responses are computed at the same time
+/// and the sender controls the number of errors. A finding takes several times the memory of its text.
 const RESPONSE_TEXTS: usize = 160 << 10;
 /// [`MAX_FINDINGS`] for a response of the webhook.
 const RESPONSE_FINDINGS: usize = 800;
 
-/// What follows a text that was shortened.
+/// Suffix of a truncated text.
 const CUT: &str = "… (shortened)";
 
-/// How many findings, and how many bytes of text, may still be kept about an object.
+/// The remaining number of findings and bytes of text for an object.
 #[derive(Clone, Copy, Debug)]
 pub struct FindingBudget {
     text: usize,
@@ -75,8 +75,8 @@ impl FindingBudget {
         self.findings == 0 || self.bytes == 0
     }
 
-    /// How many bytes of a text of the next finding are kept; 0 if the finding is not. Whoever writes the text may stop
-    /// after that many.
+    /// Maximum number of bytes of text in the next finding; 0 if no finding is kept. Texts need not be
+    /// written beyond it.
     pub fn max_text_bytes(&self) -> usize {
         if self.is_full() { 0 } else { self.text }
     }
@@ -101,7 +101,7 @@ impl FindingBudget {
 }
 
 impl Finding {
-    /// A finding that stands for `count` findings that were left out; `rule` is the rule for such findings.
+    /// Creates a finding that represents `count` omitted findings. `rule` is the rule for such findings.
     pub fn left_out(rule: RuleId, count: usize) -> Finding {
         let (noun, verb) = if count == 1 { ("finding", "was") } else { ("findings", "were") };
         let detail = format!("… and {count} more {noun} {verb} left out");
@@ -109,7 +109,7 @@ impl Finding {
         Finding::new(rule, at, ErrorType::LeftOut, value, detail)
     }
 
-    /// How many left-out findings this one stands for; 0 if it is an ordinary finding.
+    /// The number of omitted findings that this one represents; 0 for an ordinary finding.
     pub fn left_out_count(&self) -> usize {
         match (self.kind, &self.value) {
             (ErrorType::LeftOut, BadValue::Int(count)) => usize::try_from(*count).unwrap_or_default(),
@@ -156,7 +156,7 @@ fn shortened(text: &str, limit: usize) -> Option<String> {
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     kept: Vec<Finding>,
-    /// How many findings of each rule were left out, in the order of their first ones.
+    /// Number of omitted findings of each rule, in the order of their first occurrence.
     left_out: Vec<(RuleId, usize)>,
     budget: FindingBudget,
 }
@@ -167,7 +167,7 @@ impl Findings {
         Findings { budget, ..Findings::default() }
     }
 
-    /// What is left of the budget.
+    /// The remaining budget.
     pub fn budget(&self) -> FindingBudget {
         self.budget
     }
@@ -214,7 +214,7 @@ impl Findings {
         Mark { kept: self.kept.len(), left_out: self.left_out.clone(), budget: self.budget }
     }
 
-    /// Goes back to a state: forgets all findings added since.
+    /// Removes all findings that were added since `mark`.
     pub fn reset(&mut self, mark: Mark) {
         self.kept.truncate(mark.kept);
         *self =

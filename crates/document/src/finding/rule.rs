@@ -16,19 +16,19 @@ pub type RuleId = &'static Rule;
 /// A rule as people know it. Two are equal if they are the same entry, and they are ordered by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its stable name, which is also the name of its page in `docs/rules`: `taint-effect`.
+    /// Stable ID of the rule, which is also the name of its page in `docs/rules`, such as `taint-effect`.
     pub id: &'static str,
-    /// Who says so.
+    /// The source of the rule.
     pub origin: Origin,
     /// The level of its findings, unless a policy sets another one.
     pub level: Level,
-    /// How editors show what it is about.
+    /// How editors highlight the finding.
     pub tag: Option<Tag>,
-    /// What its findings depend on beside the text of the object.
+    /// Input besides the text of the object that findings of this rule depend on.
     pub depends_on: DependsOn,
-    /// Whether a comment can suppress its findings.
+    /// True if a comment in the file can suppress findings of this rule.
     pub is_suppressible: bool,
-    /// Its position in the table.
+    /// Index of the rule in the table.
     pub number: usize,
 }
 
@@ -39,8 +39,8 @@ impl Rule {
         Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
     }
 
-    /// Whether an update is reported only if it adds the problem. False for the server's rules, which compare with the
-    /// stored object themselves.
+    /// True if an update is reported only if it introduces the problem. False for the API server's rules,
+    /// which compare with the stored object themselves.
     pub const fn is_ratcheted(&self) -> bool {
         matches!(self.origin, Origin::Documented | Origin::Lint)
     }
@@ -108,7 +108,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// How editors show what a rule is about.
+/// How editors highlight a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
     /// A field that has no effect where it is: editors show it faded.
@@ -117,16 +117,16 @@ pub enum Tag {
     Deprecated,
 }
 
-/// What a finding depends on beside the text of the object.
+/// Input besides the text of the object that a finding depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DependsOn {
-    /// Nothing.
+    /// Only the text of the object.
     Text,
     /// The release that is checked against.
     Release,
     /// The versions and feature gates of an API server.
     Server,
-    /// Whether a release or a draft was named.
+    /// Whether the user named a release or draft.
     Drafts,
     /// The labels of the namespace.
     Labels,
@@ -134,11 +134,11 @@ pub enum DependsOn {
     Files,
     /// The state of the cluster.
     Cluster,
-    /// The time.
+    /// The current time.
     Time,
 }
 
-/// Who says that something is wrong.
+/// The source of a rule: who considers the object wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
     /// The API server of the profile refuses this.
@@ -151,12 +151,12 @@ pub enum Origin {
     Policy,
     /// The object does not decode.
     Decoding,
-    /// Only strict decoding refuses this.
+    /// Reported only by strict decoding.
     Strict,
 }
 
 impl Origin {
-    /// Every origin.
+    /// All origins.
     pub const ALL: [Origin; 6] = [
         Origin::Upstream,
         Origin::Documented,
@@ -188,7 +188,7 @@ impl Origin {
     }
 }
 
-/// What a finding means for the verdict on a request.
+/// The effect of a finding on the verdict about a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// The request is allowed; the finding is only recorded.

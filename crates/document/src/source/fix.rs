@@ -28,20 +28,20 @@ use crate::finding::{Applicability, Edit, Fix};
 /// A fix as edits of a text: for `--fix`, reports and code actions of editors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextFix {
-    /// For people: ``Replace `NoExec` with `NoExecute` ``.
+    /// Title for users, such as ``Replace `NoExec` with `NoExecute` ``.
     pub title: Box<str>,
-    /// Whether it needs `--unsafe-fixes`.
+    /// Whether the fix needs `--unsafe-fixes`.
     pub applicability: Applicability,
-    /// In the order of the text, without overlaps; all or none are to be applied.
+    /// The edits, sorted and without overlaps. All or none must be applied.
     pub edits: Vec<TextEdit>,
 }
 
-/// One edit of a text.
+/// An edit of a file's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextEdit {
-    /// What is replaced; empty where something is inserted. Lines and bytes are those of the file's text.
+    /// The replaced range of the file; empty for an insertion.
     pub location: SourceLocation,
-    /// What is written instead.
+    /// The new text.
     pub text: String,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn text_fix(document: &Document<'_>, lines: &Lines<'_>, fix: &Fix) ->
     Some(TextFix { title: fix.title.clone(), applicability: fix.applicability, edits: edits.collect() })
 }
 
-/// The values that more than one place of a document uses, by aliases or merge keys.
+/// The values that several places of a document share through aliases or merge keys.
 #[derive(Debug, Default)]
 pub(super) struct SharedValues {
     spans: HashSet<(u32, u32)>,
@@ -114,7 +114,7 @@ impl SharedValues {
         SharedValues { spans: shared, has_odd_breaks }
     }
 
-    /// True if more than one place uses the value.
+    /// True if several places share the value.
     fn has(&self, value: Value<'_>) -> bool {
         let span = value.span();
         self.spans.contains(&(span.start, span.end))
@@ -126,7 +126,7 @@ struct Editor<'d> {
     doc: &'d Doc<'d>,
     source: &'d str,
     document: &'d Document<'d>,
-    /// Those of the whole file.
+    /// The lines of the whole file.
     lines: &'d Lines<'d>,
 }
 
@@ -135,7 +135,7 @@ struct Editor<'d> {
 struct Place<'d> {
     /// The object or list it is in; absent for the document itself.
     parent: Value<'d>,
-    /// Its key, if it is a member.
+    /// The key, if the value is a member of an object.
     key: Option<Value<'d>>,
     value: Value<'d>,
 }
@@ -157,7 +157,8 @@ impl<'d> Editor<'d> {
         }
     }
 
-    /// The place that a path leads to; `None` if there is no such field, or if a value on the way is shared.
+    /// The location that a path leads to; `None` if the field does not exist, or a value on the path is
+    /// shared.
     fn place(&self, path: &FieldPath) -> Option<Place<'d>> {
         let shared = self.document.shared_values();
         let mut place = Place { parent: Value::absent(), key: None, value: self.doc.root() };
@@ -206,8 +207,8 @@ impl<'d> Editor<'d> {
         }
     }
 
-    /// One past the last byte of a member: of its value, or of `key:` if nothing is written after it. `None` if the
-    /// value is shared.
+    /// The end offset of a member: of its value, or of `key:` if no value is written. `None` if the value is
+    /// shared.
     fn member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
         let bytes = Self::bytes(value);
         if self.document.shared_values().has(value) {

@@ -22,7 +22,7 @@ pub struct ListedObject<'d> {
     value: Value<'d>,
     /// The apiVersion and kind of the list, if the item has neither.
     inherited: Option<(&'d str, &'d str)>,
-    /// A copy with the list's apiVersion and kind; made when it is first asked for.
+    /// A copy with the apiVersion and kind of the list, created on first use.
     filled: OnceCell<Doc<'d>>,
     /// The way from the document to the item: `items[3]` is `[3]`; empty for the document itself.
     pub indexes: Vec<usize>,
@@ -45,7 +45,7 @@ impl<'d> ListedObject<'d> {
         self.value
     }
 
-    /// The apiVersion and kind of the object; those of its list if it has neither.
+    /// The apiVersion and kind of the object, or those of its list if it has neither.
     pub fn api_version_and_kind(&self) -> (&'d str, &'d str) {
         let own = || (last_member(self.value, "apiVersion").str(), last_member(self.value, "kind").str());
         self.inherited.unwrap_or_else(own)
@@ -124,7 +124,7 @@ pub struct Objects<'d> {
     todo: Vec<PendingList<'d>>,
 }
 
-/// An object or a list that is still to be looked at.
+/// An object or list that is not visited yet.
 #[derive(Debug)]
 struct PendingList<'d> {
     value: Value<'d>,

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Languages of the blocks that are read.
 const LANGUAGES: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A fence that is open.
+/// An open code fence.
 struct Fence {
     mark: char,
     length: usize,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::doc::{Builder, Span, Syntax, Value, ValueKind};
 
-/// The error for a merge key whose value is not a mapping or a list of mappings, with its place.
+/// Error for a merge key whose value is neither a mapping nor a list of mappings, with its position.
 pub(super) struct NotAMapping(pub(super) Span);
 
 /// A member of the object, or one that a merge key adds: then `merged` is true.

@@ -28,9 +28,9 @@ pub(super) fn decode(text: &str) -> Result<(String, usize), QuotedError> {
     }
 }
 
-/// The text with `x` in place of what is in quoted scalars that the parser refuses and kubectl takes; `None` if there
-/// are none. `refused` finds the start of the first one. Each costs another parse, which is taken from `budget`, in
-/// bytes.
+/// Returns the text with the contents of quoted scalars replaced by `x` where the parser rejects them but
+/// kubectl accepts them; `None` if there are none. `refused` finds the start of the first such scalar. Each
+/// one costs another parse, which is deducted from `budget` in bytes.
 pub(super) fn without_refused(
     text: &str,
     budget: &mut usize,
@@ -55,8 +55,10 @@ pub(super) fn without_refused(
     }
 }
 
-/// The length of the line break at the start of a text, and the character it stands for; `None` if there is none.
-/// kubectl removes the `\r` of each `\r\n` before its YAML reads the text, so that `\r\r\n` is one break.
+/// The length of the line break at the start of a text, and the character it represents; `None` if there is
+/// none. kubectl removes the `\r` of each `\r
+/// ` before it parses YAML, so `\r\r
+/// ` is one line break.
 pub(super) fn line_break(text: &str) -> Option<(usize, char)> {
     match text.chars().next()? {
         '\r' if text.starts_with("\r\r\n") => Some((3, '\n')),
@@ -80,7 +82,7 @@ struct Scanner<'t> {
 }
 
 impl<'t> Scanner<'t> {
-    /// What is not read yet.
+    /// The text that is not read yet.
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -128,7 +130,8 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Reads an escape with that many hexadecimal digits. Half a UTF-16 pair is an error, although JSON has them.
+    /// Reads an escape with `digits` hexadecimal digits. An unpaired UTF-16 surrogate is an error, although
+    /// JSON allows it.
     fn code(&mut self, digits: usize) -> Result<(), QuotedError> {
         let digits = self.rest().get(2..2 + digits).unwrap_or_default();
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -9,7 +9,7 @@ use granit_parser::{ScalarStyle, Tag};
 
 use tollgate_formats::gofmt;
 
-/// A scalar's meaning.
+/// The resolved value of a YAML scalar.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum ScalarValue {
     Null,
@@ -19,14 +19,14 @@ pub(super) enum ScalarValue {
     Float(f64),
     /// The text as it stands.
     Text,
-    /// Base64 of the text.
+    /// Binary data, encoded as base64 in the text.
     Binary,
 }
 
 /// The namespace of `!!str` and the like.
 const CORE_NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// The meaning of a scalar with its style and tag; an error if the text does not fit the tag.
+/// Resolves a scalar by its style and tag. Fails if the text is invalid for the tag.
 // upstream go-yaml v2 resolve
 pub(super) fn resolve_tagged(
     text: &str,
@@ -167,8 +167,8 @@ fn parse_integer(text: &str) -> Option<ScalarValue> {
     }
 }
 
-/// The float that a text of the form `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?` stands for; a text if it has
-/// another form or is out of range.
+/// Parses a float of the form `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`. Returns a string if it
+/// has another form or is out of range.
 fn parse_float(text: &str) -> ScalarValue {
     // Rust's parser takes the same shapes, and words such as `inf`, which have letters.
     let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');

@@ -106,8 +106,8 @@ pub(super) fn first_content(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// True if parsing, which stopped at the byte `at`, failed because of a template action in a place where kubectl
-/// refuses it as well: at the start of the text, or as a value in a block mapping.
+/// True if parsing stopped at the byte `at` because of a template action that kubectl rejects as well: at the
+/// start of the text, or as a value in a block mapping.
 pub fn stops_at_action(text: &str, at: usize) -> bool {
     let Some((margin, content)) = first_content(text) else { return false };
     let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
@@ -124,8 +124,7 @@ pub fn stops_at_action(text: &str, at: usize) -> bool {
         && (is_inside || is_action(after) || is_action(value_of_line(line)))
 }
 
-/// What is after the dashes of list items and a plain key in a line of a block; the rest of the line if there is no
-/// key.
+/// The part of a block line after list dashes and a plain key; the rest of the line if there is no key.
 fn value_of_line(line: &str) -> &str {
     let mut rest = line.trim_start_matches(' ');
     while let Some(item) = rest.strip_prefix("- ") {
@@ -137,8 +136,8 @@ fn value_of_line(line: &str) -> &str {
     value.unwrap_or(rest).trim_start_matches(' ')
 }
 
-/// Whether apiVersion and kind are keys of a YAML mapping at the margin, which is where the first key is. One blank too
-/// many may be the very fault.
+/// Returns whether apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
+/// first key. An extra blank may be the error in the file.
 fn yaml_keys(text: &str) -> (bool, bool) {
     let margin = first_content(text).map_or(0, |(margin, _)| margin);
     let is_key = |line: &str, key: &str| {
@@ -157,7 +156,7 @@ fn yaml_keys(text: &str) -> (bool, bool) {
     found
 }
 
-/// Whether apiVersion and kind are keys of the outermost object of a JSON text.
+/// Returns whether apiVersion and kind are keys of the top-level object of a JSON text.
 fn json_keys(text: &str) -> (bool, bool) {
     let (mut depth, mut found) = (0_usize, (false, false));
     let mut rest = text;

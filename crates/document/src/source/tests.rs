@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Lines, MAX_DOCUMENT, documents, list};
 
-/// Every document as JSON, every fault as `line:column: message`.
+/// Returns every document as JSON, and every error as `line:column: message`.
 fn read(text: &str) -> Vec<String> {
     let lines = Lines::of(text);
     documents(text)
@@ -21,7 +21,7 @@ fn check(table: &[(&str, &[&str])]) {
     }
 }
 
-/// kubectl ignores it.
+/// Text that kubectl ignores.
 const IGNORED: &str =
     "f:2:1: yaml: kubectl does not read what follows `...`; begin the next document with `---`";
 
@@ -297,7 +297,7 @@ fn bombs_and_giants_are_refused() {
     );
 }
 
-/// What is to be judged: `items[0]` and the JSON of each.
+/// Returns the objects to check: their path, such as `items[0]`, and their JSON.
 fn judged(text: &str) -> Vec<(String, String)> {
     let document = documents(text).next().unwrap().unwrap();
     list::objects(document.doc.root())

@@ -17,7 +17,7 @@ use crate::doc::{Builder, Doc, Syntax};
 
 /// Bytes of a file that may be parsed again to find the scalars that only the parser refuses; a document has few, if any.
 pub(super) const MAX_PARSED_AGAIN: usize = 8 << 20;
-/// How many containers may be open inside each other; more of them are an error.
+/// Maximum nesting depth of containers.
 const MAX_NESTING: usize = 1_000;
 
 /// Reads the documents of a text that is one piece between `---` lines: one, and an error if another follows `...`.
@@ -30,9 +30,9 @@ pub(super) struct Reader<'a> {
     pub(super) budget: usize,
 }
 
-/// Where the documents of a text come from.
+/// The source of the documents of a text.
 enum DocumentSource<'a> {
-    /// Read one by one.
+    /// Documents are read one by one.
     Parser(Box<Parser<'a, StrInput<'a>>>),
     /// Read at once, from a copy of the text.
     Copied(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
@@ -68,15 +68,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads all documents after the first `skipped` from `text`, a copy of the source that has everything in the same
-/// place.
+/// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
 fn documents_of_copy<'a>(source: &'a str, text: &str, skipped: usize) -> DocumentSource<'a> {
     let (mut part, mut parser) = (Part::new(source), new_parser(text));
     let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
     DocumentSource::Copied(documents.collect::<Vec<_>>().into_iter())
 }
 
-/// A parser of that text, with our limits of nesting and without comments.
+/// Creates a parser with Tollgate's nesting limit and without comments.
 fn new_parser(text: &str) -> Parser<'_, StrInput<'_>> {
     let options = granit_parser::options! {
         emit_comments: false,
@@ -94,8 +93,8 @@ fn with_line_end(source: &str) -> Option<String> {
     is_blank.then(|| format!("{source}\n"))
 }
 
-/// A copy of a text that the parser accepts where it refuses the text and kubectl does not, with everything in its
-/// place; `None` if there is none: see [`quoted::without_refused`].
+/// A copy of a text with the same positions that the parser accepts, for a text that it rejects although
+/// kubectl accepts it; `None` if there is none. See [`quoted::without_refused`].
 pub(super) fn parsable(source: &str, budget: &mut usize) -> Option<String> {
     let text = with_line_end(source).map_or(Cow::Borrowed(source), Cow::Owned);
     quoted::without_refused(&text, budget, |text| {
@@ -127,7 +126,7 @@ struct Part<'a> {
     dialect: Dialect<'a>,
     /// Nodes to make capacity for: the first document is usually the only one.
     capacity: usize,
-    /// There is nothing left, or a fault was found.
+    /// True at the end of the text, or after an error.
     is_read: bool,
     /// A document was read, up to this byte.
     end: Option<usize>,
@@ -230,7 +229,7 @@ impl<'a> Part<'a> {
         Some(at + end + 1)
     }
 
-    /// The parser's error in the words of kubectl, or with a better explanation where we have one.
+    /// Converts the parser's error to kubectl's message, or to a better explanation if there is one.
     fn document_error(&self, error: &ScanError) -> DocumentError {
         let at = error.marker().byte_offset();
         debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");

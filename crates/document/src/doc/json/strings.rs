@@ -28,7 +28,7 @@ impl Reader<'_> {
         inner + plain_length(self.bytes.get(inner..).unwrap_or_default())
     }
 
-    /// Reads a string that is plain up to the byte `end` and has escapes, or a fault, from there on.
+    /// Reads a string that has no escapes up to the byte `end`, where an escape or an error begins.
     #[cold]
     pub(super) fn read_escaped_string(&mut self, out: &mut Builder<'_>, end: usize) -> Result<(), Fault> {
         let start = self.at;
@@ -42,7 +42,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the rest of a string, from its first escape or fault to the closing quote, and appends it to `escaped`.
+    /// Reads a string from its first escape or error to the closing quote, and appends it to `escaped`.
     fn read_escapes(&mut self) -> Result<(), Fault> {
         loop {
             match self.peek() {
@@ -124,7 +124,7 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes come before the first quote, backslash or control character.
+/// Number of bytes before the first quote, backslash or control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     // Most strings are short: sixteen bytes are looked at together before a longer search is worth its preparation.
@@ -162,8 +162,8 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
     Some((skipped + found.trailing_zeros() as usize / 8, letters))
 }
 
-/// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest bit that is set
-/// is exact; those above it may be wrong.
+/// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest set
+/// bit is reliable.
 #[inline]
 fn ends_string(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;

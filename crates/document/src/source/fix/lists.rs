@@ -4,7 +4,7 @@ use super::{Editor, Place, Replacement};
 use crate::doc::{Value, ValueKind};
 
 impl<'d> Editor<'d> {
-    /// Makes a list with one item out of a value. `None` if it is a list, is not written, or would be read differently
+    /// Wraps a value in a list. Returns `None` if it is a list, is not written, or would be read differently
     /// in brackets.
     pub(super) fn wrap_in_list(&self, place: Place<'d>) -> Option<Vec<Replacement>> {
         let (value, bytes) = (place.value, Self::bytes(place.value));

@@ -4,8 +4,8 @@ use super::{Editor, Place, Replacement};
 use crate::doc::{Value, ValueKind};
 
 impl<'d> Editor<'d> {
-    /// Puts members into a new object that is the member `key`. `None` if `key` exists, or if the members do not
-    /// directly follow each other.
+    /// Moves members into a new nested object with the key `key`. Returns `None` if `key` exists, or if the
+    /// members are not adjacent.
     pub(super) fn nest(&self, place: Place<'d>, key: &str, members: &[Box<str>]) -> Option<Vec<Replacement>> {
         let object = place.value;
         if object.kind() != ValueKind::Object || object.get(key).exists() {
@@ -68,8 +68,8 @@ impl<'d> Editor<'d> {
         Some(out)
     }
 
-    /// Makes an object with the one member `name` out of a scalar: in braces, or on a line of its own where braces
-    /// would need quotes. `None` if the scalar is not on one line.
+    /// Wraps a scalar in an object with the single member `name`: in braces, or on its own line if braces
+    /// would require quotes. Returns `None` if the scalar spans several lines.
     pub(super) fn wrap_in_object(&self, place: Place<'d>, name: &str) -> Option<Vec<Replacement>> {
         let (value, bytes) = (place.value, Self::bytes(place.value));
         let is_scalar = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
