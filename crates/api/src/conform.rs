@@ -27,14 +27,15 @@ use tollgate_formats::gofmt;
 use tollgate_formats::gotime;
 use tollgate_formats::quantity;
 
-/// What a document is decoded by: the type of its root, and the version and release that say which fields exist.
+/// The schema for decoding a document: the type of its root, and the version and release, which determine the
+/// fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     /// The type of the whole document.
     pub root: &'static StructTy,
     /// The version it is written in.
     pub version: Version,
-    /// The release or draft.
+    /// The releases and drafts whose fields exist.
     pub fields: Availability,
     /// Fields whose values are not checked, wherever they are, because the caller does not read them.
     pub unread: &'static NameSet,
@@ -43,15 +44,15 @@ pub struct Schema {
 /// A decoding error and its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DecodeError {
-    /// Where.
+    /// Path of the value.
     pub at: FieldPath,
-    /// What kind of error.
+    /// Kind of error.
     pub kind: DecodeErrorKind,
-    /// The server's words.
+    /// The API server's message.
     pub detail: String,
-    /// A hint for people.
+    /// A hint for users.
     pub help: Option<String>,
-    /// How to mend it, where there is exactly one right answer.
+    /// The fix, if exactly one is correct.
     pub fix: Option<Box<Fix>>,
 }
 
@@ -62,18 +63,18 @@ struct Words {
     fix: Option<Fix>,
 }
 
-/// Kinds of error.
+/// Kinds of decoding errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeErrorKind {
-    /// Wrong JSON type, or a number that does not fit.
+    /// The value has the wrong JSON type, or a number is out of range.
     WrongType,
-    /// Not an RFC 3339 time.
+    /// The value is not an RFC 3339 time.
     BadTime,
-    /// Not a quantity.
+    /// The value is not a quantity.
     BadQuantity,
     /// The schema has no such field.
     UnknownField,
-    /// A key given twice.
+    /// The key is duplicated.
     DuplicateKey,
 }
 
@@ -82,9 +83,9 @@ pub enum DecodeErrorKind {
 pub struct Conformed<'d> {
     /// The server's decoder refuses these.
     pub errors: Vec<DecodeError>,
-    /// Only a strict decoder refuses these.
+    /// Errors that only strict decoding reports.
     pub strict: Vec<DecodeError>,
-    /// How many further `errors` and `strict` errors were left out.
+    /// Number of further `errors` and `strict` errors that were omitted.
     pub left_out: [usize; 2],
     /// A copy of the document without unknown fields and duplicate keys; `None` if it had none, or if there are errors.
     pub changed: Option<Doc<'d>>,
@@ -98,7 +99,7 @@ pub fn conform(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     conform_by_walk(value, schema)
 }
 
-/// [`conform`] without the fast path: looks at everything and finds all errors.
+/// Like [`conform`], without the fast path: visits the whole document and finds all errors.
 fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     let mut walk =
         Walk { schema, errors: ErrorList::default(), strict: ErrorList::default(), known: HashSet::new() };
@@ -111,11 +112,11 @@ fn conform_by_walk(value: Value<'_>, schema: Schema) -> Conformed<'_> {
     Conformed { errors: errors.list, strict: strict.list, left_out, changed }
 }
 
-/// How many errors are kept: a hostile document has a million.
+/// Maximum number of reported errors. A hostile document can have a million.
 const MAX_ERRORS: usize = 1_000;
-/// How many bytes the paths and details of the errors may have together: each path can be as long as a key may be.
+/// Maximum total size in bytes of the paths and messages of errors.
 const MAX_BYTES: usize = 1 << 20;
-/// How many bytes of a wrong number a message shows.
+/// Maximum number of bytes of an invalid number in a message.
 const MAX_NUMBER_BYTES: usize = 4 << 10;
 
 /// The errors that are kept, and how many more there were.
@@ -247,8 +248,8 @@ impl Walk {
         }
     }
 
-    /// Reports a field that the schema does not have, unless its type lets such fields be. `again` is true if the
-    /// object had the key before.
+    /// Reports a field that the schema does not contain, unless its type allows unlisted fields. `again` is
+    /// true if the key is a duplicate.
     #[cold]
     fn report_unknown_field(&mut self, unknown: UnknownField<'_, '_>, again: bool) {
         let UnknownField { ty, object, key, at, .. } = unknown;
@@ -338,7 +339,7 @@ fn type_error(value: Value<'_>, ty: &Ty, schema: Schema, frame: Frame<'_>) -> St
     format!("json: cannot unmarshal {what} into Go struct field {owner}{names} of type {go}")
 }
 
-/// The fields on the way to a place as Go names them: without indices and keys, with embedded structs.
+/// The path in Go's notation: without indices and keys, but with embedded structs.
 fn go_path(at: &Path<'_>, schema: Schema) -> String {
     let (mut names, mut here) = (String::new(), Some(schema.root));
     for name in at.owned().user_steps() {
@@ -369,12 +370,12 @@ pub fn quantity_text(value: Value<'_>) -> &str {
     }
 }
 
-/// Tells which keys of an object came before. Small objects are searched; keys of large ones are remembered, so that a
-/// hostile object of a hundred thousand keys costs no more than its length.
+/// Detects duplicate keys of an object. Small objects are searched linearly; the keys of large objects are
+/// hashed, so that the cost stays linear for hostile objects with many keys.
 struct SeenKeys<'d> {
     object: Value<'d>,
     known: Option<HashSet<&'d str>>,
-    /// One bit per hash: a key whose bit is not set was not seen.
+    /// A Bloom filter: a key whose bit is not set was not seen.
     bits: u128,
 }
 
@@ -382,14 +383,14 @@ struct SeenKeys<'d> {
 const SEARCHED_MEMBERS: usize = 40;
 
 impl<'d> SeenKeys<'d> {
-    /// No key of `object` seen yet.
+    /// Creates a detector that has seen no key of `object`.
     #[inline(never)]
     fn of(object: Value<'d>) -> SeenKeys<'d> {
         let large = object.members().nth(SEARCHED_MEMBERS).is_some();
         SeenKeys { object, known: large.then(HashSet::new), bits: 0 }
     }
 
-    /// Takes the first `position` keys of `object` as seen.
+    /// Creates a detector that has seen the first `position` keys of `object`.
     fn of_first(object: Value<'d>, position: usize) -> SeenKeys<'d> {
         let mut seen = SeenKeys::of(object);
         for (index, (key, _)) in object.members().take(position).enumerate() {

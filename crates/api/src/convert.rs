@@ -63,7 +63,7 @@ fn copy_with_items<'d>(
     }
 }
 
-/// Writes an object with the members of its member `inner` in place of that.
+/// Writes an object in which the member `inner` is replaced by its members.
 fn write_unwrapped(out: &mut Builder<'_>, item: Value<'_>, inner: &str) {
     out.open(ValueKind::Object, item.span());
     for (key, member) in item.members() {

@@ -18,9 +18,9 @@ use tollgate_document::field::{FieldPath, Name, Path};
 /// A part of an object that no release serves.
 #[derive(Debug)]
 pub struct DraftOnly {
-    /// Where it is.
+    /// Path of the part.
     pub at: FieldPath,
-    /// What it is.
+    /// The kind of part.
     pub what: DraftPart,
     /// The first draft that has it; `None` if none does.
     pub draft: Option<&'static Profile>,
@@ -42,21 +42,21 @@ impl DraftOnly {
     }
 }
 
-/// A part of the API.
+/// A part of the API that only drafts have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DraftPart {
-    /// A kind.
+    /// A kind of object.
     Kind,
     /// A version of a kind that is served in others.
     Version,
-    /// A field of this name.
+    /// The field with this name.
     Field(&'static str),
 }
 
 /// A step on the way to a struct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
-    /// The member with this name, which has a number because every device of a slice is asked for it.
+    /// The member with this name. The name has a number, because it is looked up in every device of a slice.
     Field(doc::Name),
     Items,
     Values,
@@ -72,7 +72,7 @@ struct DraftField {
 /// A struct with such fields.
 #[derive(Debug)]
 struct DraftStruct {
-    /// The way to it.
+    /// The steps of the path.
     steps: Vec<Step>,
     fields: Vec<DraftField>,
     /// The names of the fields. A slice has a thousand taints, and nearly none has one of them.
@@ -250,7 +250,7 @@ mod tests {
         assert!(names(ApiKind::ResourceSlice, Version::V1alpha3).contains(&"ints"));
     }
 
-    /// If a draft adds one, it must be reported like a field.
+    /// If a draft adds an effect, it must be reported like a field.
     #[test]
     fn no_effect_is_a_drafts_alone() {
         for effect in Profile::DEFAULT.effects {

@@ -112,7 +112,7 @@ const fn api(name: &'static str, fields: &'static [Field]) -> StructTy {
 const fn meta_struct(name: &'static str, fields: &'static [Field]) -> StructTy {
     StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Dropped, rows: Rows::of(fields) }
 }
-/// A struct of `meta/v1` or `core/v1` of which only some fields are listed; others are let be.
+/// A struct of `meta/v1` or `core/v1` of which only some fields are listed. Other fields are ignored.
 const fn open(name: &'static str, fields: &'static [Field]) -> StructTy {
     StructTy { name, home: Home::Meta, fields, unlisted: Unlisted::Ignored, rows: Rows::of(fields) }
 }

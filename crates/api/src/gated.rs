@@ -12,7 +12,7 @@ use crate::profile::{Availability, Gate, Profile, Version};
 use tollgate_document::doc::{Change, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
-/// The part of an object that a registry strategy of the server looks at.
+/// The part of an object that a registry strategy of the API server handles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Slice,
@@ -23,7 +23,7 @@ enum Part {
     Class,
 }
 
-/// Fields that are dropped together if a gate is off. Paths are those of the internal type.
+/// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
 struct Row {
     part: Part,
     /// The gates; all of them must be on for the fields to stay.
@@ -193,15 +193,16 @@ enum Step {
     Field(&'static str),
     Items,
     Values,
-    /// Where a version keeps everything of a device but its name.
+    /// The object that contains everything of a device except its name in this version.
     Body,
-    /// Where a version keeps an exact request.
+    /// The object that contains an exact request in this version.
     Exactly,
 }
 
 type Steps = Vec<Step>;
 
-/// The parsed paths of each row: the fields that are dropped, and those that also show that the feature is used.
+/// The parsed paths of each row: the dropped fields, and the fields that also indicate that the feature is in
+/// use.
 static PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
     let all = |paths: &[&'static str]| paths.iter().map(|path| parse_steps(path)).collect::<Vec<_>>();
     ROWS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
@@ -230,9 +231,9 @@ fn parse_steps(path: &'static str) -> Steps {
 /// A field that a server drops.
 #[derive(Debug)]
 pub struct DroppedField {
-    /// Where it is.
+    /// Path of the field.
     pub at: FieldPath,
-    /// The gate that is off.
+    /// The disabled feature gate.
     pub gate: Gate,
     /// The change that drops it.
     pub change: Change,

@@ -38,12 +38,12 @@ pub enum Ty {
     Map {
         /// Go's key type: `string`, a named one of the API's package, or one with its own package before it.
         key: &'static str,
-        /// What each key holds.
+        /// Type of the values.
         value: &'static Ty,
     },
 }
 
-/// Which Go package a type lives in, for error texts.
+/// The Go package of a type, which appears in error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
     /// `resource.k8s.io` in the version of the object.
@@ -52,41 +52,41 @@ pub enum Home {
     Meta,
 }
 
-/// A struct of the API.
+/// A struct type of the API.
 #[derive(Debug)]
 pub struct StructTy {
-    /// Go's name.
+    /// Name of the Go type.
     pub name: &'static str,
-    /// Its package.
+    /// Package of the Go type.
     pub home: Home,
-    /// Its fields, in declaration order.
+    /// Fields in declaration order.
     pub fields: &'static [Field],
-    /// What becomes of a field that is not listed.
+    /// How unlisted fields are handled.
     pub unlisted: Unlisted,
     /// Tables that find a field by the number of its name.
     pub rows: Rows,
 }
 
-/// What becomes of a field that a struct does not list.
+/// How fields are handled that a struct does not list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unlisted {
-    /// It is reported, and dropped: the struct is known as a whole.
+    /// Reported and dropped, because all fields of the struct are known.
     Dropped,
-    /// It is reported, unless a rule does that, and rules see it: a server of a later release may know it, and a
-    /// webhook must not judge the object as if it were not there.
+    /// Reported, except for these fields, and visible to rules. A later release may define such fields, and a
+    /// webhook must not ignore them.
     ReportedExcept(&'static [&'static str]),
-    /// It is kept and not reported: the struct is known in part.
+    /// Kept and not reported, because only some fields of the struct are known.
     Ignored,
 }
 
-/// One field of a struct.
+/// A field of a struct.
 #[derive(Debug)]
 pub struct Field {
-    /// Its JSON name.
+    /// JSON name.
     pub json: &'static str,
-    /// Its JSON name as a [`Name`], which is looked for in documents.
+    /// JSON name as a [`Name`] for lookups in documents.
     pub name: Name,
-    /// Its type.
+    /// Type of the field.
     pub ty: Ty,
     /// A Go pointer: `null` and absent differ from the zero value.
     pub pointer: bool,
@@ -129,20 +129,20 @@ impl StructTy {
     }
 }
 
-/// Where the fields of a struct are, by the numbers of their names.
+/// Lookup tables from name numbers to the fields of a struct.
 #[derive(Debug)]
 pub struct Rows {
-    /// For each number of a name, the index of its first field, plus one; 0 if there is none.
+    /// For each name number, the index of its first field plus one; 0 if there is none.
     first: [u8; Name::NUMBERS],
-    /// For each number of a name, [`Ty::easy_kinds`] if every release has the field; otherwise 0.
+    /// For each name number, [`Ty::easy_kinds`] if every release has the field; otherwise 0.
     easy: [u8; Name::NUMBERS],
 }
 
 impl Rows {
-    /// Makes the tables for those fields.
+    /// Computes the tables for these fields.
     ///
     /// # Panics
-    /// If there are more than 64: for tables that are made while compiling.
+    /// If there are more than 64 fields. Intended for tables that are computed at compile time.
     #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "while compiling")]
     pub const fn of(fields: &[Field]) -> Rows {
         assert!(fields.len() <= 64, "decoding marks the rows it has visited in 64 bits");
@@ -160,8 +160,8 @@ impl Rows {
         Rows { first, easy }
     }
 
-    /// The index of the key's field, as a bit, if every release has the field and every value of that kind decodes: so
-    /// for most members of most objects. `None` means that it must be looked up.
+    /// The index of the key's field as a bit, if every release has the field and every value of this kind
+    /// decodes, as is the case for most members. `None` means that the field must be looked up.
     #[inline]
     pub fn easy_row(&self, key: Key<'_>, kind: ValueKind) -> Option<u64> {
         let number = key.number()?;
@@ -171,13 +171,13 @@ impl Rows {
     }
 }
 
-/// The bit that stands for a kind of value.
+/// The bit for a kind of value.
 const fn kind_bit(kind: ValueKind) -> u8 {
     1 << kind as u8
 }
 
 impl Ty {
-    /// True if every value of that kind decodes as this type, so that it need not be looked at.
+    /// True if every value of this kind decodes as this type, so that it need not be checked.
     #[inline]
     pub fn takes_any(&self, kind: ValueKind) -> bool {
         self.easy_kinds() & kind_bit(kind) != 0

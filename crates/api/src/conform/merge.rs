@@ -68,8 +68,8 @@ fn write_field(out: &mut Builder<'_>, field: &'static Field, given: &[Value<'_>]
     write_merged(out, &field.ty, field.pointer, given, schema);
 }
 
-/// Writes what is left after decoding `given` one after another into one place of type `ty`; `pointer` is true for a Go
-/// pointer.
+/// Writes the result of decoding the values `given`, one after the other, into the same field of type `ty`.
+/// `pointer` is true if the Go field is a pointer.
 fn write_merged(out: &mut Builder<'_>, ty: &'static Ty, pointer: bool, given: &[Value<'_>], schema: Schema) {
     let nil_is_empty = pointer || matches!(ty, Ty::List(_) | Ty::Map { .. });
     let since_null = given.iter().rposition(|value| value.is_null()).map_or(0, |null| null + 1);

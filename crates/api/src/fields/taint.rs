@@ -4,7 +4,7 @@ use super::{R2, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
-/// DeviceTaint.
+/// Fields of DeviceTaint.
 pub(super) static TAINT: StructTy = api(
     "DeviceTaint",
     &[
@@ -17,7 +17,7 @@ pub(super) static TAINT: StructTy = api(
         p!("evictionsPerSecond", Ty::Int, R2),
     ],
 );
-/// DeviceToleration.
+/// Fields of DeviceToleration.
 pub(super) static TOLERATION: StructTy = api(
     "DeviceToleration",
     &[

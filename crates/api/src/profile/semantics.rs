@@ -10,12 +10,12 @@ use super::{Gate, GateSet};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a behaviour that a release has or has not")]
 pub struct Semantics {
-    /// A slice with shared counters counts as reaching every node, whatever its node selection says.
+    /// A slice with shared counters is treated as available on every node, regardless of its node selection.
     pub counter_slices_reach_every_node: bool,
     /// Devices and their counters are in one slice and share them with no other slice, and the slices that reach a node
     /// are all that its pool needs there. Otherwise counters belong to the pool, and all its slices must exist.
     pub slices_stand_alone: bool,
-    /// What a `distinctAttribute` constraint compares a device with.
+    /// The values that a `distinctAttribute` constraint compares a device with.
     pub distinct_memory: DistinctMemory,
     /// `All` leaves out shareable devices with too little left. Otherwise they belong to "all", and the request fails.
     pub all_skips_used_up_shares: bool,
@@ -38,15 +38,15 @@ pub struct Semantics {
     pub selector_errors_name_device: bool,
     /// A DeviceTaintRule without `deviceSelector` taints every device. Otherwise it taints none.
     pub rule_without_selector_taints_all: bool,
-    /// A `namespaceSelector` of the pod that is scheduled is also compared with no labels at all.
+    /// A `namespaceSelector` of the pod being scheduled is also compared with an empty label set.
     pub namespace_selector_sees_no_labels: bool,
-    /// The message of a pod without a node says what the plugin did about it after filtering.
+    /// The message for a pod that does not fit states what the plugin did after filtering.
     pub message_has_post_filter: bool,
-    /// The feature gates.
+    /// The enabled features.
     pub features: Features,
 }
 
-/// What a `distinctAttribute` constraint remembers.
+/// The values that a `distinctAttribute` constraint remembers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DistinctMemory {
     /// The last value of each request, and none after a device of that request was taken back.
@@ -59,7 +59,7 @@ pub enum DistinctMemory {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each one is a gate")]
 pub struct Features {
-    /// DRAAdminAccess
+    /// Feature gate DRAAdminAccess.
     pub admin_access: bool,
     /// DRAPrioritizedList: `firstAvailable`
     pub prioritized_list: bool,
@@ -71,14 +71,14 @@ pub struct Features {
     pub device_taint_rules: bool,
     /// DRADeviceBindingConditions and DRAResourceClaimDeviceStatus
     pub binding_conditions: bool,
-    /// DRAConsumableCapacity
+    /// Feature gate DRAConsumableCapacity.
     pub consumable_capacity: bool,
     /// DRAExtendedResource: the scheduler makes claims for extended resources
     pub extended_resources: bool,
 }
 
 impl Features {
-    /// All of them on.
+    /// All features enabled.
     pub const ALL: Features = Features {
         admin_access: true,
         prioritized_list: true,
@@ -90,7 +90,8 @@ impl Features {
         extended_resources: true,
     };
 
-    /// Those that are on with these gates. What the release does not have stays off.
+    /// Disables the features whose gates are not in `on`. Features that the release does not have stay
+    /// disabled.
     #[must_use]
     const fn with_gates(self, on: GateSet) -> Features {
         let device_taints = self.device_taints && on.has(Gate::DRADeviceTaints);
@@ -125,7 +126,8 @@ impl Semantics {
     pub const V1_34: Semantics =
         Semantics { counter_slices_reach_every_node: false, slices_stand_alone: true, ..Semantics::V1_35 };
 
-    /// Kubernetes 1.35. It looks at pools and slices in no fixed order; the order of 1.36 is one of those.
+    /// Kubernetes 1.35. It checks pools and slices in random order; the order of 1.36 is one of the possible
+    /// orders.
     pub const V1_35: Semantics = Semantics::V1_36;
 
     /// Kubernetes 1.36 (seen in 1.36.4).

@@ -27,7 +27,7 @@ view! {
 }
 
 impl<'d> FoundationDbCluster<'d> {
-    /// The places where replacements may be written, the one that the operator reads first.
+    /// Paths at which replacements can be configured, in the order in which the operator reads them.
     pub const WAYS: [&'static [&'static str]; 3] = [
         &["spec", "automationOptions", "replacements"],
         &["spec", "automationOptions", "automaticReplacementOptions"],
