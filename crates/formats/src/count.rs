@@ -1,6 +1,6 @@
 //! Counts in sentences: `1 pod`, `2 pods`. Only for nouns whose plural ends in `s`.
 
-/// `1 pod`, `2 pods`
+/// The number with its noun: `1 pod`, `2 pods`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", ending(count))
 }

@@ -19,7 +19,7 @@ pub fn head(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// At most so many characters; an ellipsis stands for the rest.
+/// Truncates a text to at most `max_chars` characters, including an ellipsis.
 pub fn shorten(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => Cow::Owned([text.get(..end).unwrap_or_default(), "…"].concat()),

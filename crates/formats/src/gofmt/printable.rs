@@ -5,7 +5,7 @@
 //! newer Unicode, so they do not serve. Not for terminal safety: bidirectional marks are escaped, but combining
 //! marks are printable.
 
-/// Whether `%q` prints `letter` unescaped.
+/// True if Go's `%q` prints `letter` unescaped.
 pub fn is_printable(letter: char) -> bool {
     // Nearly all letters; the table says the same.
     if letter.is_ascii() {

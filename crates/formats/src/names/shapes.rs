@@ -12,7 +12,7 @@ const DASH: u8 = 4;
 const DOT: u8 = 8;
 const LINE: u8 = 16;
 
-/// Makes [`CLASSES`].
+/// Computes [`CLASSES`].
 const fn classes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -83,14 +83,14 @@ pub(super) fn is_qualified(value: &str) -> bool {
     framed(value, LOWER | UPPER, LOWER | UPPER | DASH | DOT | LINE)
 }
 
-/// Whether `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`; the refusal is [`CIDENT`](super::CIDENT).
+/// True if `value` is a C identifier, `[A-Za-z_][A-Za-z0-9_]*`. The error text is [`CIDENT`](super::CIDENT).
 pub fn is_c_identifier(value: &str) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit())
         && bytes.iter().all(|&byte| class(byte) & (LOWER | UPPER | LINE) != 0)
 }
 
-/// Whether `value` is a condition reason; the refusal is [`CONDITION_REASON`](super::CONDITION_REASON).
+/// True if `value` is a condition reason. The error text is [`CONDITION_REASON`](super::CONDITION_REASON).
 pub fn is_condition_reason(value: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = value.as_bytes();

@@ -32,12 +32,12 @@ impl Quantity<'_> {
         if exponent == 0 { base } else { base * power_of_ten(exponent) }
     }
 
-    /// Whether upstream keeps the amount as an unbounded decimal.
+    /// True if upstream stores the amount as an unbounded decimal.
     pub fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal { .. })
     }
 
-    /// The same amount, kept as a decimal.
+    /// Converts the amount to the decimal representation.
     #[must_use]
     pub fn to_decimal(&self) -> Quantity<'static> {
         let places = self.places();
