@@ -19,8 +19,8 @@ use super::{InputError, leads_outside, read_regular, shown};
 
 const GITIGNORE: &str = ".gitignore";
 const IGNORE: &str = ".ignore";
-/// Most bytes of ignore files that hold in one folder, those of the folders above included. Compiled patterns take up to
-/// 750 times the memory of their text.
+/// Maximum total size of the ignore files that apply to one folder, including those of parent folders.
+/// Compiled patterns take up to 750 times the memory of their text.
 const MAX_BYTES: u64 = 256 << 10;
 /// Most patterns that hold in one folder, likewise. A compiled pattern takes up to 12 KiB of memory.
 const MAX_PATTERNS: u64 = 10_000;

@@ -15,8 +15,8 @@ use tollgate_document::source;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes `new` to a file whose text is `old`; an error, in words for people, if the file has changed or cannot be
-/// written.
+/// Replaces the text `old` of a file with `new`. Returns an error message if the file has changed or cannot
+/// be written.
 pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
     let target = std::fs::canonicalize(path).map_err(|error| io_reason(&error))?;
     let meta = std::fs::metadata(&target).map_err(|error| io_reason(&error))?;
@@ -39,8 +39,8 @@ pub fn replace_text(path: &Path, old: &str, new: &str) -> Result<(), String> {
         .map_err(|error| io_reason(&error))
 }
 
-/// Writes a file completely or not at all. Where that is not possible (a device, a mounted file, a folder in which no
-/// file can be created), it is written in place.
+/// Writes a file atomically. If that is not possible (a device, a mounted file, a folder that is not
+/// writable), writes it in place.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let is_special = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
     let written = match std::fs::metadata(path) {
@@ -107,7 +107,7 @@ fn create_beside(path: &Path) -> std::io::Result<(PathBuf, File)> {
     }
 }
 
-/// Gives a file the owner of the file that it replaces. Only root may do that; for others, it becomes their own.
+/// Sets the owner of a file to that of the file that it replaces. Has an effect only for root.
 #[cfg(unix)]
 fn keep_owner(file: &File, replaced: &Metadata) {
     use std::os::unix::fs::MetadataExt as _;
