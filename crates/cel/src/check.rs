@@ -47,8 +47,8 @@ impl Checked {
     }
 }
 
-/// Gives every node a type and every call its overloads, and reports what is wrong; `None` if the types grew too large
-/// to compare.
+/// Assigns a type to every node and overloads to every call, and reports errors. Returns `None` if the types
+/// become too large to compare.
 pub(super) fn check(tree: &Tree, env: CelEnv, issues: &mut Issues<'_>) -> Option<Checked> {
     let mut checker = Checker {
         tree,
@@ -208,7 +208,7 @@ impl<'t> Checker<'t, '_> {
         self.unifier.resolve(&found)
     }
 
-    /// `&&` and `||` say which side is wrong instead of listing both.
+    /// Checks `&&` and `||`, and reports which side is wrong instead of listing both.
     fn check_logic(&mut self, id: NodeId, function: &str, args: &[NodeId], found: &[Type]) -> Type {
         let mut result = Type::Bool;
         for (arg, found) in args.iter().zip(found) {
@@ -224,8 +224,8 @@ impl<'t> Checker<'t, '_> {
         result
     }
 
-    /// Finds the overloads that fit the types `found` of the arguments, and returns the type of the result; reports if
-    /// there is none.
+    /// Finds the overloads that match the argument types `found`, and returns the result type. Reports an
+    /// error if there are none.
     fn resolve(&mut self, id: NodeId, name: &str, style: Style, found: &[Type]) -> Type {
         let mut result: Option<Type> = None;
         let mut matching = Vec::new();
@@ -264,7 +264,7 @@ impl<'t> Checker<'t, '_> {
         })
     }
 
-    /// The message that no overload fits these arguments.
+    /// The message for a call without a matching overload.
     fn no_overload(&mut self, name: &str, style: Style, found: &[Type]) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         let shown: Vec<String> = found.iter().map(|found| self.unifier.finish(found).shown()).collect();

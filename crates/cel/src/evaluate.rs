@@ -34,21 +34,22 @@ use super::outcome::{self, CelEnv, Target};
 use super::scan::{self, Shape};
 use super::{DEEP_STACK, MAX_COST, TYPES_TOO_LARGE, check_types, syntax};
 
-/// What differs between releases when an expression runs.
+/// Behaviors of the evaluation that differ between releases.
 #[allow(clippy::struct_excessive_bools, reason = "each is one change of a library")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Behaviour {
-    /// What an expression is checked against. A scheduler sees stored expressions: it has every library of its release.
+    /// The environment for type checking. A scheduler evaluates stored expressions, so all libraries of its
+    /// release are available.
     pub env: CelEnv,
     /// A device with attributes that are lists fails every selector.
     pub refuses_list_attributes: bool,
     /// Attributes that are lists, and the types that allow for them, need the feature DRAListTypeAttributes.
     pub lists_need_feature: bool,
-    /// `lists.range` refuses negative sizes, and those above a million.
+    /// `lists.range` rejects negative sizes and sizes above a million.
     pub range_is_checked: bool,
     /// The longest list that `includes` looks into.
     pub includes_limit: Option<usize>,
-    /// `indexOf("", n)` and `lastIndexOf("", n)` look whether the text has so many characters.
+    /// `indexOf("", n)` and `lastIndexOf("", n)` check that `n` is within the text.
     pub empty_part_checks_range: bool,
     /// `x.or(y)` and `x.orValue(y)` refuse an `x` that is no optional value; before that, they return it.
     pub optional_or_needs_optional: bool,
@@ -109,21 +110,21 @@ pub const BEHAVIOUR_V1_37: Behaviour = Behaviour {
 pub struct Program {
     plan: Plan,
     behaviour: Behaviour,
-    /// Whether it may look at the device's capacity.
+    /// True if the expression may read the device's capacity.
     needs_capacity: bool,
     is_deep: bool,
 }
 
-/// Why an expression is no program; the text is the scheduler's, after `CEL compile error: `.
+/// The compile error of an expression, as the scheduler prints it after `CEL compile error: `.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
-/// Why a device has no answer.
+/// Why an evaluation has no result for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvaluationError {
     /// The evaluation fails. The text is the scheduler's, after `CEL runtime error: `.
     Failed(String),
-    /// What the scheduler answers is not known, because it depends on this.
+    /// The result depends on the named feature, which is not supported.
     Unsupported(&'static str),
 }
 
@@ -157,7 +158,7 @@ impl Program {
         }
     }
 
-    /// What the selector says about a device.
+    /// Evaluates the selector for a device.
     pub fn evaluate(&self, device: &Device) -> Result<bool, EvaluationError> {
         if self.is_deep {
             stacker::grow(DEEP_STACK, || self.evaluate_here(device))
@@ -200,7 +201,7 @@ fn compile_here(expression: &str, behaviour: &Behaviour, is_deep: bool) -> Resul
     Ok(Program { needs_capacity: plan.needs_capacity(), plan, behaviour: *behaviour, is_deep })
 }
 
-/// What is said of a result that is no boolean: each type words it in its own way.
+/// The message for a result that is not a boolean, which depends on its type.
 fn no_boolean(value: &Value) -> String {
     let reason = match value {
         Value::String(_) => "unsupported native conversion from string to 'bool'".to_owned(),

@@ -147,7 +147,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Compiles an expression, or says everything that is wrong with it.
+    /// Compiles an expression. Returns all errors if it is invalid.
     pub fn compile(text: &str, target: Target, env: &CelEnv) -> Result<Expression, Vec<Fault>> {
         let whole = |message: String| vec![Fault { at: 0, message }];
         if let Some(reason) = too_deep(text) {

@@ -116,7 +116,7 @@ fn mismatch(expected: &Type, found: &Type) -> String {
     format!("expected type '{}' but found '{}'", expected.shown(), found.shown())
 }
 
-/// For each node, whether it is inside of an argument of `format`, where lists may mix types.
+/// For each node, whether it is inside an argument of `format`, where lists may contain mixed types.
 fn inside_format_calls(tree: &Tree) -> Vec<bool> {
     let mut inside = vec![false; tree.len()];
     let mut pending: Vec<NodeId> = tree

@@ -18,8 +18,8 @@ const SORT_INPUT: &str = "@__sortBy_input__";
 /// as many.
 const MAX_COPIED: usize = 10_000;
 
-/// How large an expression is for estimating the time to check it: its bytes, doubled for each `optMap` or
-/// `optFlatMap`, because these macros copy what they are called on.
+/// The size of an expression for estimating the time to check it: its length in bytes, doubled for each
+/// `optMap` or `optFlatMap`, because these macros copy their target.
 pub fn weight(expression: &str) -> usize {
     let size = expression.len();
     // Nearly no expression has one: it is searched once.
@@ -99,7 +99,7 @@ fn filter_and_transform(args: &[NodeId]) -> Option<(Option<NodeId>, NodeId)> {
     }
 }
 
-/// A macro that is used wrongly. It has been reported where this node is, which stands for the whole call.
+/// A macro that is used incorrectly. The error was reported at this node, which represents the call.
 struct Misused(NodeId);
 
 /// The variables of a loop.
@@ -151,7 +151,7 @@ impl Builder<'_, '_> {
         matches!(self.cx.tree.kind(id), ExprKind::Ident(name) if name == expected)
     }
 
-    /// Reports a macro that is used wrongly, and returns the node that stands for it.
+    /// Reports a macro that is used incorrectly, and returns the node that represents it.
     fn report_misuse(&mut self, id: NodeId, complaint: impl Into<String>) -> Misused {
         let at = self.cx.tree.at(id);
         self.cx.issues.report(at, complaint);

@@ -7,7 +7,7 @@
 
 use super::types::Type;
 
-/// Which variables an expression has. They decide which functions there are, too.
+/// The variables that an expression can use, which also determine its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// `device`, with every function of the release.
@@ -27,12 +27,11 @@ impl Scope {
     }
 }
 
-/// What an expression can use. What differs between releases is in flags; each constant is a difference from the one
-/// before.
+/// The environment of an expression: variables, functions and limits. Differences between releases are flags.
 #[allow(clippy::struct_excessive_bools, reason = "each is one library or option a release has or lacks")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CelEnv {
-    /// The variables.
+    /// The available variables.
     pub scope: Scope,
     /// Attribute values are `dyn` and may be lists; before that they are `any`.
     pub list_attributes: bool,
@@ -40,7 +39,7 @@ pub struct CelEnv {
     pub ext_lists: bool,
     /// `includes` on lists and attributes.
     pub includes: bool,
-    /// `device.allowMultipleAllocations`.
+    /// `device.allowMultipleAllocations` exists.
     pub allow_multiple_allocations: bool,
     /// `semver(s, normalize)` and `isSemver(s, normalize)`.
     pub semver_normalize: bool,
@@ -93,14 +92,14 @@ pub const V1_37: CelEnv = CelEnv {
     ..V1_36
 };
 
-/// The expressions of policies: those of the newest release, without the libraries that are not evaluated.
+/// Environment of policy expressions: that of the newest release, without libraries that are not evaluated.
 pub const POLICY: CelEnv = CelEnv { mixed_literals: true, ..ADMISSION_POLICY };
 
 /// The expressions of policies that a ValidatingAdmissionPolicy can contain, too.
 pub const ADMISSION_POLICY: CelEnv =
     CelEnv { scope: Scope::Request, ext_lists: false, includes: false, semver_normalize: false, ..V1_37 };
 
-/// What the expression is for; decides which result types are right.
+/// The purpose of an expression, which determines its result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// A device selector: bool, or a value whose type is not known before it runs.
@@ -132,7 +131,7 @@ pub enum Outcome {
         /// The server's estimate.
         cost: u64,
     },
-    /// Over our own safety limits; the reason. Not a verdict on the expression.
+    /// Not checked because of Tollgate's own safety limits; with the reason. The expression may be valid.
     Unchecked(&'static str),
 }
 

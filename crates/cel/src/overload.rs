@@ -30,7 +30,7 @@ pub(super) enum Decl {
     B,
 }
 
-/// How a function is called.
+/// The call syntax of a function: as a method, globally, or as an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Global,
@@ -38,7 +38,7 @@ pub(super) enum Style {
     Member,
 }
 
-/// Which environments declare the function.
+/// The environments that declare a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     Always,
@@ -46,7 +46,7 @@ pub(super) enum Since {
     Includes,
     SemverNormalize,
     DurationOfInt,
-    /// Not evaluated, so only device selectors have it.
+    /// Only in device selectors, because it is not evaluated in policies.
     Selectors,
     /// Evaluated, though no server has it.
     Policies,
@@ -67,7 +67,7 @@ impl Since {
     }
 }
 
-/// One declaration of a function.
+/// One overload of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Overload {
     pub(super) name: &'static str,

@@ -19,11 +19,11 @@ use node::{Group, Node};
 /// The largest repetition count, also of nested repetitions together. Go `repeat`, `repeatIsValid`
 const MAX_REPEAT: u64 = 1000;
 
-/// Why a pattern is not a regular expression; prints as Go's message.
+/// A syntax error in a regular expression, with Go's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
     problem: &'static str,
-    /// The part of the pattern that is at fault.
+    /// The invalid part of the pattern.
     part: String,
 }
 
@@ -86,9 +86,9 @@ struct Parser<'p> {
     group: Group,
     /// The groups around it, the innermost last, each with the flag it restores.
     outer: Vec<(Group, bool)>,
-    /// Whether letters match in either case.
+    /// True if letters match in either case (flag `i`).
     folds: bool,
-    /// What was parsed, for the `regex` crate.
+    /// The pattern translated for the `regex` crate.
     translated: String,
 }
 
@@ -141,7 +141,7 @@ impl<'p> Parser<'p> {
         Ok(None)
     }
 
-    /// Moves past that many bytes.
+    /// Skips this number of bytes.
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest.get(bytes..).unwrap_or("");
     }
@@ -174,7 +174,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Begins a group.
+    /// Opens a group.
     fn open(&mut self, is_capture: bool) {
         let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
         self.outer.push((outer, self.folds));
@@ -265,7 +265,7 @@ impl<'p> Parser<'p> {
         error("invalid or unsupported Perl syntax", between(start, self.rest))
     }
 
-    /// Reads an escape.
+    /// Parses an escape sequence.
     fn take_escape(&mut self) -> Result<(), PatternError> {
         let start = self.rest;
         match start.as_bytes().get(1) {
@@ -307,7 +307,7 @@ impl<'p> Parser<'p> {
 /// The upper count of a repetition.
 enum Bound {
     At(u64),
-    /// `{2,}`
+    /// No upper bound, as in `{2,}`.
     None,
     TooLarge,
 }

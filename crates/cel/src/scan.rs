@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 10_240;
 const FLAT_WEIGHT: u32 = 48;
 const FLAT_BYTES: usize = 4_096;
 
-/// How an expression may be parsed.
+/// How an expression can be parsed safely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Shallow enough for any thread.
@@ -48,7 +48,7 @@ impl Level {
         1 + self.additive + self.multiplicative + self.relation + self.postfix + self.ternary
     }
 
-    /// After `&&`, `||`, `?`, `:` a new relation begins.
+    /// Ends a relation, after `&&`, `||`, `?` or `:`.
     fn end_relation(&mut self) {
         *self = Level { ternary: self.ternary, ..Level::default() };
     }
@@ -64,7 +64,7 @@ struct Scanner {
     refused: Option<&'static str>,
 }
 
-/// Says how an expression may be parsed, by its length, nesting and chains.
+/// Determines how an expression can be parsed, from its length, nesting and operator chains.
 pub(super) fn scan(text: &str) -> Shape {
     if text.len() > MAX_BYTES {
         return Shape::TooLong;
@@ -168,7 +168,7 @@ impl Scanner {
         after
     }
 
-    /// Notes that an operand was read; one that does not follow another begins a new chain.
+    /// Counts an operand. An operand that does not follow another one starts a new chain.
     fn count_operand(&mut self) {
         if !self.after_operand {
             self.level.postfix = 0;
@@ -176,7 +176,7 @@ impl Scanner {
         self.after_operand = true;
     }
 
-    /// Notes a relation operator.
+    /// Counts a relational operator.
     fn count_relation(&mut self) {
         let Level { relation, ternary, .. } = self.level;
         self.level = Level { relation: relation + 1, ternary, ..Level::default() };
@@ -218,7 +218,7 @@ impl Scanner {
     }
 }
 
-/// Whether a backslash in a string is an escape.
+/// Whether a backslash in a string starts an escape sequence.
 #[derive(Clone, Copy, PartialEq)]
 enum Escapes {
     Read,
@@ -244,8 +244,8 @@ fn skip_number(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The text after the string at its start, whose quote comes first. A string that does not end is an error whatever
-/// follows it.
+/// Skips the string literal at the start of the text, which begins with its quote. An unterminated string is
+/// always an error.
 fn skip_string(text: &[u8], escapes: Escapes) -> &[u8] {
     let quote = text.first().copied().unwrap_or(b'"');
     let triple = [quote; 3];

@@ -60,8 +60,8 @@ impl Size {
         scaled(self.max, factor)
     }
 
-    /// The size of `replace`'s result: as many of the longest replacements of the shortest text as fit, and the
-    /// other way round. upstream v1.34 `EstimateCallCost`, case replace
+    /// The size of the result of `replace`: the maximum replaces the shortest matches with the longest
+    /// replacements, the minimum the other way round. upstream v1.34 `EstimateCallCost`, case replace
     pub(super) fn replaced(self, old: Size, new: Size) -> Size {
         let longest = if old.min == 0 {
             self.max.saturating_add(1).saturating_mul(new.max).saturating_add(self.max)
@@ -81,7 +81,7 @@ impl Size {
     }
 }
 
-/// How many pieces of that size a whole has, rounded up.
+/// Number of pieces of this size in a whole, rounded up.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

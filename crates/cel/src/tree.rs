@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) kind: ExprKind,
 }
 
-/// What a node is.
+/// The kind of a node, with its children.
 #[derive(Debug, Clone)]
 pub(super) enum ExprKind {
     /// Stands where the parser or a macro already reported an error.
@@ -65,7 +65,7 @@ pub(super) enum Literal {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element {
     pub(super) value: NodeId,
-    /// Written `?value`.
+    /// True if the element is written `?value`.
     pub(super) optional: bool,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct StructField {
     pub(super) optional: bool,
 }
 
-/// What `all`, `map` and their like expand to: fold `range` into `accumulator`.
+/// The expansion of macros such as `all` and `map`: folds `range` into `accumulator`.
 #[derive(Debug, Clone)]
 pub(super) struct Loop {
     pub(super) range: NodeId,
@@ -111,7 +111,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a node, whose children must have been added before.
+    /// Adds a node. Its children must already be added.
     pub(super) fn add(&mut self, at: usize, kind: ExprKind) -> NodeId {
         // A text of some kilobytes has some thousand nodes; the cast cannot wrap.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));

@@ -45,7 +45,7 @@ pub(super) enum Type {
     Wrapper(Rc<Type>),
     /// The type of a type: `type(1)` is `type(int)`.
     Meta(Rc<Type>),
-    /// What `type` denotes: `type` is `type(type)`.
+    /// The type of types: `type` is `type(type)`.
     AnyMeta,
     /// A type parameter, bound or free; see `unify`.
     Param(u32),
@@ -167,7 +167,7 @@ impl Type {
     }
 }
 
-/// What differs between the two spellings of types.
+/// The differences between the two notations for types.
 struct Spelling {
     null: &'static str,
     any: &'static str,

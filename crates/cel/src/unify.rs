@@ -10,13 +10,13 @@ use std::rc::Rc;
 
 use super::types::Type;
 
-/// How many steps may be taken for one expression. The largest honest selector needs some thousands.
+/// Maximum number of unification steps for one expression. Real selectors need some thousands.
 const FUEL: u32 = 500_000;
 
 /// The type parameters of one expression and what they are bound to.
 pub(super) struct Unifier {
     bindings: Vec<Option<Type>>,
-    /// What to restore if the current attempt fails.
+    /// Bindings to restore if the current attempt fails.
     trail: Vec<(u32, Option<Type>)>,
     fuel: u32,
 }
@@ -31,7 +31,7 @@ impl Unifier {
         self.fuel == 0
     }
 
-    /// A new type parameter.
+    /// Creates a new type parameter.
     pub(super) fn fresh(&mut self) -> Type {
         let id = u32::try_from(self.bindings.len()).unwrap_or(u32::MAX);
         self.bindings.push(None);
@@ -73,13 +73,13 @@ impl Unifier {
         agreed
     }
 
-    /// Takes a step; returns true if the fuel is used up.
+    /// Counts a step; returns true if the limit is reached.
     fn burn_fuel(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
 
-    /// What a parameter is bound to; `None` if it is free.
+    /// The type that a parameter is bound to; `None` if it is free.
     fn binding(&self, id: u32) -> Option<&Type> {
         self.bindings.get(id as usize).and_then(Option::as_ref)
     }
@@ -127,7 +127,7 @@ impl Unifier {
         }
     }
 
-    /// Whether `found` may stand for parameter `id`; binds or widens the parameter if so.
+    /// Checks whether parameter `id` can be `found`, and binds or widens the parameter if so.
     fn substitution_is_valid(&mut self, found: &Type, id: u32) -> Agreement {
         if *found == Type::Param(id) {
             return Agreement::Agreed;
@@ -190,7 +190,7 @@ impl Unifier {
     }
 }
 
-/// Whether a type may stand for a parameter.
+/// Result of comparing a type with a parameter.
 #[derive(PartialEq)]
 enum Agreement {
     Agreed,

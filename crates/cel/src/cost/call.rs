@@ -9,7 +9,7 @@ use crate::overload::{Decl, Overload, Style};
 use crate::size::{PER_CHARACTER, PER_PATTERN_CHARACTER, Size};
 use crate::tree::NodeId;
 
-/// What a call costs beside its arguments, and how large its result is.
+/// The cost of a call without its arguments, and the size of its result.
 pub(super) struct Estimate {
     cost: u64,
     size: Option<Size>,
@@ -35,7 +35,7 @@ pub(super) struct Operand<'t> {
 }
 
 impl Operand<'_> {
-    /// The size that is known, or that its path tells; otherwise [`Size::UNKNOWN`].
+    /// The known size, or the size derived from the path; otherwise [`Size::UNKNOWN`].
     pub(super) fn size(&self) -> Size {
         self.known.or_else(|| self.path.size()).unwrap_or(Size::UNKNOWN)
     }
@@ -140,13 +140,13 @@ impl<'t> Estimator<'t> {
         Estimate::sized(cost, known_size(yes).union(known_size(no)))
     }
 
-    /// Sets the contents of a node to cover those of two others, if both are known.
+    /// Sets the sizes of a node's contents to cover those of two others, if both are known.
     fn unite_contents(&mut self, id: NodeId, left: NodeId, right: NodeId) {
         let inside = self.contents(left).zip(self.contents(right)).map(|(left, right)| left.union(right));
         set_known(&mut self.contents, id, inside);
     }
 
-    /// What cel-go itself estimates for a call, without arguments; `None` for functions that cost 1. cel-go
+    /// cel-go's own estimate for a call, without arguments; `None` for functions that cost 1. cel-go
     /// `functionCost`
     fn standard_estimate(&mut self, call: &Call<'_, 't>) -> Option<Estimate> {
         let estimate = match (call.function, call.target, call.args) {

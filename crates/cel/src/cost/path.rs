@@ -17,13 +17,13 @@ pub(super) const VALUES: &str = "@values";
 pub(super) const KEYS: &str = "@keys";
 pub(super) const INDICES: &str = "@indices";
 
-/// `ResourceSliceMaxAttributesAndCapacitiesPerDevice`
+/// Value of `ResourceSliceMaxAttributesAndCapacitiesPerDevice`.
 const MAX_ENTRIES: u64 = 32;
 /// `DeviceMaxDomainLength` and `DriverNameMaxLength`
 const MAX_DOMAIN: u64 = 63;
-/// `DeviceMaxIDLength`
+/// Value of `DeviceMaxIDLength`.
 const MAX_ID: u64 = 32;
-/// `DeviceAttributeMaxValueLength`
+/// Value of `DeviceAttributeMaxValueLength`.
 const MAX_VALUE: u64 = 64;
 
 /// The first `len` of `steps`; `capacity` is that of Go's slice, which decides when memory is shared.
@@ -93,7 +93,7 @@ enum Place {
 }
 
 impl Place {
-    /// The part that one step leads to; `None` if there is none.
+    /// The part of the device that one step leads to; `None` if it does not exist.
     fn step(self, step: &str) -> Option<Place> {
         match (self, step) {
             (Place::AttributesByDomain, ITEMS | VALUES) => Some(Place::Attributes),

@@ -15,7 +15,7 @@ pub(super) const MAX_READ: usize = 4_000_000;
 pub(super) enum List {
     Items(Arc<Vec<Value>>),
     Sum(Arc<Sum>),
-    /// What a loop has collected so far.
+    /// Items that a loop has collected so far.
     Growing(Arc<Mutex<Vec<Value>>>),
 }
 
@@ -88,7 +88,7 @@ impl List {
         })
     }
 
-    /// What a loop has collected, when it has ended.
+    /// Converts the items that a loop has collected into a list, after the loop has ended.
     pub(super) fn collected(self) -> List {
         match self {
             List::Growing(items) => List::of(items.lock().unwrap_or_else(PoisonError::into_inner).clone()),
@@ -109,7 +109,7 @@ impl List {
     }
 }
 
-/// What a map can be asked for.
+/// A map key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Bool(bool),
@@ -158,7 +158,7 @@ impl Key {
     }
 }
 
-/// How a map answers for keys that it has not.
+/// How a map handles missing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Numbers of different types are the same key where they are equal.
@@ -180,7 +180,7 @@ type Pairs = BTreeMap<Key, (Value, Value)>;
 #[derive(Debug)]
 enum Entries {
     Fixed(Pairs),
-    /// What a loop has collected so far.
+    /// Entries that a loop has collected so far.
     Growing(Mutex<Pairs>),
 }
 
@@ -189,7 +189,7 @@ impl Map {
         Map { entries: Entries::Fixed(pairs), kind }
     }
 
-    /// A map from names.
+    /// Creates a map with string keys.
     pub(super) fn of_names(entries: impl IntoIterator<Item = (Arc<str>, Value)>, kind: Kind) -> Map {
         let pair =
             |(name, value): (Arc<str>, Value)| (Key::String(Arc::clone(&name)), (Value::String(name), value));
@@ -261,7 +261,7 @@ impl Map {
     }
 }
 
-/// The keys of other number types that a number is looked up by as well.
+/// The keys of other number types under which a number is looked up as well.
 fn equal_numbers(key: &Value) -> Vec<Key> {
     match key {
         Value::Double(value) => {

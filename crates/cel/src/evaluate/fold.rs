@@ -34,8 +34,8 @@ struct Planner<'t> {
     tree: &'t Tree,
     checked: &'t Checked,
     env: CelEnv,
-    /// Whether a node was planned and is not a constant. A node can be used twice, and nested ones would double each
-    /// time.
+    /// For each node, whether it was planned and is not a constant. Cached, because nodes can be used twice
+    /// and nested ones would double the work each time.
     evaluated: Vec<bool>,
 }
 

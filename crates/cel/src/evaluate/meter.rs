@@ -12,13 +12,13 @@ pub(super) struct Meter {
     cost: u64,
     limit: u64,
     stack: Vec<Remembered>,
-    /// For each expression, where its values are on the stack.
+    /// For each expression, the positions of its values on the stack.
     places: Vec<Vec<usize>>,
 }
 
 struct Remembered {
     id: NodeId,
-    /// `None` for an error.
+    /// The value; `None` for an error.
     value: Option<Value>,
 }
 

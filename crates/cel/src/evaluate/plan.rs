@@ -23,7 +23,7 @@ pub(super) struct AttributeId(pub(super) usize);
 
 #[derive(Debug)]
 pub(super) struct Step {
-    /// What costs are tracked by. Attributes have their own.
+    /// ID by which costs are tracked. Attributes have their own.
     pub(super) id: NodeId,
     pub(super) kind: StepKind,
 }
@@ -67,14 +67,14 @@ pub(super) struct Call {
     /// The only overload that the checker found.
     pub(super) overload: Option<&'static Overload>,
     pub(super) args: Vec<StepId>,
-    /// Whether an argument that fails keeps the following ones from being evaluated.
+    /// True if the arguments after a failed argument are not evaluated.
     pub(super) stops_early: bool,
     pub(super) guard: Guard,
     /// A constant pattern, compiled beforehand.
     pub(super) pattern: Option<regex::Regex>,
 }
 
-/// What arguments must be for a function to be called.
+/// The requirement on the arguments of a function.
 #[derive(Debug)]
 pub(super) enum Guard {
     /// The function looks itself.
@@ -125,7 +125,7 @@ pub(super) struct Qualifier {
     pub(super) id: NodeId,
     pub(super) key: QualifierKey,
     pub(super) is_optional: bool,
-    /// Only whether it is there is asked.
+    /// True if only the existence of the value is tested, as in `has()`.
     pub(super) only_tests: bool,
 }
 
@@ -134,7 +134,7 @@ pub(super) enum QualifierKey {
     Constant(Value),
     /// An attribute that is itself not tracked.
     Attribute(AttributeId),
-    /// Anything else, made an attribute of its own.
+    /// Any other expression, converted to an attribute.
     Computed(AttributeId),
 }
 
@@ -154,7 +154,7 @@ impl Plan {
         self.attributes.get(id.0)
     }
 
-    /// Whether a device's capacity may be asked for: by its name, or because the device is looked at as a whole.
+    /// True if the expression may read a device's capacity, by name or by using the device as a whole.
     pub(super) fn needs_capacity(&self) -> bool {
         self.attributes.iter().any(|attribute| match (&attribute.base, attribute.qualifiers.first()) {
             (Base::Variable { name, .. }, Some(Qualifier { key: QualifierKey::Constant(key), .. })) => {

@@ -175,7 +175,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The attribute of a step, with which another qualifier is made of it.
+    /// Converts a step to an attribute, to which further qualifiers can be added.
     fn as_attribute(&mut self, id: StepId) -> AttributeId {
         let node = self.plan.step(id).map_or_else(|| self.tree.root(), |step| step.id);
         self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, Base::Step(id)))

@@ -293,7 +293,7 @@ impl<'p> Run<'p> {
     }
 }
 
-/// Whether an evaluation has ended before its time.
+/// Returns an error if the evaluation was cancelled.
 pub(super) fn cancelled(value: &Evaluated) -> Result<(), Failure> {
     match value {
         Err(failure @ (Failure::Cancelled(_) | Failure::Unsupported(_))) => Err(failure.clone()),

@@ -26,7 +26,7 @@ pub(super) enum Value {
     Double(f64),
     String(Arc<str>),
     Bytes(Arc<[u8]>),
-    /// In nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     Timestamp(Moment),
     /// A type, by its name at run time.
@@ -46,7 +46,7 @@ pub(super) enum Value {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) time: Timestamp,
-    /// In seconds east of UTC.
+    /// Time zone offset in seconds east of UTC.
     pub(super) offset: i64,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Moment {
 pub(super) enum Failure {
     /// An error of the language: `||`, `&&` and the like may absorb it.
     Error(Arc<str>),
-    /// Ends the evaluation, whatever is around it.
+    /// The evaluation was cancelled as a whole.
     Cancelled(Arc<str>),
     /// Ends the evaluation, because what the server would answer is not known here. The name of what that depends on.
     Unsupported(&'static str),
@@ -67,12 +67,12 @@ pub(super) fn error<T>(text: impl Into<Arc<str>>) -> Result<T, Failure> {
     Err(Failure::Error(text.into()))
 }
 
-/// What an operation says that does not know the types of its operands.
+/// The error of an operation that does not support the types of its operands.
 pub(super) fn no_such_overload<T>() -> Result<T, Failure> {
     error("no such overload")
 }
 
-/// What the server says when Go code panics.
+/// The server's error if Go code panics.
 pub(super) fn panicked(what: &str) -> Failure {
     Failure::Cancelled(format!("internal error: {what}").into())
 }
@@ -129,7 +129,7 @@ impl Value {
         }
     }
 
-    /// Go's `%T`.
+    /// Formats the type like Go's `%T`.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             Value::Null => "types.Null",
@@ -155,7 +155,8 @@ impl Value {
         }
     }
 
-    /// Whether Go's type has a method `Add`; the error of a failed assertion names the first that is missing.
+    /// True if the Go type has a method `Add`. The error of a failed type assertion names the first missing
+    /// method.
     pub(super) fn has_add(&self) -> bool {
         matches!(
             self,

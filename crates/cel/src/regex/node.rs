@@ -4,7 +4,7 @@
 //! An estimate of Go's tree in one respect: alternatives with common beginnings are not joined, so that some very long
 //! ones count as larger than they are.
 
-/// Go `maxHeight`.
+/// Maximum height of the syntax tree, Go's `maxHeight`.
 const MAX_HEIGHT: u32 = 1000;
 /// Go `maxSize`, in instructions.
 const MAX_SIZE: u64 = (128 << 20) / 40;
@@ -15,7 +15,7 @@ pub(super) struct Node {
     height: u32,
     size: u64,
     copies: u64,
-    /// For a character that stands for itself, whether it matches in either case; `None` for others.
+    /// For a literal character, whether it matches in either case; `None` for other nodes.
     literal: Option<bool>,
     /// Matches one character: alternatives of that kind are one class together.
     is_character: bool,
@@ -32,7 +32,7 @@ impl Node {
         Node { is_character: true, ..Node::leaf() }
     }
 
-    /// A character that stands for itself; `folds` if it matches in either case.
+    /// A literal character, which matches in either case if `folds` is true.
     pub(super) fn literal(folds: bool) -> Node {
         Node { literal: Some(folds), ..Node::class() }
     }
@@ -118,7 +118,7 @@ impl Sequence {
     }
 }
 
-/// What is inside of parentheses.
+/// The contents of parentheses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     is_capture: bool,

@@ -10,13 +10,13 @@ use Kind::{
     Question, Slash, Star, String, True, Uint,
 };
 
-/// What a literal begins with.
+/// The tokens that can begin a literal.
 pub(super) const LITERAL: TokenSet =
     TokenSet::of(&[Minus, True, False, Null, Float, Int, Uint, String, Bytes]);
-/// What an operand begins with.
+/// The tokens that can begin an operand.
 pub(super) const MEMBER: TokenSet =
     LITERAL.or(TokenSet::of(&[LeftBracket, LeftBrace, LeftParen, Dot, Identifier]));
-/// What an expression begins with.
+/// The tokens that can begin an expression.
 pub(super) const EXPR: TokenSet = MEMBER.or(TokenSet::of(&[Not]));
 
 const RELATION: TokenSet = TokenSet::of(&[Equals, NotEquals, In, Less, LessEquals, GreaterEquals, Greater]);
@@ -42,7 +42,7 @@ impl Parser<'_> {
         stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.expr_here(follow))
     }
 
-    /// Parses an expression: `a ? b : c`, or what is in its place.
+    /// Parses an expression such as `a ? b : c`.
     fn expr_here(&mut self, follow: TokenSet) -> Result<NodeIndex, Stop> {
         let (op, parts) = self.rule(Rule::Expr, follow, (None, [None; 3]), |parser, (op, parts)| {
             let [condition, then, otherwise] = parts;

@@ -79,16 +79,16 @@ pub(super) struct Fault {
     pub(super) kind: FaultKind,
 }
 
-/// What is wrong with the current token.
+/// The kind of error at the current token.
 #[derive(Debug)]
 pub(super) enum FaultKind {
     /// The current token is none of these.
     Mismatch(TokenSet),
-    /// No alternative begins with the tokens from the current one up to this many further.
+    /// No alternative begins with the tokens from the current one up to `further` tokens ahead.
     NoAlternative { further: usize },
 }
 
-/// Why a rule ends early.
+/// Why the parsing of a rule ends early.
 #[derive(Debug)]
 pub(super) enum Halt {
     Fault(Fault),
@@ -107,15 +107,16 @@ pub(super) struct Parser<'t> {
     lexer: Lexer<'t>,
     /// All tokens read so far, with hidden ones.
     pub(super) tokens: Vec<Token>,
-    /// Those that are not hidden, as positions in `tokens`.
+    /// Indices in `tokens` of the tokens that are not whitespace or comments.
     pub(super) visible: Vec<usize>,
     /// The current token, as a position in `visible`.
     pub(super) cursor: usize,
-    /// What follows the rules being read, each as seen by its caller; the innermost is last.
+    /// For each rule being parsed, the tokens that can follow it; the innermost is last.
     pub(super) follows: Vec<TokenSet>,
     depths: [u32; 17],
     pub(super) recovering: bool,
-    /// Where the last recovery began, and at which places since a token matched.
+    /// The position at which the last error recovery began, and the parser positions since then at which a
+    /// token matched.
     pub(super) last_fault: Option<(usize, Vec<Place>)>,
     pub(super) recoveries: usize,
     reports: usize,
@@ -200,7 +201,7 @@ impl<'t> Parser<'t> {
         Ok(self.peek(0)?.start)
     }
 
-    /// Takes the current token, which is known to fit.
+    /// Consumes the current token, which is known to match.
     pub(super) fn take(&mut self) -> Result<Token, Stop> {
         self.end_recovery();
         self.advance()
@@ -216,15 +217,15 @@ impl<'t> Parser<'t> {
         Ok(token)
     }
 
-    /// Takes the current token if it is of this kind; otherwise returns `None`.
+    /// Consumes the current token if it has this kind; otherwise returns `None`.
     pub(super) fn take_if(&mut self, kind: Kind) -> Result<Option<Token>, Stop> {
         if self.current()? == kind { self.take().map(Some) } else { Ok(None) }
     }
 
     // — rules —
 
-    /// Parses a rule into `found` by calling `body`; `follow` is what its caller can go on with. After an error,
-    /// recovers and returns what was found.
+    /// Parses a rule into `found` by calling `body`. `follow` are the tokens that can follow it. After an
+    /// error, recovers and returns the result so far.
     pub(super) fn rule<T>(
         &mut self,
         rule: Rule,
@@ -277,13 +278,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The error that no alternative fits the tokens up to `further` after the current one.
+    /// The error that no alternative matches the tokens up to `further` ahead.
     pub(super) fn no_alternative(place: Place, further: usize) -> Halt {
         Halt::Fault(Fault { place, kind: FaultKind::NoAlternative { further } })
     }
 
-    /// Takes a token of this kind, after which `then` can come. Reports, and passes over, one token too many or too
-    /// few; other tokens are an error.
+    /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
+    /// token; otherwise fails.
     pub(super) fn expect(&mut self, place: Place, kind: Kind, then: TokenSet) -> Result<(), Halt> {
         if self.current()? == kind {
             self.take()?;

@@ -12,7 +12,7 @@ const MAX_RECOVERIES: usize = 30;
 const MAX_SKIPPED: usize = 256;
 
 impl Parser<'_> {
-    /// Notes that a token matched, so that errors are reported again.
+    /// Ends error recovery after a token matched, so that errors are reported again.
     pub(super) fn end_recovery(&mut self) {
         self.recovering = false;
         self.last_fault = None;
@@ -40,7 +40,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The set, together with what follows the rule and those around it as far as they may end.
+    /// The set, extended by the tokens that can follow the current rule and the enclosing rules that may end
+    /// here.
     pub(super) fn in_context(&self, set: TokenSet) -> TokenSet {
         let mut all = set;
         let mut ends = set.may_end();
@@ -53,12 +54,12 @@ impl Parser<'_> {
         all
     }
 
-    /// The tokens that some rule being read can go on with.
+    /// The tokens with which any rule being parsed can continue.
     pub(super) fn recovery_set(&self) -> TokenSet {
         self.follows.iter().fold(TokenSet::EMPTY, |all, follow| all.or(*follow))
     }
 
-    /// Skips to a token with which some rule being read can go on.
+    /// Skips to a token with which any rule being parsed can continue.
     pub(super) fn recover(&mut self, place: Place) -> Result<(), Stop> {
         self.count_recovery()?;
         let mut skipped = 0;

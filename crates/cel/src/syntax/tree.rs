@@ -2,14 +2,14 @@
 
 use super::token::Token;
 
-/// A node's place in the arena.
+/// Index of a node in the arena.
 pub(super) type NodeIndex = usize;
 
 /// A node as the parser recognised it. Positions are byte offsets in the expression; a part that is absent was not
 /// recognised.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// No alternative fits. Errors about it point at `at`, or at nothing.
+    /// No alternative matches. Errors point at `at`, or have no position.
     Broken {
         at: Option<usize>,
     },
@@ -96,18 +96,18 @@ pub(super) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     pub(super) value: NodeIndex,
-    /// Written `?value`.
+    /// True if the element is written `?value`.
     pub(super) optional: bool,
 }
 
-/// One that ends before its value is not kept.
+/// An entry of a map literal. An entry that ends before its value is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapEntry {
     pub(super) key: Element,
     pub(super) value: NodeIndex,
 }
 
-/// One that ends before its value is not kept.
+/// A field of a message literal. A field that ends before its value is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageField {
     pub(super) name: Field,

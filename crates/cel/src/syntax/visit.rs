@@ -193,12 +193,12 @@ impl<'t> Visitor<'_, 't> {
         Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
     }
 
-    /// Adds a node that stands for something that has been reported.
+    /// Adds a node for a missing part whose error was already reported.
     fn add_missing(&mut self, at: usize) -> NodeId {
         self.draft.tree.add(at, ExprKind::Missing)
     }
 
-    /// Adds the call that an operator stands for.
+    /// Adds the function call for an operator.
     fn add_operator_call(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
         self.draft.tree.add(at, ExprKind::Call { function: function.to_owned(), target: None, args })
     }

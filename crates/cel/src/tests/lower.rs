@@ -31,7 +31,7 @@ pub(super) fn parse(expression: &str, env: CelEnv) -> Option<Tree> {
     issues.is_empty().then_some(tree)
 }
 
-/// Turns the crate's nodes into ours.
+/// Converts the nodes of the `cel` crate to Tollgate's.
 struct Lowering<'t> {
     draft: Draft<'t>,
     source: &'t SourceInfo,

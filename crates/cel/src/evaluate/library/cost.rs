@@ -12,7 +12,7 @@ pub(in crate::evaluate) const CREATE_LIST: u64 = 10;
 pub(in crate::evaluate) const CREATE_MAP: u64 = 30;
 pub(in crate::evaluate) const CREATE_STRUCT: u64 = 40;
 
-/// What reading a character of a text costs.
+/// Cost of reading one character of a text.
 const TEXT_FACTOR: f64 = 0.1;
 const PATTERN_FACTOR: f64 = 0.25;
 
@@ -102,7 +102,8 @@ pub(in crate::evaluate) fn of_call(
     Ok(overload.map_or(1, |overload| of_standard(overload, args, behaviour)))
 }
 
-/// Whether a call that is too dear need not be made: its work is what it costs, and the result does not count.
+/// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
+/// skipped.
 pub(in crate::evaluate) fn is_known_before(function: &str) -> bool {
     matches!(function, "matches" | "find" | "findAll" | "contains")
 }

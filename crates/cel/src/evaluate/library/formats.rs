@@ -10,12 +10,12 @@ use crate::evaluate::value::{Evaluated, Value};
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct NamedFormat {
-    /// What it is called in an expression.
+    /// Name of the format in expressions.
     name: &'static str,
-    /// By which two are compared.
+    /// Name by which two formats are compared.
     pub(in crate::evaluate) title: &'static str,
     problems: fn(&str, &mut Vec<String>),
-    /// What validating costs as much as: a pattern of so many characters.
+    /// Cost of a validation, as the length of an equally expensive pattern.
     pub(in crate::evaluate) pattern_size: u64,
 }
 
@@ -143,7 +143,7 @@ fn is_base64(text: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
 }
 
-/// `2006-01-02`
+/// True for a date such as `2006-01-02`.
 fn is_date(text: &str) -> bool {
     text.len() == 10 && gotime::parse(&format!("{text}T00:00:00Z")).is_ok()
 }

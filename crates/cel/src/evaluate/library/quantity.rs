@@ -63,7 +63,7 @@ impl SharedQuantity {
         left.cmp(&right)
     }
 
-    /// The sum or difference; `shares` if a decimal is changed in place.
+    /// The sum or difference. `shares` is true if a decimal is changed in place.
     fn combined(&self, other: &Quantity<'_>, subtracts: bool, shares: bool) -> Evaluated {
         let quantity = self.get();
         let sum = if subtracts { quantity.minus(other) } else { quantity.plus(other) };

@@ -43,7 +43,7 @@ fn read(args: &[Value]) -> Option<Result<Semver, String>> {
     }
 }
 
-/// With or without a leading `v`, missing parts, and leading zeros.
+/// Parses a version after normalization: a leading `v`, missing parts and leading zeros are accepted.
 fn normalized(text: &str) -> Result<Semver, String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();

@@ -29,14 +29,14 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
     })
 }
 
-/// A time in its zone.
+/// A time in a time zone, split into its fields.
 struct Clock {
     year: i64,
     month: i64,
     day: i64,
     day_of_year: i64,
     day_of_week: i64,
-    /// Since midnight.
+    /// Seconds since midnight.
     second: i64,
     milliseconds: i64,
 }
@@ -78,7 +78,7 @@ fn amount(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
     }
 }
 
-/// Seconds east of UTC.
+/// The offset of a time zone in seconds east of UTC.
 fn offset_of(zone: &str) -> Result<i64, Failure> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
@@ -164,7 +164,7 @@ const ZONES_WITHOUT_AREA: [&str; 45] = [
     "localtime",
 ];
 
-/// Whether the time zone database may have a zone of that name. Cities come and go, areas do not.
+/// True if the time zone database may contain a zone with this name. Its cities change, its areas do not.
 fn may_exist(zone: &str) -> bool {
     match zone.split_once('/') {
         Some((area, city)) => ZONE_AREAS.contains(&area) && !city.is_empty(),
@@ -172,7 +172,7 @@ fn may_exist(zone: &str) -> bool {
     }
 }
 
-/// Go `strconv.Atoi`.
+/// Parses an integer like Go's `strconv.Atoi`.
 fn integer(text: &str) -> Result<i64, Failure> {
     use std::num::IntErrorKind;
     text.parse::<i64>().or_else(|problem| {

@@ -11,13 +11,13 @@ use crate::evaluate::value::{Evaluated, Value, error};
 #[derive(Debug, Default)]
 pub(in crate::evaluate) struct Url {
     pub(super) scheme: String,
-    /// What follows the scheme where that is no path.
+    /// The part after the scheme if it is not a path.
     pub(super) opaque: String,
     pub(super) has_authority: bool,
     pub(super) user: Option<String>,
-    /// With the port.
+    /// Host with the port.
     pub(super) host: String,
-    /// As written.
+    /// The path as written.
     pub(super) path: String,
     pub(super) query: Option<String>,
     pub(super) fragment: String,
