@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::program::{folder, run};
 
-/// What bash offers for the last of some words.
+/// The completions that bash offers for the last word of a command line.
 fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     let [.., before, last] = words else { panic!("two words at least") };
     let ask = format!(

@@ -12,7 +12,7 @@ use super::program::{folder, run, tollgate};
 const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: NoSchedule}\n";
 const BAD_RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: r}\nspec:\n  deviceSelector: {driver: d.example.com, pool: p}\n  taint: {key: example.com/a, effect: X}\n";
 
-/// Inputs that cannot be read: (name, bytes, what is said, line:column or empty).
+/// Unreadable inputs: name, bytes, expected message, and `line:column` or an empty string.
 fn bad_inputs() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
     let deep_yaml = format!("a: {}{}\n", "[".repeat(10_100), "]".repeat(10_100));
     let deep_json = format!("{{\"a\": {}{}}}", "[".repeat(10_100), "]".repeat(10_100));
@@ -144,8 +144,8 @@ fn no_object_hides_behind_a_placeholder() {
     }
 }
 
-/// What cannot be parsed for its placeholders is a template, unless it is about claims.
-/// What a repository says about a file does not matter to kubectl: an object that an API server would create is checked.
+/// A file that cannot be parsed because of placeholders is skipped as a template, unless it contains claims.
+/// The location of a file does not matter: an object that an API server would create is checked.
 #[test]
 fn no_object_hides_behind_the_place_of_its_file() {
     let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\nspec: {devices: {requests: [{name: r, \

@@ -19,7 +19,7 @@ use super::program::{folder, tollgate};
 /// Long enough for any machine: only a server that hangs waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running server.
+/// A running language server.
 struct Server {
     child: Child,
     input: Option<ChildStdin>,
@@ -65,7 +65,7 @@ impl Server {
         self.next_or_silence().expect("a message or the end")
     }
 
-    /// The same, or an error if nothing comes.
+    /// The next message, or an error if none arrives in time.
     fn next_or_silence(&mut self) -> Result<Option<String>, RecvTimeoutError> {
         match self.messages.recv_timeout(PATIENCE) {
             Ok(message) => Ok(Some(message)),
@@ -116,7 +116,8 @@ fn json(text: &str) -> String {
     out + "\""
 }
 
-/// What of `expected` is not in `found`: objects may have more members, lists are as long and in the same order.
+/// The first part of `expected` that is missing in `found`. Objects may have more members; lists must have
+/// the same length and order.
 fn difference(expected: Value<'_>, found: Value<'_>, at: &str) -> Option<String> {
     let differs = || Some(format!("{at}: expected {}, found {}", expected.to_json(), found.to_json()));
     if expected.kind() != found.kind() {
@@ -138,7 +139,7 @@ fn difference(expected: Value<'_>, found: Value<'_>, at: &str) -> Option<String>
     }
 }
 
-/// Plays a session in a folder of its own.
+/// Runs a recorded session in its own folder.
 fn play(path: &Path) {
     let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
     let folder = folder(&format!("lsp-{name}"));

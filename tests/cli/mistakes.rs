@@ -18,7 +18,7 @@ use tollgate::Value;
 
 const JUDGE: [&str; 6] = ["validate", ".", "--kubernetes", "1.37", "--now", "2026-06-01T00:00:00Z"];
 
-/// What is expected of a line.
+/// The expected finding on a line.
 #[derive(Debug)]
 struct Mark {
     line: usize,
@@ -65,7 +65,7 @@ fn data() -> Vec<(String, String)> {
     files.into_iter().map(read).collect()
 }
 
-/// A copy of the data in a folder of its own.
+/// Copies the test data into a separate folder.
 fn copy(name: &str) -> PathBuf {
     let folder = folder(name);
     for (file, text) in data() {
@@ -74,7 +74,7 @@ fn copy(name: &str) -> PathBuf {
     folder
 }
 
-/// By file: rule, line, message with help, and how it can be fixed.
+/// The findings of each file: rule, line, message with help, and available fix.
 fn judge(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>> {
     let (_, json, _) = run(folder, &[&JUDGE[..], &["-o", "json"]].concat());
     let (_, sarif, _) = run(folder, &[&JUDGE[..], &["-o", "sarif"]].concat());
@@ -129,7 +129,7 @@ fn each_is_found_and_its_help_names_the_fix() {
     }
 }
 
-/// Files in which every mark that has such a fix is gone, and nothing is denied.
+/// Applies fixes, and counts the files in which every finding with such a fix is gone and nothing is denied.
 fn mended(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
     let folder = copy(name);
     run(&folder, &[&JUDGE[..], flags].concat());
@@ -185,7 +185,8 @@ fn fixing_twice_changes_nothing_more() {
     }
 }
 
-/// What the report says can be fixed is what `--fix` then fixes, also where a fix that would not help is not applied.
+/// The number of fixes in the report equals the number that `--fix` applies, even if a fix is skipped because
+/// it would not help.
 #[test]
 fn the_announced_number_of_fixes_is_the_one_that_is_applied() {
     let number = |report: &str, pattern: &str| -> usize {

@@ -29,7 +29,7 @@ fn tollgate(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A finding without its place in the file, which a review does not have.
+/// A finding without its position in the file, which a review does not have.
 fn without_place(finding: &Value) -> Value {
     let mut finding = finding.clone();
     for key in ["line", "column", "endLine", "endColumn"] {

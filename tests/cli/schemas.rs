@@ -25,7 +25,7 @@ fn validator(name: &str) -> Validator {
     jsonschema::validator_for(&serde_json::from_str(&schema).expect("JSON")).expect("a schema")
 }
 
-/// What the sessions of the transcripts print for `tollgate COMMAND … -o json`.
+/// The output of `tollgate COMMAND … -o json` in the transcripts.
 fn transcribed(command: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(format!("{ROOT}/tests/transcripts")).expect("transcripts") {
@@ -56,7 +56,8 @@ fn check(validator: &Validator, report: &Value, from: &str) {
     assert!(errors.is_empty(), "{from}: {}", errors.join("\n"));
 }
 
-/// One more key in any object is refused, except in `value`, which is what the user wrote.
+/// Checks that the schema rejects additional keys in every object, except in `value`, which contains user
+/// data.
 fn check_closed(validator: &Validator, report: &Value) {
     let mut objects = Vec::new();
     pointers(report, String::new(), &mut objects);
@@ -134,7 +135,7 @@ fn the_schema_of_impact_describes_its_lines() {
     assert!(kinds.iter().all(|count| *count > 0), "rules, patches and clusters: {kinds:?}");
 }
 
-/// The plans are those of the transcripts; the events of runs are checked where runs are replayed.
+/// The plans come from the transcripts. Events of runs are checked where runs are replayed.
 #[test]
 fn the_schema_of_drain_describes_its_lines() {
     let validator = validator("drain");
@@ -206,7 +207,7 @@ fn the_schemas_of_policy_commands_describe_their_reports() {
     }
 }
 
-/// The reasons say in parts what `because` says in words, and the totals add up.
+/// The structured reasons match the text in `because`, and the totals add up.
 #[test]
 fn impact_has_reasons_and_totals() {
     let mut pods = 0;

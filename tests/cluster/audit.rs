@@ -31,8 +31,8 @@ spec:
   maxImpact: {pods: 2}
 ";
 
-/// A cluster with something wrong in it: a claim with a toleration that a policy does not allow, a rule that evicts more
-/// pods than it may, a slice with two faults of which one is a lint.
+/// A cluster with problems: a claim with a toleration that a policy does not allow, a rule that evicts more
+/// pods than allowed, and a slice with two errors of which one is a lint.
 fn faulty(name: &str) -> Double {
     let double = double(name);
     for collection in [NAMESPACES, TEMPLATES, CLASSES] {
@@ -315,7 +315,7 @@ fn an_incomplete_snapshot_never_passes_as_complete() {
     }
 }
 
-/// What nobody may list is not known; that is no reason to say that a device is in no slice.
+/// Without permission to list slices, it must not be reported that a device is in no slice.
 #[test]
 fn what_was_not_listed_is_not_known() {
     let (double, folder) = (faulty("audit-unknown"), files("audit-unknown"));

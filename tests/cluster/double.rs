@@ -119,11 +119,11 @@ fn requests_that_no_cluster_role_grants_are_refused() {
     assert!(is_listed(&request("GET", "/api/v1/pods", &[("watch", "true")])));
 }
 
-/// Everything the double knows.
+/// The state of the API server double.
 #[derive(Default)]
 struct State {
     version: u64,
-    /// Watches from before this version are told that it is gone.
+    /// Watches from before this resourceVersion get 410 Gone.
     oldest: u64,
     /// Collection path → name (with namespace) → object.
     objects: BTreeMap<String, BTreeMap<String, Value>>,
@@ -141,20 +141,20 @@ struct State {
     minor: String,
     /// The text of `/metrics`; there is none without it.
     metrics: Option<String>,
-    /// What discovery says: version of resource.k8s.io → kinds and resources.
+    /// The discovery document: kinds and resources for each version of resource.k8s.io.
     discovery: BTreeMap<String, Vec<(String, String)>>,
-    /// What a create is answered with, by the name of its object; anything else passes.
+    /// Responses to create requests, by object name. Other requests succeed.
     answers: BTreeMap<String, (u16, Value)>,
     /// Path → text that a GET of it is answered with.
     texts: BTreeMap<String, String>,
-    /// What can be done with policies, according to the discovery.
+    /// The verbs for policies in the discovery document.
     policy_verbs: &'static [&'static str],
     gone: bool,
     listening: bool,
-    /// Watches say nothing.
+    /// True if watches send no events.
     muted: bool,
     page: Option<usize>,
-    /// The next request for a further page is answered with 410, with a token to go on or without.
+    /// If set, the next request for a further page gets 410, with a continue token if true.
     expires: Option<bool>,
     /// Pages behind this many objects are refused with that code.
     broken_after: Option<(usize, u16)>,
@@ -170,9 +170,8 @@ pub(crate) struct Double {
     folder: Arc<Folder>,
 }
 
-/// Listens on a port that stays ours when it is given up for a while: no port is handed out twice by this process, and
-/// none is one of those that the system hands out by itself (32768 and up by default), of which a connection of another
-/// test could get hold meanwhile.
+/// Listens on a port that stays reserved for this process after it is closed: outside the ephemeral range
+/// (32768 and up by default), and not used twice.
 pub(crate) fn listen() -> TcpListener {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id().wrapping_mul(97);
@@ -182,12 +181,12 @@ pub(crate) fn listen() -> TcpListener {
 }
 
 impl Double {
-    /// A server without TLS.
+    /// Starts a server without TLS.
     pub(crate) fn start(name: &str) -> Double {
         Double::on(name, None, None)
     }
 
-    /// A server with TLS and a CA of its own.
+    /// Starts a server with TLS and its own CA.
     pub(crate) fn start_tls(name: &str) -> Double {
         let authority = Authority::new();
         let (chain, key) = authority.pair("an API server");
@@ -214,7 +213,7 @@ impl Double {
         double
     }
 
-    /// A kubeconfig for it.
+    /// Writes a kubeconfig for the double.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         let (scheme, host) = if self.tls.is_some() { ("https", "localhost") } else { ("http", "127.0.0.1") };
         let mut cluster = json!({"server": format!("{scheme}://{host}:{}", self.address.port())});
@@ -410,7 +409,7 @@ impl Double {
         Some(json!({"kind": "APIResourceList", "resources": resources}))
     }
 
-    /// Creates an object, if the webhooks that are registered for it let it pass.
+    /// Creates an object, if the registered webhooks admit it.
     fn create(&self, stream: &mut Stream, request: &Request) -> io::Result<()> {
         // What this library cannot read, a real server may.
         let mut object: Value =
@@ -622,7 +621,7 @@ impl Double {
         });
     }
 
-    /// What is stored.
+    /// The stored object, if any.
     pub(crate) fn object(&self, collection: &str, name: &str) -> Option<Value> {
         self.state().objects.get(collection).and_then(|objects| objects.get(name)).cloned()
     }
@@ -679,7 +678,7 @@ impl Double {
         self.serve(listener);
     }
 
-    /// Tells every watch of a collection which version it has reached.
+    /// Sends a bookmark event to every watch of a collection.
     pub(crate) fn bookmark(&self, collection: &str) {
         self.change(|state| {
             state.version += 1;
@@ -699,7 +698,7 @@ impl Double {
         self.change(|state| state.expires = Some(goes_on));
     }
 
-    /// Refuses pages behind so many objects.
+    /// Fails list requests for pages after this number of objects.
     pub(crate) fn break_lists_after(&self, objects: usize, code: u16) {
         self.change(|state| state.broken_after = Some((objects, code)));
     }
@@ -737,7 +736,7 @@ impl Double {
         self.change(|state| state.metrics = Some(text));
     }
 
-    /// Has other metrics, or none.
+    /// Replaces the metrics, or removes them.
     pub(crate) fn report_metrics(&self, text: Option<&str>) {
         self.change(|state| state.metrics = text.map(str::to_owned));
     }
@@ -757,11 +756,12 @@ impl Double {
         self.change(|state| state.answers.insert(name.to_owned(), (code, answer)));
     }
 
-    /// Watches stay open and say nothing more, or go on.
+    /// Returns `text` for requests to this path.
     pub(crate) fn answer_with(&self, path: &str, text: &str) {
         self.change(|state| _ = state.texts.insert(path.to_owned(), text.to_owned()));
     }
 
+    /// Stops the events of open watches, or resumes them.
     pub(crate) fn mute(&self, muted: bool) {
         self.change(|state| state.muted = muted);
     }
@@ -776,7 +776,7 @@ impl Double {
         crate::running::until(what, || holds(self));
     }
 
-    /// Waits until so many watches of a collection are open.
+    /// Waits until a watch of the collection is open.
     pub(crate) fn until_watched(&self, collection: &str) {
         self.until(&format!("a watch of {collection}"), |double| {
             double.state().watching.iter().any(|path| path == collection)
@@ -813,7 +813,7 @@ fn call(config: &Value, review: &Value) -> Value {
     answer["response"].clone()
 }
 
-/// What a client that wants only metadata gets.
+/// The object as sent to a client, reduced to its metadata if requested.
 fn shown(object: &Value, metadata_only: bool) -> Value {
     if metadata_only {
         json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
@@ -882,7 +882,7 @@ fn status(code: u16, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
 }
 
-/// What an API server fills in.
+/// Adds the fields that an API server sets on new objects.
 fn fill_in(object: &mut Value) {
     for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
         if webhook.get("objectSelector").is_none() {

@@ -40,7 +40,7 @@ fn rule(effect: &str) -> Value {
     })
 }
 
-/// Sends requests and compares what the double was asked with what a recording would say.
+/// Sends requests, and compares those that the double received with the recorded form.
 struct Sender<'a> {
     double: &'a Double,
     cluster: Cluster,

@@ -19,13 +19,13 @@ pub(crate) const LABEL: &str = "tollgate-e2e";
 pub(crate) const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 pub(crate) const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/// An API server, asked from outside.
+/// A client for a real API server.
 pub(crate) struct Api {
     runtime: tokio::runtime::Runtime,
     client: kube::Client,
 }
 
-/// Code, body, warnings.
+/// Status code, body and warnings.
 pub(crate) type Reply = (u16, Value, Vec<String>);
 
 impl Api {
@@ -81,7 +81,7 @@ impl Api {
     }
 }
 
-/// What a run made; taken away with the value.
+/// The objects that a test created, which are deleted when the value is dropped.
 pub(crate) struct Made<'a> {
     pub(crate) api: &'a Api,
     pub(crate) paths: Vec<String>,
@@ -101,7 +101,7 @@ impl Drop for Made<'_> {
     }
 }
 
-/// A place that the API server can call.
+/// An address that the API server can call.
 pub(crate) struct Callable {
     pub(crate) url: String,
     pub(crate) port: String,

@@ -30,7 +30,7 @@ spec:
   taint: {key: example.com/broken, effect: NoSchedule}
 ";
 
-/// Exit code, stdout and stderr of a command that may ask the double.
+/// Runs a command against the double. Returns the exit code, stdout and stderr.
 fn run(double: &Double, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output =
         tollgate(folder, arguments).env("KUBECONFIG", double.kubeconfig()).output().expect("it runs");

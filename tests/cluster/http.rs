@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-/// A connection.
+/// A connection, with or without TLS.
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
@@ -38,12 +38,12 @@ impl Stream {
         }
     }
 
-    /// Answers whole.
+    /// Sends a complete response.
     pub(crate) fn answer(&mut self, code: u16, body: &Value) -> io::Result<()> {
         self.answer_warning(code, body, &[])
     }
 
-    /// The same, with warnings.
+    /// Sends a complete response with warnings.
     pub(crate) fn answer_warning(&mut self, code: u16, body: &Value, warnings: &[String]) -> io::Result<()> {
         let body = go_text(body);
         let mut head = format!(
@@ -71,7 +71,7 @@ impl Stream {
         self.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
-    /// One chunk; an empty one ends the answer.
+    /// Sends one chunk. An empty chunk ends the response.
     pub(crate) fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write(format!("{:x}\r\n", bytes.len()).as_bytes())?;
         self.write(bytes)?;
@@ -79,7 +79,7 @@ impl Stream {
     }
 }
 
-/// A request.
+/// An HTTP request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,

@@ -97,7 +97,8 @@ fn fifty_thousand_devices_and_twenty_thousand_pods() {
     check("largest", 50_000, 20_000, 150 << 20);
 }
 
-/// Tenants decide how large their objects are: pages are asked for in parts, and what is too large to be kept is said.
+/// Tenants control the size of their objects. Lists are read in small pages, and objects that are too large
+/// to be stored are reported.
 #[test]
 fn claims_and_pods_with_tens_of_thousands_of_labels() {
     let (double, folder) = (double_without_objects("labels"), files("labels"));
@@ -138,7 +139,7 @@ fn many(prefix: &str, count: usize) -> Value {
     Value::Object((0..count).map(|number| (format!("{prefix}{number}"), json!(""))).collect())
 }
 
-/// What is not needed of an object is not read, and does not count.
+/// Fields of an object that are not needed are not read, and do not count towards limits.
 #[test]
 fn labels_and_annotations_that_nobody_needs() {
     let (double, folder) = (double_without_objects("unneeded"), files("unneeded"));
@@ -173,7 +174,8 @@ fn labels_and_annotations_that_nobody_needs() {
     assert!(memory < 64 << 20, "{memory}");
 }
 
-/// Each of them is allowed, all of them are too many: the largest are left out, and the process goes on.
+/// Each object is within the limits, but all together are not: the largest are omitted, and the process
+/// continues.
 #[test]
 fn many_objects_of_medium_size() {
     let double = double_without_objects("medium");

@@ -65,7 +65,7 @@ pub(crate) fn double(name: &str) -> Double {
     double
 }
 
-/// Makes it that one.
+/// Fills the double with the objects of the test cluster.
 pub(crate) fn fill(double: &Double) {
     serve_kinds(double);
     for node in 0..3 {
@@ -85,7 +85,7 @@ pub(crate) fn files(name: &str) -> PathBuf {
     folder
 }
 
-/// The same objects as a dump of kubectl.
+/// Writes the objects of the test cluster as a dump from kubectl.
 pub(crate) fn dump(double: &Double, folder: &Path) -> PathBuf {
     let mut items = Vec::new();
     for (collection, api_version, kind) in [
@@ -397,7 +397,7 @@ fn a_rule_that_does_nothing_is_said_to() {
     );
 }
 
-/// Without the right to read `/metrics` nobody knows the gates: a rule may well have an effect.
+/// Without permission to read `/metrics`, the feature gates are unknown, so a rule may have an effect.
 #[test]
 fn a_rule_behind_unknown_gates_is_assessed_as_if_they_were_on() {
     let (double, folder) = (double("live-unknown-gates"), files("live-unknown-gates"));

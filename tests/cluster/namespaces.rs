@@ -11,7 +11,7 @@ use crate::webhook::Webhook;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// A policy that lets nobody tolerate anything where `team` is `ml`.
+/// A policy that forbids all tolerations in namespaces with the label `team: ml`.
 const POLICY: &str = "
 apiVersion: tollgate.dev/v1alpha1
 kind: TolerationPolicy

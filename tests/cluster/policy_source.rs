@@ -12,11 +12,11 @@ use crate::webhook::Webhook;
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/// From policies in the cluster, and nothing else.
+/// Flags to read policies only from the cluster.
 const CLUSTER: [&str; 3] = ["--cluster=labels", "--policy-source", "cluster"];
 const BOTH: [&str; 3] = ["--cluster=labels", "--policy-source", "files,cluster"];
 
-/// Everything that such a server asks for.
+/// A double with everything that such a server requests.
 fn double(name: &str) -> Double {
     let double = Double::start(name);
     double.serves("/api/v1/namespaces");
@@ -40,7 +40,7 @@ fn store(double: &Double, name: &str, generation: i64, spec: &Value) {
     double.put(TOLERATION_POLICIES, policy(name, generation, spec));
 }
 
-/// Lets nobody tolerate anything in the namespace `ml`.
+/// A policy that forbids all tolerations in the namespace `ml`.
 fn strict() -> Value {
     json!({"match": {"namespaces": ["ml"]}, "allow": []})
 }

@@ -64,7 +64,7 @@ impl Process {
         self.log.lock().expect("no panic inside").clone()
     }
 
-    /// Asks as an API server that trusts these CAs.
+    /// Sends a review like an API server that trusts these CAs.
     pub(crate) fn ask(&self, authorities: &str, review: &[u8]) -> Reply {
         Client::new(self.address, authorities).post("/validate", review).expect("an answer")
     }

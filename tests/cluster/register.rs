@@ -45,7 +45,7 @@ fn registered(double: &Double) -> bool {
 
 /// Policies that need both configurations, with every entry of the static manifests.
 const WIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/wide.yaml");
-/// As a Service, at once, with those policies.
+/// Flags to register a Service without delay, with these policies.
 const SERVICE: [&str; 6] = ["--register", "service", "--register-delay", "0s", "--policy", WIDE];
 
 /// The names of the entries that are registered, without what all of them end in.
@@ -56,7 +56,7 @@ fn entries(double: &Double, collection: &str, name: &str) -> Vec<String> {
     webhooks.iter().map(name).collect()
 }
 
-/// Short pauses.
+/// Timing with short delays.
 fn timing() -> Timing {
     Timing {
         min_backoff: Duration::from_millis(5),
@@ -159,10 +159,10 @@ fn what_others_change_is_put_right_and_what_they_add_stays() {
     assert_eq!(double.count(&format!("PATCH {MUTATING}")), 1);
 }
 
-/// A field, and how somebody narrows it.
+/// A field of the webhook configuration, and a function that narrows it.
 type Narrowing<'a> = (&'a str, &'a dyn Fn(&mut Value));
 
-/// Item: narrowing the registration switches enforcement off and all lights stay green.
+/// A narrowed webhook configuration would disable enforcement while all health checks pass.
 #[test]
 fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
     let double = double("narrowed");
@@ -214,7 +214,7 @@ fn a_narrowing_that_somebody_adds_is_reverted_and_reported() {
     until("the metric rises", || process.metric(ok) == Some(1));
 }
 
-/// Item: the registration is narrower than the policies.
+/// The webhook configuration must not be narrower than the policies require.
 #[test]
 fn a_registration_follows_every_reload_of_the_policies() {
     let double = double("follows");
@@ -251,7 +251,7 @@ fn a_registration_follows_every_reload_of_the_policies() {
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
-/// Item: uninstall leaves fail-closed webhooks.
+/// Uninstalling must not leave webhook configurations that fail closed.
 #[test]
 fn configurations_go_and_come_with_their_owner() {
     let double = double("owner");
@@ -305,7 +305,7 @@ fn configurations_go_and_come_with_their_owner() {
     assert!(double.object(VALIDATING, "tollgate").is_none());
 }
 
-/// Item: `--register https://…` over configurations applied by kubectl never succeeds.
+/// `--register https://…` must succeed over configurations that kubectl applied.
 #[test]
 fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
     let double = double("switch");
@@ -339,7 +339,7 @@ fn a_url_takes_the_place_of_a_service_and_the_other_way_round() {
     until("by service", || has("service", "url"));
 }
 
-/// Item: the other overlays get no caBundle from `--register`.
+/// The configurations of the other overlays must get a caBundle from `--register` as well.
 #[test]
 fn other_apis_are_registered_with_a_bundle_too() {
     let double = double("others");
@@ -364,7 +364,8 @@ fn other_apis_are_registered_with_a_bundle_too() {
     });
 }
 
-/// A change of the configuration, and its rollback: whoever starts last registers what it needs.
+/// After a configuration change and its rollback, the instance that starts last registers the configuration
+/// that it needs.
 #[test]
 fn an_installation_that_fails_closed_can_be_rolled_back() {
     let double = double("closed");
@@ -389,7 +390,7 @@ fn an_installation_that_fails_closed_can_be_rolled_back() {
     until("rolled back", || failure_policies() == before);
 }
 
-/// Item: after an API server restart "somebody" changed the registration.
+/// After a restart of the API server, no change must be attributed to another client.
 #[test]
 fn nobody_is_blamed_after_a_restart_of_the_api_server() {
     let double = double("restarted");

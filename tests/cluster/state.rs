@@ -80,7 +80,7 @@ impl Fixture {
         Fixture(Webhook::start(&format!("state-{name}"), double, None, arguments))
     }
 
-    /// What the answer warns of.
+    /// The warnings in the response to a rule for this pool.
     fn warnings(&self, pool: &str) -> String {
         let response = self.ask(&review(pool));
         assert_eq!(response["allowed"], true, "{response}");

@@ -43,7 +43,7 @@ impl Webhook {
         std::fs::write(self.folder.0.join("policy.yaml"), text).expect("written");
     }
 
-    /// The reply to a review, whatever it is.
+    /// Sends a review and returns the response.
     pub(crate) fn post(&self, review: &[u8]) -> Reply {
         self.client.post("/validate", review).expect("an answer")
     }

@@ -105,7 +105,7 @@ fn a_clean_slice_costs_the_rules_nothing() {
     }
 }
 
-/// Every field of the slice is looked at: break one at a time, deep inside, and the rules notice.
+/// Breaks one field of the slice at a time, at every depth, and expects a finding each time.
 #[test]
 fn every_part_of_the_large_slice_is_checked() {
     let text = large_slice();

@@ -16,7 +16,7 @@ use tollgate_cel::regex;
 use tollgate_cel::{Outcome, Target, check};
 
 const RELEASES: [&str; 5] = ["1.33", "1.34", "1.35", "1.36", "1.37"];
-/// Where the texts of `syntax.jsonl` are from.
+/// The releases whose compilers produced the results in `syntax.jsonl`.
 const COMPILERS: [&str; 2] = ["1.36", "1.37"];
 
 fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {

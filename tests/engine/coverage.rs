@@ -15,7 +15,7 @@ use tollgate_engine::tolerance::tolerates;
 const KEYS: [&str; 7] = ["a.io/x", "a.io/y", "a.io/other", "b.io/x", "plain", "other.io/x", "other"];
 const VALUES: [&str; 4] = ["", "u", "v", "other"];
 const EFFECTS: [&str; 3] = ["None", "NoSchedule", "NoExecute"];
-/// Durations asked of a taint; the last one stands for forever.
+/// Sample toleration durations in seconds; the last one means forever.
 const DURATIONS: [i64; 5] = [0, 1, 60, 600, i64::MAX];
 
 /// SplitMix64: the same cases on every run.
@@ -201,7 +201,7 @@ fn trap_one_no_entries_cover_nothing() {
     assert!(is_covered(r#"{"operator":"Exists","effect":"None"}"#, &[]), "effect None needs no permission");
 }
 
-/// PodTolerationRestriction: seconds are compared only where the whitelist entry says NoExecute itself.
+/// PodTolerationRestriction compares seconds only if the whitelist entry itself has the effect NoExecute.
 #[test]
 fn trap_two_seconds_count_with_an_entry_for_all_effects() {
     let entries = [entry("a.io/x", None, &[], Some(60))];

@@ -40,7 +40,7 @@ fn with_request<T>(object: &str, old: Option<&str>, ask: impl FnOnce(&Attributes
     ask(&attributes, Labels::Unknown)
 }
 
-/// The findings, and how many there are with those that were left out.
+/// The findings, and their number including omitted ones.
 fn judge(policies: &str, object: &str, old: Option<&str>) -> (Vec<Diagnostic>, usize) {
     let engine = engine(policies);
     let findings =
@@ -49,7 +49,7 @@ fn judge(policies: &str, object: &str, old: Option<&str>) -> (Vec<Diagnostic>, u
     (findings, count)
 }
 
-/// How many findings contain the text.
+/// Number of findings that contain the text.
 fn saying(findings: &[Diagnostic], text: &str) -> usize {
     findings.iter().filter(|diagnostic| diagnostic.finding.detail.contains(text)).count()
 }

@@ -29,7 +29,7 @@ struct Differences {
 
 type Errors = (BTreeSet<(String, String)>, BTreeSet<String>);
 
-/// What the server said: `[type, field, message]`.
+/// The recorded errors of the server: `[type, field, message]`.
 fn expected(answer: Value<'_>) -> Errors {
     let mut errors = Errors::default();
     for cause in answer.get("causes").items() {

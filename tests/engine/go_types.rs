@@ -20,7 +20,7 @@ const KINDS: [ApiKind; 5] = [
     ApiKind::DeviceClass,
 ];
 
-/// What Go has, but for types that decode themselves.
+/// The fields of the Go types, except types with their own decoder.
 fn in_go(release: &str, version: Version) -> BTreeSet<Row> {
     let table = include_str!("../conformance/go-types.tsv");
     let rows = table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t'));
@@ -33,7 +33,7 @@ fn in_go(release: &str, version: Version) -> BTreeSet<Row> {
     .collect()
 }
 
-/// What we have.
+/// The fields in Tollgate's schema.
 fn ours(kinds: &[ApiKind], version: Version, available: Availability) -> BTreeSet<Row> {
     let mut rows = BTreeSet::new();
     for kind in kinds {

@@ -10,7 +10,7 @@ use tollgate_document::source::{self, RefusedBy, shape};
 
 use super::support;
 
-/// A document as text that can be compared. A plain value is no object, whatever it says.
+/// A document as text for comparison. A scalar document does not count as an object.
 fn shape(root: Value<'_>) -> String {
     match root.kind() {
         ValueKind::Object | ValueKind::Array => root.to_json(),
@@ -18,7 +18,7 @@ fn shape(root: Value<'_>) -> String {
     }
 }
 
-/// What is read from a text: the documents before the first fault, and whether there was one.
+/// The documents before the first error, and whether there was an error.
 fn read(text: &str) -> (Vec<String>, bool) {
     let mut documents = Vec::new();
     let Ok(text) = source::decode("f", text.as_bytes().to_vec()) else { return (documents, true) };
@@ -31,7 +31,7 @@ fn read(text: &str) -> (Vec<String>, bool) {
     (documents, false)
 }
 
-/// Why a case is wrong, if it is.
+/// The difference between the recorded and the actual result, if any.
 fn difference(kind: &str, text: &str, expected: &[String], is_refused: bool) -> Option<String> {
     let (documents, fault) = read(text);
     let same = documents.len().min(expected.len());

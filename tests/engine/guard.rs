@@ -195,7 +195,7 @@ fn no_choice_of_rules_lets_a_request_disagree_with_itself() {
     assert!(!allowed(&engine, &review));
 }
 
-/// What an object's owner writes into `metadata.namespace` does not choose the policy.
+/// The namespace in the object's metadata does not determine which policy applies.
 #[test]
 fn the_namespace_of_the_request_counts() {
     let policy = "{apiVersion: tollgate.dev/v1alpha1, kind: TolerationPolicy, metadata: {name: strict}, \

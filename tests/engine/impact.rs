@@ -49,7 +49,7 @@ fn time(text: &str) -> Timestamp {
     gotime::parse(text).expect("a time")
 }
 
-/// What the rule or slice of a manifest will do.
+/// Computes the impact of the rule or slice in a manifest, and calls `tell` with it.
 fn ask<R>(
     state: &Snapshot,
     manifest: &str,
@@ -80,8 +80,8 @@ fn seconds(outcome: PodOutcome, from: Timestamp) -> Option<f64> {
     }
 }
 
-/// One recorded condition against the one foreseen. What the controller remembers of earlier evictions is in no
-/// state, so that part of a message is cut off.
+/// Compares a recorded condition with the computed one. The part of the message about earlier evictions is
+/// ignored, because the state does not contain them.
 fn same_condition(what: &str, recorded: &Json, impact: &Impact<'_>, wrong: &mut Vec<String>) {
     let condition = impact.condition.as_ref().expect("1.36 writes a status");
     let text = |name: &str| recorded[name].as_str().expect("a text");
@@ -242,7 +242,7 @@ fn eviction_times() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `+60`, `+0.25`
+/// The time relative to `now` in seconds, such as `+60` or `+0.25`.
 fn after(at: Timestamp, now: Timestamp) -> String {
     let nanos = format!("{:09}", at.nanos);
     let nanos = nanos.trim_end_matches('0');
@@ -275,7 +275,7 @@ fn slice(taints: &Json) -> Json {
     })
 }
 
-/// The objects a case stands for.
+/// The objects that a test case describes.
 fn objects(case: &Json) -> Vec<Json> {
     let mut objects = vec![slice(&case["slice"])];
     if case["sliceTaints"].is_array() {
@@ -361,7 +361,7 @@ fn objects(case: &Json) -> Vec<Json> {
     objects
 }
 
-/// What a snapshot says to a few rules, as text.
+/// The impact of some rules on a snapshot, as text.
 fn answers(state: &Snapshot) -> String {
     let selectors =
         [json!({}), json!({"driver": "d0"}), json!({"pool": "p1"}), json!({"device": "x2"}), Json::Null];
@@ -482,7 +482,7 @@ fn the_order_of_changes_does_not_matter() {
     }
 }
 
-/// What the webhook answers to a rule, if that much is known of the cluster.
+/// The webhook's response to a rule, with the given knowledge of the cluster.
 fn answer(cluster: Option<engine::Cluster>, policies: &str, effect: &str) -> Json {
     let profile = Profile::named("1.37").unwrap();
     let files = [PolicyFile { name: "p.yaml".to_owned(), text: policies.to_owned() }];
@@ -514,7 +514,7 @@ fn small() -> Snapshot {
     snapshot(&std::fs::read_to_string(path).expect("a state"))
 }
 
-/// The rule selects a driver only, whatever is known of the cluster.
+/// The finding for a rule that selects only a driver, which does not depend on the cluster state.
 const WHOLE_DRIVER: &str = "spec.deviceSelector.driver: selects every device of the driver; set `pool` or `device` [driver-wide-taint]";
 
 #[test]

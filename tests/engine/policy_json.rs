@@ -56,7 +56,7 @@ fn class(driver: &str, parameters: &str) -> String {
     )
 }
 
-/// The same with a type.
+/// Parameters with an apiVersion and kind.
 fn typed(rest: &str) -> String {
     format!(r#"{{"apiVersion":"gpu.example.com/v1","kind":"GpuConfig"{rest}}}"#)
 }
@@ -190,7 +190,8 @@ spec:
     }
 }
 
-/// What a stored value has wrong excuses the same of the same value, however much of it can be said.
+/// A violation in a stored value excuses only the same violation of the same value, even if the list of
+/// violations is truncated.
 #[test]
 fn stored_faults_excuse_no_other_value() {
     let engine = engine(

@@ -52,7 +52,7 @@ fn ask(engine: &Engine, endpoint: Endpoint, old: &Value, new: &Value) -> Value {
     answer
 }
 
-/// RFC 6902, as far as we use it.
+/// Applies a JSON Patch; supports only the operations that Tollgate uses.
 fn patched(object: &Value, patch: &Value) -> Value {
     let mut object = object.clone();
     for operation in patch.as_array().into_iter().flatten() {
@@ -204,7 +204,7 @@ fn only_tolerations_that_are_missing_are_put_back() {
     }
 }
 
-/// What is stored is stored, however many there are.
+/// Stored tolerations are restored even if there are more than the limit.
 #[test]
 fn more_than_sixteen_are_put_back_too() {
     let many: Vec<Value> = (0..20).map(|n| json!({"key": format!("x/k{n}"), "operator": "Exists"})).collect();

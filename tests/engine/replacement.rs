@@ -10,7 +10,8 @@ use tollgate_document::source::documents;
 use tollgate_engine::impact::other_apis::replacement::{ReplacementInput, forecast_replacements};
 use tollgate_formats::gotime;
 
-/// One line per process group: what is said of it, and the clock times of being detected, marked and replaced.
+/// One line for each process group: its description, and the times at which it is detected, marked and
+/// replaced.
 fn told(now: &str, takes: i64, changes: &[(&str, &str)]) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/replacement/cluster.yaml");
     let mut text = std::fs::read_to_string(path).expect("the fixture");

@@ -16,7 +16,7 @@ use tollgate_api::schema::Ty;
 use tollgate_engine::engine::{Endpoint, Engine, Labels, admit, memory_needed};
 use tollgate_engine::rules::RuleSet;
 
-/// Bytes of an answer, whatever was asked.
+/// Maximum size of a response in bytes.
 const ANSWER: usize = 1 << 20;
 
 struct Cost {
@@ -48,13 +48,13 @@ fn cost_in(engine: &Engine, body: &str, endpoint: Endpoint, labels: Labels<'_>) 
     Cost { body: body.len(), peak: counted.bytes_max, total: counted.bytes_total, answer }
 }
 
-/// By an engine of its own, which remembers nothing.
+/// Measures a request with a new engine, which has no caches.
 fn asked(profile: &str, place: &Place, style: Style, ask: Ask, bytes: usize) -> Cost {
     let endpoint = if ask == Ask::Mutate { Endpoint::Mutate } else { Endpoint::Validate };
     cost(&engine(profile), &bodies::review(place, style, ask, bytes), endpoint)
 }
 
-/// Of a profile, every field in every style, or in some of them: neighbours have the others.
+/// Measures every field of a profile in every `step`-th style.
 fn search(profile: &str, is_wanted: fn(&Place) -> bool, step: usize, wrong: &mut Vec<String>) -> usize {
     let mut rows = 0;
     let places = bodies::places(Profile::named(profile).expect("a profile"));
@@ -196,7 +196,8 @@ fn what_is_sent_back_is_bounded_too() {
     bounded(&review("resource.k8s.io/v1", "ResourceClaim", &object), Endpoint::Validate);
 }
 
-/// A claim of so many requests, each with a toleration that hides a long value behind a blanket one.
+/// A claim with these requests, each with a toleration whose long value is covered by a more general
+/// toleration.
 fn claim(requests: impl Iterator<Item = String>) -> String {
     let requests: Vec<String> = requests.collect();
     format!(
@@ -250,7 +251,7 @@ const EXPRESSIONS: &[&str] = &[
     "namespaceObject.metadata.labels.map(key, [key, key]).size() >= 0 && '%s'.format([namespaceObject]) != ''",
 ];
 
-/// As many labels as a namespace may have, 64 KiB of them.
+/// The maximum amount of labels that a namespace can have: 64 KiB.
 fn namespace_labels() -> String {
     let label = |number: usize| format!(r#""label-{number:05}":"value-of-label-{number:05}""#);
     format!("{{{}}}", (0..1_990).map(label).collect::<Vec<_>>().join(","))

@@ -10,7 +10,7 @@ use tollgate_document::{doc, source};
 use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
 use tollgate_engine::rules::RuleSet;
 
-/// The rules that a file breaks, of those that measure.
+/// The violated size rules of a file.
 fn broken(profile: &'static Profile, text: &str) -> Vec<&'static str> {
     let document = source::documents(text).next().expect("a document").expect("a readable one");
     let engine = Engine::new(vec![profile], RuleSet::parse("upstream,documented,decoding").expect("origins"));

@@ -196,7 +196,7 @@ fn damage_control_passes_every_kind_of_policy() {
     }
 }
 
-/// What is changed beside is judged by itself: lowering the effect excuses no other data.
+/// Lowering the effect of a taint does not excuse other changes to it.
 #[test]
 fn damage_control_does_not_carry_other_changes_through() {
     let schema = "{data: [{key: bad/a, schema: {type: string}}], deny: [{key: bad/*}]}";
@@ -326,10 +326,10 @@ fn a_patch_that_is_stored_does_not_spread() {
     assert!(admits(&engine, Some(&old), &patch(ONE, &["None"])));
 }
 
-/// A rule of the model.
+/// A DeviceTaintRule of the model.
 #[derive(Clone, PartialEq, Debug)]
 struct Model {
-    /// Driver, pool, device, each of two or none; `None`: no selector at all.
+    /// Driver, pool and device, each one of two or absent; `None` if there is no selector.
     selector: Option<[Option<usize>; 3]>,
     effect: usize,
     /// Evictions per second; none is ten.
@@ -355,7 +355,7 @@ impl Model {
         rule(selector.as_deref(), &taint(KEYS[self.key], EFFECTS[self.effect], self.time, &rate))
     }
 
-    /// What the scheduler and the eviction controller do to a device: is it tainted for them?
+    /// Whether the rule taints a device for the scheduler, and for the eviction controller.
     fn reaches(&self, device: [usize; 3]) -> [bool; 2] {
         match self.selector {
             None => [true, false],
@@ -431,7 +431,7 @@ impl Dice {
         new
     }
 
-    /// The same, only narrower, weaker, slower, later.
+    /// A random rule that is narrower, weaker, slower or later than `old`.
     fn less(&mut self, old: &Model) -> Model {
         let mut new = old.clone();
         if let Some(criteria) = &mut new.selector {

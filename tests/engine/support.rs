@@ -33,7 +33,7 @@ const RELEASE_COUNT: usize = {
 /// The moment all judgements are made.
 pub const NOW: &str = "2026-01-02T03:04:05Z";
 
-/// One file of the corpus.
+/// Reads a file of the corpus.
 #[expect(clippy::disallowed_methods, reason = "reads the corpus")]
 pub fn corpus(name: &str) -> String {
     let path = format!("{}/tests/conformance/{name}.gz", env!("CARGO_MANIFEST_DIR"));
@@ -55,7 +55,7 @@ pub fn judge(release: &str, rules: &str, case: Value<'_>) -> Verdict {
     engine.validate(&attributes(case), Labels::Unknown)
 }
 
-/// What a case asks.
+/// The request of a test case.
 pub fn attributes(case: Value<'_>) -> Attributes<'_> {
     Attributes {
         operation: if case.get("operation").str() == "CREATE" {

@@ -51,7 +51,7 @@ fn check_whole<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Val
     typed
 }
 
-/// What one webhook registers: (group, version, resource).
+/// The resources that a webhook is registered for, as group, version and resource.
 fn registered(name: &str, rules: Option<Vec<RuleWithOperations>>) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     for rule in rules.unwrap_or_default() {
@@ -246,7 +246,7 @@ fn overlays_register_every_kind_that_the_base_does_not() {
     }
 }
 
-/// The match conditions are asked as those of a policy: the API server asks them in the same language.
+/// Match conditions are evaluated like those of a policy, because the API server uses the same language.
 #[test]
 fn only_what_uses_claims_is_asked_about() {
     let pod = |claims: &str| format!(r#"{{"containers":[{{"name":"a"}}]{claims}}}"#);
@@ -284,7 +284,7 @@ fn conditions_of(webhook: &str) -> Vec<Value> {
     found["matchConditions"].as_array().expect("a list").clone()
 }
 
-/// Whether all conditions hold: a policy that refuses everything they let through.
+/// True if all conditions hold, tested with a policy that denies all requests that pass them.
 fn holds(conditions: &[Value], object: &str) -> bool {
     let policy = serde_json::json!({
         "apiVersion": "tollgate.dev/v1alpha1", "kind": "ParameterPolicy", "metadata": {"name": "p"},

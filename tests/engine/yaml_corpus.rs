@@ -11,7 +11,7 @@ use tollgate_document::source::{self, list};
 use tollgate_engine::engine::{Attributes, Engine, Labels, Operation};
 use tollgate_engine::rules::RuleSet;
 
-/// Accepted by kubectl, refused by us for the duplicate key.
+/// Files that kubectl accepts and Tollgate rejects because of duplicate keys.
 const DUPLICATES: [&str; 3] = ["064.yaml", "065.yaml", "089.yaml"];
 
 fn folder() -> String {
@@ -25,7 +25,7 @@ fn engine() -> Engine {
     )
 }
 
-/// What became of a file: accepted or not, why, and the objects' specs as JSON.
+/// The result for a file: whether it is accepted, the reason, and the specs of its objects as JSON.
 #[derive(Default)]
 struct Outcome {
     objects: usize,

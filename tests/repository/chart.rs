@@ -57,7 +57,7 @@ pub(crate) fn render(files: &Files, values: Option<&str>, namespace: &str) -> Re
     Ok(objects)
 }
 
-/// Not part of the installation: `helm test` creates it.
+/// True for an object that only `helm test` creates.
 pub(crate) fn is_hook(object: &Value) -> bool {
     object["metadata"]["annotations"].get("helm.sh/hook").is_some()
 }
@@ -66,7 +66,7 @@ fn one(text: &str) -> Value {
     documents(text).into_iter().next().expect("a document")
 }
 
-/// As Helm does it: maps are merged, anything else is replaced, null removes.
+/// Merges values like Helm: maps are merged, other values are replaced, and null removes.
 fn coalesce(into: &mut Value, given: Value) {
     match (into, given) {
         (Value::Object(fields), Value::Object(given)) => {
@@ -82,7 +82,7 @@ fn coalesce(into: &mut Value, given: Value) {
     }
 }
 
-/// What the schema says about values.
+/// The violations of the values against the chart's schema.
 fn schema(files: &Files, values: &Value) -> Vec<String> {
     let schema: Value = serde_json::from_str(&files.0["chart/values.schema.json"]).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
@@ -278,7 +278,7 @@ fn the_audit_checks_the_policies_of_the_webhook() {
     }
 }
 
-/// Every value with a place in the schema has a default.
+/// Checks that every value in the schema has a default.
 fn compare(schema: &Value, values: &Value, at: &str) {
     let Some(properties) = schema["properties"].as_object() else { return };
     let Some(values) = values.as_object() else { return };

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::kustomize::{Files, build};
 use crate::links::documents;
 
-/// The commands in the shell blocks of a page; a line that ends in `\` goes on.
+/// The commands in the shell blocks of a page. Lines that end in `\` are continued.
 fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
     let joined = blocks.map(|block| block.replace("\\\n", " ")).collect::<Vec<_>>().join("\n");
@@ -37,7 +37,7 @@ fn unquoted_parts(line: &str) -> Vec<String> {
     parts
 }
 
-/// What commands may name: objects of the manifests, of the examples and of the page itself.
+/// The objects that commands may name: those of the manifests, the examples and the page itself.
 struct Named<'f> {
     files: &'f Files,
     text: String,
@@ -63,7 +63,7 @@ impl<'f> Named<'f> {
     }
 }
 
-/// Programs whose arguments say nothing about this repository.
+/// Programs whose arguments do not refer to this repository.
 const OTHERS: [&str; 16] = [
     "grep",
     "sed",
@@ -83,7 +83,7 @@ const OTHERS: [&str; 16] = [
     "brew",
 ];
 
-/// What is wrong with a command.
+/// The problems of a command.
 fn faults(named: &Named<'_>, command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
     let mut faults = missing_paths(&words);
@@ -130,7 +130,7 @@ fn cargo(words: &[&str]) -> Vec<String> {
     missing.map(|name| format!("no example {name}")).into_iter().collect()
 }
 
-/// Names in the commands are those of the manifests and examples.
+/// Checks that the names in a kubectl command exist in the manifests and examples.
 fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
     const VERBS: [&str; 19] = [
         "apply",
@@ -202,7 +202,7 @@ fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
     faults
 }
 
-/// Flags of the program, as its help says.
+/// Checks the flags of a command against the program's help.
 fn flags(name: &str, words: &[&str]) -> Vec<String> {
     let mut help = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     // `policy` has commands of its own.
@@ -283,7 +283,8 @@ fn a_command_that_cannot_work_is_noticed() {
     }
 }
 
-/// Most clusters run an older release than 1.37: a page whose examples need it says what to change for others.
+/// Most clusters run an older release than 1.37, so a page whose examples need it must state what to change
+/// for others.
 #[test]
 fn pages_with_examples_for_the_newest_release_name_the_others() {
     let mut checked = 0;

@@ -22,7 +22,7 @@ fn instructions(text: &str) -> Vec<(String, String)> {
     words.map(|(name, rest)| (name.to_owned(), rest.trim().to_owned())).collect()
 }
 
-/// Where image and workload disagree.
+/// The differences between the image and the workload.
 fn faults(dockerfile: &str, deployment: &Value, kustomization: &Value) -> Vec<String> {
     let all = instructions(dockerfile);
     let of = |name: &str| -> Vec<&str> {

@@ -50,7 +50,7 @@ fn played() -> BTreeSet<(String, bool)> {
     played
 }
 
-/// What is wrong with the alerts.
+/// The problems of the alerting rules.
 fn faults(rules: &Value, played: &BTreeSet<(String, bool)>, page: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for alert in alerts(rules) {

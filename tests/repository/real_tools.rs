@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::kustomize::{Files, build, id, normalized};
 use crate::{chart, yaml};
 
-/// What a program prints; `None` if it is not on the PATH.
+/// The output of a program; `None` if it is not on the PATH.
 fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     // Neither may connect to anything.

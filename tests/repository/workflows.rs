@@ -33,7 +33,7 @@ fn steps(job: &Value) -> &[Value] {
     job["steps"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What is wrong with a workflow, given as parsed and as text.
+/// The problems of a workflow, given parsed and as text.
 fn faults(workflow: &Value, text: &str, tasks: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     if workflow["permissions"].as_object().is_none_or(|scopes| !scopes.is_empty()) {
@@ -122,7 +122,7 @@ fn one_digest_per_version_of_an_action() {
     assert_eq!(pins.len(), actions.len(), "{pins:?}");
 }
 
-/// What `cargo test` and the checks of CI need is what CI runs.
+/// CI runs the checks that contributors run.
 #[test]
 fn ci_runs_what_contributors_run() {
     let (parsed, text) = workflow("ci");

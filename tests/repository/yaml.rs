@@ -18,7 +18,7 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Why an object does not decode as its type without loss: what is lost was misspelt.
+/// The error if an object does not decode as its type without loss, which means that a field is misspelled.
 pub(crate) fn type_fault(object: &Value) -> Option<String> {
     use k8s_openapi::api::{apps::v1::Deployment, batch, coordination, core::v1, networking, policy, rbac};
     let kind = object["kind"].as_str().unwrap_or_default();

@@ -8,14 +8,14 @@ use crate::client::{Client, Link, connect_from, request};
 use crate::running::{Running, until};
 
 const REVIEW: &[u8] = br#"{"request":{"uid":"u","operation":"DELETE"}}"#;
-/// The crowd.
+/// Source address of the many connections.
 const OTHERS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-/// An API server.
+/// Source address of an API server.
 const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 /// Connections of the server, of both workers.
 const MOST: usize = 128;
 
-/// Nothing ends because of its time.
+/// A server without timeouts.
 fn patient() -> Running {
     let long = Duration::from_mins(10);
     Running::start(|settings| {
@@ -27,20 +27,20 @@ fn patient() -> Running {
     })
 }
 
-/// What a connection of the crowd does before it stays open.
+/// What a connection sends before it stays open.
 #[derive(Clone, Copy, Debug)]
 enum Habit {
-    /// Not even a handshake.
+    /// Nothing, not even a TLS handshake.
     Silent,
     /// A handshake and nothing else.
     Shaken,
-    /// Half a head.
+    /// Half of the request headers.
     Head,
-    /// Half a body.
+    /// Half of the request body.
     Body,
     /// A whole request, answered.
     Request,
-    /// The same, and half a body of the next.
+    /// A complete request, and half of the body of the next one.
     RequestAndBody,
 }
 
@@ -158,7 +158,7 @@ fn many_addresses_with_few_connections_each_do_not_interrupt_requests() {
     }
 }
 
-/// All come through one proxy: the address tells nothing.
+/// If all connections come through one proxy, the address does not distinguish clients.
 #[test]
 fn at_the_same_address_requests_are_not_interrupted() {
     for habit in Habit::ALL {
@@ -203,7 +203,7 @@ fn large_bodies_that_others_send_slowly_do_not_keep_large_ones_out() {
     drop(slow);
 }
 
-/// One request to the plain port, and what was sent after the response.
+/// Sends a request to the port without TLS. Returns the response and any bytes after it.
 fn probe(server: &Running, from: IpAddr, path: &str) -> String {
     use std::io::{Read as _, Write as _};
     let mut socket = connect_from(from, server.ops).expect("connected");
@@ -243,7 +243,7 @@ fn probes_are_answered_whatever_others_do_on_their_port() {
     }
 }
 
-/// One address has at most a quarter of the connections there.
+/// One address can have at most a quarter of the connections to the probe port.
 #[test]
 fn an_address_has_a_bound_on_the_port_of_probes() {
     use std::io::Read as _;

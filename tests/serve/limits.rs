@@ -34,7 +34,7 @@ fn one_panic_is_one_500() {
     assert_eq!(server.metric("tollgate_in_flight"), 0);
 }
 
-/// Requests that wait here until they are let go.
+/// Blocks requests until the test releases them.
 static HELD: (Mutex<(usize, bool)>, Condvar) = (Mutex::new((0, false)), Condvar::new());
 
 fn waits(engine: &Engine, request: &Request<'_>, decision: &Decision) -> Vec<u8> {

@@ -85,7 +85,8 @@ fn a_swapped_volume_is_seen_by_its_event() {
     assert_eq!(process.end(), (Some(0), String::new()));
 }
 
-/// Policies reached through a link above their folder: no event of the folder tells that the link leads elsewhere.
+/// Policies that are reached through a symbolic link above their folder. Changing the link causes no event in
+/// the folder.
 struct Elsewhere {
     outer: Folder,
 }
@@ -316,7 +317,7 @@ fn policies_that_cannot_be_used_are_fatal_at_start() {
     assert!(code == Some(2) && said.contains("must be a file or folder"), "{said}");
 }
 
-/// The cases of `tests/cli/policy_parity.rs`, where `admit` is held against the command line.
+/// Runs the cases of `tests/cli/policy_parity.rs`, which compares `admit` with the command line.
 #[test]
 fn policy_cases_over_https_give_the_bytes_of_admit() {
     let folder = Folder::new("parity");
@@ -343,7 +344,7 @@ fn policy_cases_over_https_give_the_bytes_of_admit() {
     assert_eq!(process.end(), (Some(0), String::new()));
 }
 
-/// What `examples/first.rs` shows and the README prints of it.
+/// Compares the output of `examples/first.rs` with the README.
 #[test]
 fn the_readme_says_what_the_shipped_policies_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -372,7 +373,8 @@ fn the_readme_says_what_the_shipped_policies_say() {
     assert_eq!(process.end(), (Some(0), String::new()));
 }
 
-/// A policy that would run for minutes is stopped, its requests are refused, and those beside them are answered.
+/// A policy that would run for minutes is stopped and its requests are denied, while other requests are
+/// answered.
 #[test]
 fn slow_policies_do_not_keep_others_out() {
     let folder = Folder::new("slow");

@@ -65,7 +65,7 @@ fn review() -> Value {
     })
 }
 
-/// The review with one place changed; `null` takes it away.
+/// The review with one value changed; `null` removes it.
 fn with(pointer: &str, value: Value) -> Vec<u8> {
     let mut review = review();
     *review.pointer_mut(pointer).expect("a place") = value;

@@ -78,7 +78,7 @@ impl Authority {
         self.pair_of(&[name], "localhost")
     }
 
-    /// The same with two common names at most, and another DNS name.
+    /// Issues a certificate with up to two common names and this DNS name.
     pub(crate) fn pair_of(&self, names: &[&str], dns: &str) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![dns.to_owned()]).expect("a name");
@@ -151,7 +151,7 @@ impl Volume {
     }
 }
 
-/// Asks until the answer is yes; gives up after half a minute.
+/// Polls until `holds` returns true; fails after half a minute.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {

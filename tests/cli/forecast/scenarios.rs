@@ -18,7 +18,7 @@ struct Look {
     message: Option<String>,
 }
 
-/// What the recordings and the forecasts agree on.
+/// Number of compared pods, and how many agree in each part.
 #[derive(Default)]
 struct Agreement {
     pods: usize,
@@ -73,7 +73,7 @@ pub(super) fn applied(step: &Value) -> Vec<&Value> {
     items(&step["create"]).iter().chain(step.get("replace")).collect()
 }
 
-/// What was recorded with a release.
+/// The recording of a scenario with a release.
 fn recorded<'s>(scenario: &'s Value, release: &str) -> &'s Value {
     let results = &scenario["result"];
     match text(&results[release]["same_as"]) {
@@ -82,12 +82,12 @@ fn recorded<'s>(scenario: &'s Value, release: &str) -> &'s Value {
     }
 }
 
-/// The plays that started from the state of the file. Others say nothing about it.
+/// The recorded runs that started from the state of the file. Others cannot be compared.
 fn plays(result: &Value) -> impl Iterator<Item = &Value> {
     items(&result["outcomes"]).iter().filter(|outcome| outcome.get("before").is_none())
 }
 
-/// The last looks at each pod in all plays.
+/// The last observations of each pod in all recorded runs.
 fn looks(result: &Value) -> BTreeMap<String, BTreeSet<Look>> {
     let mut found: BTreeMap<String, BTreeSet<Look>> = BTreeMap::new();
     for outcome in plays(result) {
@@ -125,7 +125,8 @@ fn compare(name: &str, result: &Value, report: &Value, chances: &BTreeSet<String
     }
 }
 
-/// Compares the forecast of a pod with what was seen. `is_chance` says that some recording has several outcomes.
+/// Compares the forecast of a pod with the recordings. `is_chance` is true if recordings of the scenario
+/// differ in their outcome.
 fn compare_pod(name: &str, looks: &BTreeSet<Look>, said: &Value, is_chance: bool, found: &mut Agreement) {
     let bound = looks.iter().filter(|look| look.place.is_some()).count();
     let expected = match bound {

@@ -46,7 +46,8 @@ impl Double {
         });
     }
 
-    /// Discovery of the kinds that are installed; those that are being deleted cannot be created.
+    /// The discovery documents of the installed CustomResourceDefinitions. Objects of those that are being
+    /// deleted cannot be created.
     pub(super) fn discover_policies(&self, path: &str) -> Option<(u16, Value)> {
         (path == GROUP).then_some(())?;
         let state = self.state();

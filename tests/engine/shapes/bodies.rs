@@ -21,12 +21,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The field itself.
+    /// The type of the field.
     pub(crate) fn ty(&self) -> &'static Ty {
         &self.way.last().expect("a place has a field").ty
     }
 
-    /// `ResourceClaim v1 spec.devices.requests`
+    /// Name of the field, such as `ResourceClaim v1 spec.devices.requests`.
     pub(crate) fn name(&self) -> String {
         let way: Vec<&str> = self.way.iter().map(|field| field.json).collect();
         format!("{} {} {}", self.kind.name(), self.version.name(), way.join("."))
@@ -78,7 +78,7 @@ fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
     }
 }
 
-/// What is done to a field.
+/// How a field is filled in a hostile review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Style {
     /// Elements as a user would write them, each different.
@@ -90,21 +90,21 @@ pub(crate) enum Style {
     Null,
     /// Elements of another JSON type.
     WrongType,
-    /// Elements with a field that nobody knows.
+    /// Elements with an unknown field.
     Unknown,
     /// Elements that are too long, and have characters that must be escaped.
     Odd,
-    /// As many unknown fields beside it as wanted.
+    /// Many unknown fields beside the field.
     Strangers,
     /// The field itself, as often as wanted.
     Again,
-    /// One text as long as wanted: letters, and characters that must be escaped.
+    /// A single long text of letters and of characters that must be escaped.
     Letters,
     Controls,
     Digits,
     /// Short parts, each of them wrong.
     Parts,
-    /// One key as long as half of it, and faults below it.
+    /// A long key that takes half of the bytes, with errors below it.
     LongKey,
 }
 
@@ -124,7 +124,7 @@ impl Style {
     const OF_SCALARS: [Style; 5] =
         [Style::Letters, Style::Controls, Style::Digits, Style::Parts, Style::Again];
 
-    /// What can be done to a field of a type.
+    /// The styles that apply to a field of this type.
     pub(crate) fn of(ty: &Ty) -> &'static [Style] {
         match ty {
             Ty::List(_) | Ty::Map { .. } => &Style::OF_LISTS,
@@ -134,7 +134,7 @@ impl Style {
     }
 }
 
-/// What is asked about an object.
+/// The kind of request for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
     Create,
@@ -149,7 +149,7 @@ impl Ask {
     pub(crate) const ALL: [Ask; 4] = [Ask::Turned, Ask::Mended, Ask::Create, Ask::Mutate];
 }
 
-/// A review with about so many bytes of a place.
+/// A review in which the field takes about `bytes` bytes.
 pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> String {
     let is_update = matches!(ask, Ask::Turned | Ask::Mended) || place.in_status();
     let share = if is_update { bytes / 2 } else { bytes };
@@ -184,7 +184,7 @@ fn object(place: &Place, style: Style, bytes: usize, turned: bool) -> String {
     out
 }
 
-/// How the end of a way is written.
+/// How the value at the end of a path is written.
 #[derive(Clone, Copy)]
 struct Leaf {
     style: Style,
@@ -287,7 +287,7 @@ impl Leaf {
         }
     }
 
-    /// Faults in one element, so many that they fill half of the bytes.
+    /// Writes errors into one element until they take half of the bytes.
     fn long_key(self, out: &mut String, ty: &'static Ty) {
         let leaf = Leaf { bytes: self.bytes / 2, ..self };
         let Some(inner) = inside(ty) else { return element(out, ty, Style::WrongType, 0) };
@@ -336,7 +336,7 @@ fn sketch(out: &mut String, field: &'static Field, style: Style) {
     }
 }
 
-/// One value of a type.
+/// Writes one value of a type.
 fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
     let index = if style == Style::Repeated { 0 } else { index };
     match style {
@@ -386,7 +386,8 @@ fn element(out: &mut String, ty: &'static Ty, style: Style, index: usize) {
     }
 }
 
-/// A review of a claim with 32 times 32 selectors, each different, of about so many bytes together; right or wrong.
+/// A review of a claim with 32 times 32 different selectors of about `bytes` bytes in total, which are valid
+/// if `is_right`.
 #[allow(dead_code, reason = "the test has no clock")]
 pub(crate) fn expressions(bytes: usize, is_right: bool) -> String {
     let one = (bytes / 1_024).min(10_000);
