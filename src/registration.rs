@@ -22,19 +22,19 @@ const CLAIMS: &str = "claims.validate.tollgate.dev";
 const OTHER_CLAIMS: &str = "other-claims.validate.tollgate.dev";
 /// Claims without tolerations that have parameters, constraints or admin access.
 const CLAIM_DETAILS: &str = "claim-details.validate.tollgate.dev";
-/// Claims with none of both, if those with details fail closed and these do not.
+/// Webhook for claims with neither tolerations nor parameters, if only the others fail closed.
 const PLAIN_CLAIMS: &str = "plain-claims.validate.tollgate.dev";
-/// Slices with taints.
+/// Webhook for slices with taints.
 const SLICES: &str = "slices.validate.tollgate.dev";
 /// Slices without taints.
 const OTHER_SLICES: &str = "other-slices.validate.tollgate.dev";
 /// DeviceTaintRules; fails closed.
 const RULES: &str = "rules.validate.tollgate.dev";
-/// DeviceClasses.
+/// Webhook for DeviceClasses.
 const CLASSES: &str = "classes.validate.tollgate.dev";
-/// Policies that are custom resources; always fails open, so that nobody who may change policies is locked out.
+/// Webhook for policies as custom resources. It always fails open, so that policies can be repaired.
 const POLICIES: &str = "policies.validate.tollgate.dev";
-/// Default tolerations.
+/// Webhook that adds default tolerations to claims.
 const CLAIM_DEFAULTS: &str = "claims.mutate.tollgate.dev";
 /// `timeAdded` in `spec.taints` of draft r2.
 const SLICE_TIMES: &str = "slices.mutate.tollgate.dev";
@@ -71,7 +71,7 @@ const CLAIM_KINDS: [ApiKind; 2] = [ApiKind::ResourceClaim, ApiKind::ResourceClai
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WebhookEntries {
     names: Vec<&'static str>,
-    /// Those that serve a policy with `onUnavailable: Deny`.
+    /// Names of the entries that serve a policy with `onUnavailable: Deny`.
     closed: Vec<&'static str>,
 }
 
@@ -127,7 +127,7 @@ impl WebhookEntries {
         WebhookEntries::select(is_needed, is_closed)
     }
 
-    /// These entries, and the one for policies that are custom resources.
+    /// Adds the entry for policies as custom resources.
     #[must_use]
     #[cfg(feature = "online")]
     pub(crate) fn with_policies(&self) -> WebhookEntries {
@@ -150,12 +150,12 @@ impl WebhookEntries {
         self.names.contains(&name)
     }
 
-    /// True if the entry fails closed because of a policy, whatever the manifest says.
+    /// True if the entry fails closed because of a policy, regardless of the manifest.
     fn fails_closed(&self, name: &str) -> bool {
         self.closed.contains(&name)
     }
 
-    /// The entries for which `wanted` is true; those for which `closed` is true fail closed.
+    /// The entries for which `wanted` is true. Those for which `closed` is true fail closed.
     fn select(
         wanted: impl Fn(&'static str) -> bool,
         closed: impl Fn(&'static str) -> bool,

@@ -16,7 +16,7 @@ macro_rules! reasons {
         }
 
         impl SkipReason {
-            /// Every reason.
+            /// All reasons.
             pub const ALL: [SkipReason; [$(SkipReason::$reason),*].len()] = [$(SkipReason::$reason),*];
 
             /// The key in JSON: `other-kind`.
@@ -67,7 +67,7 @@ reasons! {
 pub struct SkipCounts([usize; SkipReason::ALL.len()]);
 
 impl SkipCounts {
-    /// Counts a document.
+    /// Counts a skipped document.
     pub fn add(&mut self, reason: SkipReason) {
         self.0
             .iter_mut()

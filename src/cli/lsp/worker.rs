@@ -15,7 +15,7 @@ pub(super) struct Job {
     pub(super) uri: String,
     /// Grows with every change of any document and of the settings.
     pub(super) generation: u64,
-    /// The name of the file.
+    /// Name of the file.
     pub(super) file: String,
     pub(super) text: Arc<str>,
     pub(super) judge: Arc<Judge>,
@@ -38,7 +38,7 @@ pub(super) struct CheckQueue {
 }
 
 impl CheckQueue {
-    /// Adds a state, in place of an older one of the same document.
+    /// Adds a job. It replaces an older job for the same document.
     pub(super) fn push(&self, job: Job) {
         let mut jobs = self.lock();
         match jobs.iter_mut().find(|waiting| waiting.uri == job.uri) {
