@@ -1,7 +1,7 @@
-//! Why no request can get a device, whatever it asks for: nodes, pools, counters and feature gates.
+//! Reasons why a device cannot be allocated to any request: nodes, pools, counters and feature gates.
 //!
-//! Taints, selectors, and a claim that has the device already are not looked at here: a request may tolerate a taint, and
-//! who holds a device is known from the claims. A device is available if there is one node on which a search could take it.
+//! Taints, selectors and existing allocations are not considered here: a request can tolerate a taint, and the claims
+//! show which devices are held. A device is available if the allocator could allocate it on at least one node.
 
 use crate::inventory::{Device, DeviceKey, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
@@ -49,17 +49,17 @@ impl fmt::Display for Obstacle {
 
 /// The node, or kind of node, for which the pools are checked.
 #[derive(Clone, Copy)]
-enum Viewpoint<'d> {
+enum CheckedNode<'d> {
     Node(Node<'d>),
     /// Any node that no slice names. Every node selector is assumed to match it.
     Elsewhere,
 }
 
-impl Viewpoint<'_> {
+impl CheckedNode<'_> {
     fn is_reached_by(self, selection: NodeSelection<'_>) -> bool {
         match (self, selection) {
-            (Viewpoint::Node(node), selection) => selection.reaches(node),
-            (Viewpoint::Elsewhere, selection) => {
+            (CheckedNode::Node(node), selection) => selection.reaches(node),
+            (CheckedNode::Elsewhere, selection) => {
                 matches!(selection, NodeSelection::All | NodeSelection::Selector(_))
             }
         }
@@ -85,20 +85,20 @@ impl<'d> Inventory<'d> {
                 _ => None,
             });
             let named: BTreeSet<&str> = named.collect();
-            let viewpoints: Vec<Viewpoint<'d>> = match nodes {
+            let checked_nodes: Vec<CheckedNode<'d>> = match nodes {
                 None => {
                     let named = named.into_iter().map(|name| Node { name, labels: Value::absent() });
-                    named.map(Viewpoint::Node).chain(has_wide.then_some(Viewpoint::Elsewhere)).collect()
+                    named.map(CheckedNode::Node).chain(has_wide.then_some(CheckedNode::Elsewhere)).collect()
                 }
-                Some(nodes) if has_wide => nodes.iter().copied().map(Viewpoint::Node).collect(),
+                Some(nodes) if has_wide => nodes.iter().copied().map(CheckedNode::Node).collect(),
                 Some(_) => {
                     let known = named.into_iter().filter_map(|name| by_name.get(name).copied());
-                    known.map(Viewpoint::Node).collect()
+                    known.map(CheckedNode::Node).collect()
                 }
             };
-            self.note_refused(&slices, &mut found);
-            for viewpoint in viewpoints {
-                self.look_at_pool(&slices, viewpoint, usage, &mut found);
+            self.record_ignored_slices(&slices, &mut found);
+            for checked_node in checked_nodes {
+                self.check_pool(&slices, checked_node, usage, &mut found);
                 let mut devices = slices.iter().flat_map(|(_, slice)| slice.devices.clone());
                 if devices.all(|device| found.get(device).is_none_or(Option::is_none)) {
                     break;
@@ -116,7 +116,7 @@ impl<'d> Inventory<'d> {
     }
 
     /// Records an obstacle for the devices of slices that the allocator ignores on every node.
-    fn note_refused(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<Obstacle>]) {
+    fn record_ignored_slices(&self, slices: &[(usize, &Slice<'d>)], found: &mut [Option<Obstacle>]) {
         for (_, slice) in slices {
             let obstacle = if self.needs_partitionable_devices(slice) {
                 Obstacle::FeatureOff("DRAPartitionableDevices")
@@ -125,19 +125,19 @@ impl<'d> Inventory<'d> {
             } else {
                 continue;
             };
-            note(found, slice.devices.clone(), Some(obstacle));
+            record_obstacle(found, slice.devices.clone(), Some(obstacle));
         }
     }
 
     /// Records for each device of a pool why it cannot be allocated on the given node.
-    fn look_at_pool(
+    fn check_pool(
         &self,
         slices: &[(usize, &Slice<'d>)],
-        viewpoint: Viewpoint<'d>,
+        checked_node: CheckedNode<'d>,
         usage: &Usage<'d>,
         found: &mut [Option<Obstacle>],
     ) {
-        let reaches = |selection: NodeSelection<'_>| viewpoint.is_reached_by(selection);
+        let reaches = |selection: NodeSelection<'_>| checked_node.is_reached_by(selection);
         let reaching: Vec<(usize, &Slice<'d>)> =
             slices.iter().copied().filter(|(_, slice)| self.is_relevant(slice, &reaches)).collect();
         let mut newest = Vec::new();
@@ -145,7 +145,7 @@ impl<'d> Inventory<'d> {
             self.keep_newest(&mut newest, *index, slice.generation);
         }
         let old = reaching.iter().filter(|(index, _)| !newest.contains(index));
-        old.for_each(|(_, slice)| note(found, slice.devices.clone(), Some(Obstacle::Outdated)));
+        old.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(Obstacle::Outdated)));
         let pool = self.build_pool(&newest);
         let unusable = match pool.as_ref().map(|pool| pool.state) {
             None => Obstacle::Outdated,
@@ -158,20 +158,20 @@ impl<'d> Inventory<'d> {
                     let Some(device) = self.devices.get(index) else { continue };
                     let owns_selection = self.slices.get(device.slice).is_some_and(Slice::selects_per_device);
                     if !owns_selection || reaches(device.nodes) {
-                        let obstacle = self.obstacle_of(index, device, &left, usage);
-                        note(found, index..index + 1, obstacle);
+                        let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
+                        record_obstacle(found, index..index + 1, obstacle);
                     }
                 }
                 return;
             }
         };
         let current = reaching.iter().filter(|(index, _)| newest.contains(index));
-        current.for_each(|(_, slice)| note(found, slice.devices.clone(), Some(unusable)));
+        current.for_each(|(_, slice)| record_obstacle(found, slice.devices.clone(), Some(unusable)));
     }
 
     /// The reason why a device of a complete and valid pool cannot be allocated.
     // upstream v1.37 allocateDevice, isSelectable
-    fn obstacle_of(
+    fn obstacle_in_usable_pool(
         &self,
         index: usize,
         device: &Device<'d>,
@@ -225,7 +225,11 @@ impl<'c> CountersLeft<'c> {
 }
 
 /// Records the result for devices on one node. A device that is available on any node stays available.
-fn note(found: &mut [Option<Obstacle>], devices: std::ops::Range<usize>, obstacle: Option<Obstacle>) {
+fn record_obstacle(
+    found: &mut [Option<Obstacle>],
+    devices: std::ops::Range<usize>,
+    obstacle: Option<Obstacle>,
+) {
     for known in found.get_mut(devices).into_iter().flatten() {
         // `None` is the least.
         *known = match (*known, obstacle) {

@@ -1,7 +1,7 @@
-//! Consumable capacity: how much of a device's capacity a request takes, and whether that much is left.
+//! Consumable capacity: the amount of a device's capacity that a request consumes, and whether that amount is left.
 //!
-//! Quantities are exact; sums are kept in billionths, of which no quantity has a part. A device that is not shareable is
-//! checked in the same way (a request is then a minimum), but the caller records nothing for it.
+//! Quantities are exact; sums are kept in billionths, the smallest unit of a quantity. A device that does not allow
+//! multiple allocations is checked in the same way (a request is then a minimum), but its caller records no usage.
 
 use std::sync::LazyLock;
 use tollgate_api::profile::Semantics;
@@ -67,18 +67,18 @@ impl<'d> Capacity<'d> {
     }
 
     /// The remaining capacity when `used` billionths are consumed, in the same format as the published value.
-    pub(crate) fn left(&self, used: i128) -> Quantity<'static> {
-        const WHOLE: i128 = 1_000_000_000;
+    pub(crate) fn remaining(&self, used: i128) -> Quantity<'static> {
+        const NANO_PER_UNIT: i128 = 1_000_000_000;
         let left = self.value.nano_value().saturating_sub(used);
-        match i64::try_from(left / WHOLE) {
-            Ok(whole) if left % WHOLE == 0 => self.value.in_same_format(whole, 0),
+        match i64::try_from(left / NANO_PER_UNIT) {
+            Ok(whole) if left % NANO_PER_UNIT == 0 => self.value.in_same_format(whole, 0),
             _ => self.value.in_same_format(i64::try_from(left).unwrap_or(i64::MAX), -9),
         }
     }
 
     /// The amount that a request consumes. Without a requested amount, this is the policy's default or the
     /// whole capacity; a requested amount is rounded up according to the policy.
-    fn taken(
+    fn consumed_amount(
         &self,
         requested: Option<&Quantity<'d>>,
         semantics: &Semantics,
@@ -199,7 +199,7 @@ pub(crate) fn add_amount<'d>(amounts: &mut Amounts<'d>, name: &'d str, amount: i
 /// The amount that a request consumes of each capacity of a device. `None` if a policy does not allow the
 /// amount, too little is left after `used`, or the device lacks a requested capacity.
 // upstream v1.36, v1.37 CmpRequestOverCapacity
-pub(crate) fn fit<'d>(
+pub(crate) fn consumed_amounts<'d>(
     requested: &[(&'d str, Quantity<'d>)],
     capacities: &[Capacity<'d>],
     used: impl Fn(&str) -> i128,
@@ -211,7 +211,7 @@ pub(crate) fn fit<'d>(
     let mut taken = Vec::with_capacity(capacities.len());
     for capacity in capacities {
         let request = requested.iter().find(|(name, _)| *name == capacity.name).map(|(_, amount)| amount);
-        let amount = capacity.taken(request, semantics).map_err(|detail| {
+        let amount = capacity.consumed_amount(request, semantics).map_err(|detail| {
             CapacityError::NotRepresentable { capacity: capacity.name.to_owned(), detail }
         })?;
         if semantics.unrepresentable_request_is_error && amount.sign() < 0 {

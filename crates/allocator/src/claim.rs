@@ -4,7 +4,7 @@
 //! other problems of a request depend on the node, or come up in an order that does, and are left to the allocation.
 
 use crate::constraint::Constraint;
-use crate::outcome::{AvailableOn, Id, Unschedulable};
+use crate::outcome::{AvailableOn, ClaimName, Unschedulable};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_api::profile::Semantics;
@@ -45,7 +45,7 @@ pub struct Claims<'d> {
 
 #[derive(Debug)]
 pub(crate) struct ClaimPlan<'d> {
-    pub(crate) id: Id<'d>,
+    pub(crate) id: ClaimName<'d>,
     pub(crate) requests: Vec<RequestPlan<'d>>,
     /// `None` for a constraint type that Tollgate does not know.
     pub(crate) constraints: Vec<Option<Constraint<'d>>>,
@@ -54,13 +54,13 @@ pub(crate) struct ClaimPlan<'d> {
 #[derive(Debug)]
 pub(crate) struct RequestPlan<'d> {
     /// The single exact request, or the alternatives of `firstAvailable`.
-    pub(crate) asks: Vec<Ask<'d>>,
+    pub(crate) alternatives: Vec<RequestAlternative<'d>>,
     pub(crate) has_alternatives: bool,
 }
 
 /// An exact request, or one alternative of a `firstAvailable` request.
 #[derive(Debug)]
-pub(crate) struct Ask<'d> {
+pub(crate) struct RequestAlternative<'d> {
     /// Index among all requests and alternatives of the pod's claims.
     pub(crate) number: usize,
     /// Name of the request.
@@ -95,8 +95,8 @@ impl<'d> Claims<'d> {
         let claims = claims.into_iter().map(|claim| ClaimPlan::new(claim, classes, semantics));
         let mut claims: Vec<ClaimPlan<'_>> = claims.collect::<Result<_, _>>()?;
         let requests = claims.iter_mut().flat_map(|claim| &mut claim.requests);
-        for (number, ask) in requests.flat_map(|request| &mut request.asks).enumerate() {
-            ask.number = number;
+        for (number, details) in requests.flat_map(|request| &mut request.alternatives).enumerate() {
+            details.number = number;
         }
         Ok(Claims { claims, allocated: allocated.into_iter().collect() })
     }
@@ -108,15 +108,15 @@ impl<'d> ClaimPlan<'d> {
         classes: &Classes<'d>,
         semantics: &Semantics,
     ) -> Result<ClaimPlan<'d>, Unschedulable> {
-        let id = Id { namespace: claim.namespace, name: claim.name };
+        let id = ClaimName { namespace: claim.namespace, name: claim.name };
         let devices = claim.spec.devices();
         let mut requests = Vec::new();
         for request in devices.requests().iter() {
             let name = request.name();
             let alternatives = request.first_available();
             let exactly = request.exactly(claim.version);
-            let asks = match exactly {
-                Some(body) => vec![Ask::new(name, None, body, classes, semantics)?],
+            let alternatives = match exactly {
+                Some(body) => vec![RequestAlternative::new(name, None, body, classes, semantics)?],
                 None if alternatives.is_empty() => {
                     return Err(Unschedulable::UnknownRequest {
                         claim: id.to_string(),
@@ -130,13 +130,13 @@ impl<'d> ClaimPlan<'d> {
                     });
                 }
                 None => {
-                    let ask = |sub: view::SubRequest<'d>| {
-                        Ask::new(name, Some(sub.name()), sub.body(), classes, semantics)
+                    let details = |sub: view::SubRequest<'d>| {
+                        RequestAlternative::new(name, Some(sub.name()), sub.body(), classes, semantics)
                     };
-                    alternatives.iter().map(ask).collect::<Result<_, _>>()?
+                    alternatives.iter().map(details).collect::<Result<_, _>>()?
                 }
             };
-            requests.push(RequestPlan { asks, has_alternatives: exactly.is_none() });
+            requests.push(RequestPlan { alternatives, has_alternatives: exactly.is_none() });
         }
         let constraints =
             devices.constraints().iter().map(|constraint| Constraint::new(constraint, semantics));
@@ -144,14 +144,14 @@ impl<'d> ClaimPlan<'d> {
     }
 }
 
-impl<'d> Ask<'d> {
+impl<'d> RequestAlternative<'d> {
     fn new(
         request: &'d str,
         alternative: Option<&'d str>,
         body: RequestBody<'d>,
         classes: &Classes<'d>,
         semantics: &Semantics,
-    ) -> Result<Ask<'d>, Unschedulable> {
+    ) -> Result<RequestAlternative<'d>, Unschedulable> {
         let class_name = body.device_class_name();
         let class = classes.by_name.get(class_name).ok_or_else(|| Unschedulable::NoClass {
             request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
@@ -168,7 +168,7 @@ impl<'d> Ask<'d> {
         let requests = body.capacity().get("requests").members();
         let requests = requests.filter(|_| semantics.features.consumable_capacity);
         let amount = |value| view::quantity(value).unwrap_or(Quantity::ZERO);
-        Ok(Ask {
+        Ok(RequestAlternative {
             number: 0,
             request,
             alternative,
@@ -202,7 +202,7 @@ impl<'d> Ask<'d> {
 
     /// Error text if the allocator cannot process this request on any node.
     // upstream v1.37 validateDeviceRequest
-    pub(crate) fn refusal(&self, semantics: &Semantics) -> Option<String> {
+    pub(crate) fn unsupported_reason(&self, semantics: &Semantics) -> Option<String> {
         if semantics.refuses_derived_attributes && !self.body.derived_attributes().is_empty() {
             return Some(
                 ": cannot handle request with derived attributes, the feature is disabled".to_owned(),

@@ -1,7 +1,7 @@
 //! The message of a pod's PodScheduled condition, as far as this plugin makes it.
 //!
-//! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is not
-//! here: preemption does not help with devices.
+//! The reasons of all nodes are counted and sorted as text, whichever filter gave them. What follows "preemption:" is
+//! not here: preemption does not help with devices.
 
 use crate::outcome::{AllocationError, Unschedulable};
 use std::collections::BTreeMap;
@@ -47,11 +47,11 @@ pub fn unschedulable_message(
 
 /// The message for a pod that was rejected before any node was checked, up to " preemption:".
 pub fn rejected_message(semantics: &Semantics, nodes: usize, reason: &Unschedulable) -> String {
-    rejected_text(semantics, nodes, &reason.to_string())
+    rejected_message_for_reason(semantics, nodes, &reason.to_string())
 }
 
 /// Like [`rejected_message`], with the message of any filter as the reason.
-pub fn rejected_text(semantics: &Semantics, nodes: usize, reason: &str) -> String {
+pub fn rejected_message_for_reason(semantics: &Semantics, nodes: usize, reason: &str) -> String {
     message(semantics, nodes, reason, PostFilter::NoClaims)
 }
 

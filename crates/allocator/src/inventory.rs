@@ -1,8 +1,8 @@
 //! The devices of a cluster: ResourceSlices with the taints of DeviceTaintRules, read once and indexed.
 //!
-//! Nothing here depends on a node or on who holds a device, so one inventory serves all allocations between two changes
-//! of slices or rules. Slices are kept in the order given; upstream's is random, and only matters for pools whose slices
-//! disagree on their number.
+//! Nothing here depends on a node or on who holds a device, so one inventory serves all allocations between two
+//! changes of slices or rules. Slices are kept in the order given; upstream's is random, and only matters for pools
+//! whose slices disagree on their number.
 
 use crate::capacity::Capacity;
 use crate::node::NodeSelection;
@@ -49,7 +49,7 @@ pub(crate) struct Slice<'d> {
     pub(crate) pool: usize,
     pub(crate) generation: i64,
     /// `resourceSliceCount`: the number of slices that the pool has according to this slice.
-    pub(crate) announced: i64,
+    pub(crate) announced_slices: i64,
     pub(crate) nodes: NodeSelection<'d>,
     /// `spec.perDeviceNodeSelection`, if set.
     pub(crate) per_device: Option<bool>,
@@ -184,7 +184,7 @@ impl<'d> Inventory<'d> {
             name: slice.metadata().name(),
             pool,
             generation: spec.pool().generation(),
-            announced: spec.pool().resource_slice_count(),
+            announced_slices: spec.pool().resource_slice_count(),
             nodes,
             per_device: spec.per_device_node_selection(),
             devices: first..self.devices.len(),

@@ -1,7 +1,7 @@
-//! What comes of an allocation: devices, or why not, with the scheduler's texts.
+//! The result of an allocation: devices, or the reason why there are none, with the scheduler's messages.
 //!
-//! An [`AllocationError`] is about the pod: the scheduler reports it at once, even if another node would do. An
-//! [`Unschedulable`] is about the pod or one node, and other nodes are tried.
+//! An [`AllocationError`] concerns the pod: the scheduler reports it immediately, even if another node would be
+//! suitable. An [`Unschedulable`] concerns the pod or one node, and other nodes are tried.
 
 use crate::capacity::CapacityError;
 use crate::inventory::DeviceKey;
@@ -108,12 +108,12 @@ impl<'d> AvailableOn<'d> {
 
 /// A claim, displayed as `namespace/name` in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Id<'d> {
+pub(crate) struct ClaimName<'d> {
     pub(crate) namespace: &'d str,
     pub(crate) name: &'d str,
 }
 
-impl fmt::Display for Id<'_> {
+impl fmt::Display for ClaimName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace {
             "" => f.write_str(self.name),

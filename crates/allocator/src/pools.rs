@@ -1,8 +1,8 @@
 //! The pools that a node can use: which slices count, whether the pool is complete and valid, and in which order their
 //! devices are tried.
 //!
-//! Nothing here depends on who holds a device. A pool that is incomplete or invalid gives no devices, but it is
-//! remembered: a request for all devices fails because of it.
+//! Nothing here depends on allocated claims. An incomplete or invalid pool provides no devices, but it is remembered,
+//! because requests with `allocationMode: All` fail because of it.
 
 use crate::inventory::{CounterSet, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
@@ -16,7 +16,7 @@ pub struct NodePools<'d> {
     pub(crate) node: Node<'d>,
     pub(crate) pools: Vec<NodePool<'d>>,
     /// The devices of all usable pools, in the order in which the allocator tries them.
-    pub(crate) places: Vec<Place>,
+    pub(crate) node_devices: Vec<NodeDevice>,
 }
 
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(crate) struct NodePool<'d> {
     pub(crate) driver: &'d str,
     pub(crate) name: &'d str,
     pub(crate) state: PoolState,
-    /// The pool's devices, as a range of [`NodePools::places`].
-    pub(crate) places: std::ops::Range<usize>,
+    /// The pool's devices, as a range of [`NodePools::node_devices`].
+    pub(crate) node_devices: std::ops::Range<usize>,
     pub(crate) counters: Counters,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum PoolState {
 
 /// A device that the search can consider on this node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct NodeDevice {
     /// Index in [`Inventory::devices`].
     pub(crate) device: usize,
     /// Index in [`NodePools::pools`].
@@ -98,7 +98,8 @@ impl<'d> Inventory<'d> {
                 self.keep_newest(slices, index, slice.generation);
             }
         }
-        let mut pools: Vec<Gathered> = found.iter().filter_map(|slices| self.build_pool(slices)).collect();
+        let mut pools: Vec<UnsortedPool> =
+            found.iter().filter_map(|slices| self.build_pool(slices)).collect();
         pools.sort_by(|one, other| one.order(self).cmp(&other.order(self)));
         self.flatten(node, pools)
     }
@@ -140,39 +141,39 @@ impl<'d> Inventory<'d> {
 
     /// The slices of a pool that are not available on the node, if their counters matter.
     // upstream v1.37 checkSlicesInPool
-    fn rest_of_pool(&self, first: &Slice<'_>, reaching: &[usize]) -> RestOfPool {
-        let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced);
+    fn other_slices(&self, first: &Slice<'_>, reaching: &[usize]) -> OtherSlices {
+        let is_complete = |count: usize| i64::try_from(count) == Ok(first.announced_slices);
         if is_complete(reaching.len()) {
-            return RestOfPool::Slices(Vec::new());
+            return OtherSlices::Slices(Vec::new());
         }
         if self.semantics.slices_stand_alone {
-            return RestOfPool::Missing;
+            return OtherSlices::Missing;
         }
         let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
         let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
-            return RestOfPool::Replaced;
+            return OtherSlices::Replaced;
         }
         let counted = |slice: &Slice<'_>| slice.generation == first.generation && !self.is_ignored(slice);
         if !is_complete(slices().filter(|(_, slice)| counted(slice)).count()) {
-            return RestOfPool::Missing;
+            return OtherSlices::Missing;
         }
         let mut known = reaching.to_vec();
         known.sort_unstable();
         let matters = |slice: &Slice<'_>| slice.takes_counters || !slice.counters.is_empty();
         let others = slices()
             .filter(|(index, slice)| counted(slice) && matters(slice) && known.binary_search(index).is_err());
-        RestOfPool::Slices(others.map(|(index, _)| index).collect())
+        OtherSlices::Slices(others.map(|(index, _)| index).collect())
     }
 
     /// Builds a pool from its slices that are available on the node. Returns `None` if a newer generation
     /// exists that is not available on the node.
-    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<Gathered> {
+    pub(crate) fn build_pool(&self, reaching: &[usize]) -> Option<UnsortedPool> {
         let first = reaching.first().and_then(|&first| self.slices.get(first))?;
-        let others = match self.rest_of_pool(first, reaching) {
-            RestOfPool::Slices(others) => others,
-            RestOfPool::Missing => return Some(Gathered::unusable(first.pool, PoolState::Incomplete)),
-            RestOfPool::Replaced => return None,
+        let others = match self.other_slices(first, reaching) {
+            OtherSlices::Slices(others) => others,
+            OtherSlices::Missing => return Some(UnsortedPool::unusable(first.pool, PoolState::Incomplete)),
+            OtherSlices::Replaced => return None,
         };
         let mut reaching = reaching.to_vec();
         reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
@@ -189,13 +190,13 @@ impl<'d> Inventory<'d> {
         let devices = self.devices_of(&reaching);
         let counters = self.counters(sets, &devices, &self.devices_of(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
-            None => Some(Gathered::unusable(first.pool, PoolState::Invalid)),
+            None => Some(UnsortedPool::unusable(first.pool, PoolState::Invalid)),
             Some(counters) => {
                 let late = |&index: &usize| {
                     self.devices.get(index).is_some_and(|device| device.has_binding_conditions)
                 };
                 let is_late = devices.iter().any(late);
-                Some(Gathered { pool: first.pool, state: PoolState::Usable, devices, counters, is_late })
+                Some(UnsortedPool { pool: first.pool, state: PoolState::Usable, devices, counters, is_late })
             }
         }
     }
@@ -260,29 +261,29 @@ impl<'d> Inventory<'d> {
         Some(counters)
     }
 
-    fn flatten(&self, node: Node<'d>, gathered: Vec<Gathered>) -> NodePools<'d> {
-        let mut places = Vec::new();
+    fn flatten(&self, node: Node<'d>, gathered: Vec<UnsortedPool>) -> NodePools<'d> {
+        let mut node_devices = Vec::new();
         let mut pools = Vec::with_capacity(gathered.len());
-        for Gathered { pool, state, devices, counters, .. } in gathered {
+        for UnsortedPool { pool, state, devices, counters, .. } in gathered {
             let Some(known) = self.pools.get(pool) else { continue };
-            let first = places.len();
+            let first = node_devices.len();
             for device in devices {
                 let owns_selection = |index: usize| {
                     let device = self.devices.get(index)?;
                     self.slices.get(device.slice)?.selects_per_device().then_some(device.nodes)
                 };
                 let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.reaches(node));
-                places.push(Place { device, pool: pools.len(), is_reachable });
+                node_devices.push(NodeDevice { device, pool: pools.len(), is_reachable });
             }
-            let places = first..places.len();
-            pools.push(NodePool { driver: known.driver, name: known.name, state, places, counters });
+            let node_devices = first..node_devices.len();
+            pools.push(NodePool { driver: known.driver, name: known.name, state, node_devices, counters });
         }
-        NodePools { node, pools, places }
+        NodePools { node, pools, node_devices }
     }
 }
 
 /// The slices of a pool that are not available on the node, or the reason why the pool cannot be used.
-enum RestOfPool {
+enum OtherSlices {
     Slices(Vec<usize>),
     /// The number of slices differs from `resourceSliceCount`.
     Missing,
@@ -291,7 +292,7 @@ enum RestOfPool {
 }
 
 /// A pool whose devices are not yet sorted into the order of all pools.
-pub(crate) struct Gathered {
+pub(crate) struct UnsortedPool {
     pool: usize,
     pub(crate) state: PoolState,
     pub(crate) devices: Vec<usize>,
@@ -300,9 +301,9 @@ pub(crate) struct Gathered {
     is_late: bool,
 }
 
-impl Gathered {
-    fn unusable(pool: usize, state: PoolState) -> Gathered {
-        Gathered { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
+impl UnsortedPool {
+    fn unusable(pool: usize, state: PoolState) -> UnsortedPool {
+        UnsortedPool { pool, state, devices: Vec::new(), counters: Counters::default(), is_late: false }
     }
 
     fn order<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {

@@ -1,4 +1,4 @@
-//! A published device as a reader of the inventory sees it, without a node or a request.
+//! A published device of the inventory, independent of nodes and requests.
 
 use crate::inventory::{Device, DeviceKey, Inventory, Slice};
 use crate::node::NodeSelection;
@@ -65,7 +65,9 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
     pub fn capacity_left(self, usage: &Usage<'d>) -> Vec<(&'d str, Quantity<'static>)> {
         let capacities = self.device.capacities.iter();
         capacities
-            .map(|capacity| (capacity.name, capacity.left(usage.consumed(self.device.key, capacity.name))))
+            .map(|capacity| {
+                (capacity.name, capacity.remaining(usage.consumed(self.device.key, capacity.name)))
+            })
             .collect()
     }
 }

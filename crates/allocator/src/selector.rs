@@ -1,8 +1,8 @@
-//! What the allocator asks of an evaluator of CEL selectors.
+//! The interface to an evaluator of CEL selectors.
 //!
-//! The allocator does not know CEL. It asks for each selector of a class or request about each device that the search
-//! reaches, at most once per request, device and allocation; an evaluator that serves many allocations can remember its
-//! answers by expression and [`Candidate::index`].
+//! The allocator does not evaluate CEL itself. It evaluates each selector of a class or request at most once per
+//! device, request and allocation. An evaluator that serves many allocations can cache its results by expression and
+//! [`Candidate::index`].
 
 use tollgate_api::view::DeviceBody;
 

@@ -1,6 +1,6 @@
-//! Whether the taints of a device keep a request from getting it.
+//! Checks whether the taints of a device prevent its allocation to a request.
 //!
-//! Only the scheduler's side: `tolerationSeconds` and eviction do not matter here.
+//! This is the scheduler's side only: `tolerationSeconds` and evictions do not matter here.
 
 use tollgate_api::view::{List, Taint, Toleration};
 

@@ -1,7 +1,7 @@
-//! Which devices are held, and how much of their capacity: what allocated claims leave to others.
+//! The devices and shares of devices that allocated claims hold.
 //!
 //! A result with adminAccess holds nothing. A device that no slice publishes cannot be allocated, so it is not
-//! remembered: after a change of slices, the usage is made anew from the claims.
+//! recorded: after a change of slices, the usage must be rebuilt from the claims.
 
 use crate::capacity::{Amounts, add_amount, amount_of};
 use crate::inventory::{DeviceKey, Inventory};
@@ -19,7 +19,7 @@ pub struct Usage<'d> {
 struct Held<'d> {
     /// Number of claims that hold the device exclusively. More than one only if several slices publish the
     /// same name.
-    alone: u32,
+    exclusive_holders: u32,
     shares: u32,
     shares_with_capacity: u32,
     consumed: Amounts<'d>,
@@ -68,7 +68,7 @@ impl<'d> Usage<'d> {
     pub fn hold(&mut self, holding: &Holding<'d>) {
         let held = self.held.entry(holding.device).or_default();
         if !holding.is_share {
-            held.alone += 1;
+            held.exclusive_holders += 1;
             return;
         }
         held.shares += 1;
@@ -89,16 +89,16 @@ impl<'d> Usage<'d> {
                 add_amount(&mut held.consumed, name, -amount);
             }
         } else {
-            held.alone = held.alone.saturating_sub(1);
+            held.exclusive_holders = held.exclusive_holders.saturating_sub(1);
         }
-        if held.alone == 0 && held.shares == 0 {
+        if held.exclusive_holders == 0 && held.shares == 0 {
             self.held.remove(&holding.device);
         }
     }
 
     /// True if a claim holds the device exclusively.
     pub fn is_taken(&self, device: DeviceKey) -> bool {
-        self.held.get(&device).is_some_and(|held| held.alone > 0)
+        self.held.get(&device).is_some_and(|held| held.exclusive_holders > 0)
     }
 
     /// True if a claim holds the device or a share of it, so that its counters are consumed.

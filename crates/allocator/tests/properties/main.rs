@@ -99,11 +99,12 @@ fn check_states(seeds: std::ops::Range<u64>) {
                 Outcome::Allocated(allocations) => {
                     found += 1;
                     let choices = choices(&allocations);
-                    let miscount = world.miscount(&choices, semantics.all_skips_used_up_shares);
+                    let miscount = world.wrong_device_count(&choices, semantics.all_skips_used_up_shares);
                     assert_eq!(miscount, None, "seed {seed}: {world:#?}");
                     // One release forgets values that must be distinct.
                     let is_exact = semantics.distinct_memory == DistinctMemory::All;
-                    let flaw = world.flaw(&choices).filter(|flaw| is_exact || !flaw.starts_with("claim"));
+                    let flaw =
+                        world.first_violation(&choices).filter(|flaw| is_exact || !flaw.starts_with("claim"));
                     assert_eq!(flaw, None, "seed {seed}: {choices:?} {world:#?}");
                 }
                 Outcome::Unschedulable(_) if semantics == Semantics::V1_37 => {

@@ -45,7 +45,7 @@ pub(crate) struct Device {
 }
 
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct RequestAlternative {
     /// Number of devices; `None` for `allocationMode: All`.
     pub(crate) count: Option<usize>,
     pub(crate) kind: Option<u64>,
@@ -57,7 +57,7 @@ pub(crate) struct Ask {
 #[derive(Debug)]
 pub(crate) struct Claim {
     /// The requests, each with its alternatives. A single alternative is an exact request.
-    pub(crate) requests: Vec<Vec<Ask>>,
+    pub(crate) requests: Vec<Vec<RequestAlternative>>,
     /// The constraints: true for `matchAttribute`, and true if it covers only the first request.
     pub(crate) constraints: Vec<(bool, bool)>,
 }
@@ -172,7 +172,7 @@ impl Claim {
     fn new(random: &mut Random) -> Claim {
         let requests = (0..=random.below(2)).map(|_| {
             let alternatives = if random.one_in(3) { 2 } else { 1 };
-            (0..alternatives).map(|_| Ask::new(random, alternatives == 1)).collect()
+            (0..alternatives).map(|_| RequestAlternative::new(random, alternatives == 1)).collect()
         });
         let requests = requests.collect();
         let constraints = (0..random.below(2)).map(|_| (random.one_in(2), random.one_in(2))).collect();
@@ -203,9 +203,9 @@ impl Claim {
     }
 }
 
-impl Ask {
-    fn new(random: &mut Random, is_exact: bool) -> Ask {
-        Ask {
+impl RequestAlternative {
+    fn new(random: &mut Random, is_exact: bool) -> RequestAlternative {
+        RequestAlternative {
             count: (!random.one_in(6)).then(|| 1 + usize::from(random.one_in(3))),
             kind: random.maybe(2, 2),
             tolerates: random.one_in(3),

@@ -1,7 +1,7 @@
 //! A stand-in for the evaluation of CEL selectors: just the expressions of the recorded cases.
 //!
-//! An expression is a conjunction of comparisons; each reads one attribute or capacity. Anything else is a panic, because
-//! then the cases have changed.
+//! An expression is a conjunction of comparisons; each reads one attribute or capacity. Anything else is a panic,
+//! because then the cases have changed.
 
 use std::cmp::Ordering;
 use tollgate_allocator::Candidate;
