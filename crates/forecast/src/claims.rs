@@ -1,7 +1,7 @@
-//! The claims of a course: who has reserved them, and when they are allocated and deallocated.
+//! The claims in a simulated run: their consumers, and when they are allocated and deallocated.
 
-use crate::course::World;
-use crate::held::Held;
+use crate::course::Simulation;
+use crate::held::ClaimAllocation;
 use crate::outcome::{Place, PlacedClaim};
 use crate::tables::{ClaimIndex, PodIndex, SpecEntry};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) struct ClaimState<'p> {
     /// `None` if the claim does not exist.
     pub(crate) spec: Option<SpecEntry<'p>>,
-    pub(crate) allocation: Option<Arc<Held<'p>>>,
+    pub(crate) allocation: Option<Arc<ClaimAllocation<'p>>>,
     pub(crate) reserved: Vec<Consumer>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Consumer {
     Other,
 }
 
-impl<'p> World<'_, 'p> {
+impl<'p> Simulation<'_, 'p> {
     /// The current state of a claim.
     pub(crate) fn claim(&mut self, claim: ClaimIndex) -> &mut ClaimState<'p> {
         let tables = &self.plan.tables;
@@ -47,19 +47,19 @@ impl<'p> World<'_, 'p> {
         let state = self.claim(claim);
         state.reserved.clear();
         if let Some(held) = state.allocation.take() {
-            self.wakes_all = true;
-            self.devices.change(self.memory, &held, false);
+            self.retries_all = true;
+            self.devices.change(self.cache, &held, false);
         }
     }
 
     /// Sets the allocation of a claim.
-    pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<Held<'p>>) {
+    pub(crate) fn allocate(&mut self, claim: ClaimIndex, held: &Arc<ClaimAllocation<'p>>) {
         self.claim(claim).allocation = Some(Arc::clone(held));
-        self.devices.change(self.memory, held, true);
+        self.devices.change(self.cache, held, true);
     }
 
     /// The placement of a pod: its node and the devices of its claims.
-    pub(crate) fn place(&mut self, pod: PodIndex, node: &str) -> Place {
+    pub(crate) fn placement_of(&mut self, pod: PodIndex, node: &str) -> Place {
         let mut claims = Vec::new();
         let tables = &self.plan.tables;
         if let Some(entry) = tables.pods.get(pod) {

@@ -1,7 +1,7 @@
-//! What controllers do: who replaces an evicted pod, and which pods a new workload makes.
+//! Simulates controllers: which of them replaces an evicted pod, and which pods a new workload creates.
 //!
-//! A pod is replaced if its owner reference names a controller that does so, whether or not the state has that
-//! controller. Only Jobs stop: after too many of their pods have failed, and a deleted pod has failed.
+//! A pod is replaced if its owner reference names a controller that replaces pods, even if the state does not contain
+//! the controller. Only Jobs stop, after too many of their pods have failed; a deleted pod counts as failed.
 
 use crate::nodes::PodSource;
 use crate::state::{ObjectKind, State, StoredObject};

@@ -1,11 +1,11 @@
 //! Features of devices and requests that the allocator does not model, for pods that could depend on them.
 //!
-//! A feature counts only if the release has its gate on: otherwise the API server drops the fields, or the allocator knows
-//! what the scheduler makes of them. Whether a pod gets such a device is not decided here: it is enough that the
-//! selectors of its class and its request let it through.
+//! A feature matters only if the release enables its gate: otherwise the API server drops the fields, or the
+//! allocator handles them. Whether a pod gets such a device is not decided here: it is sufficient that the selectors
+//! of its class and its request match.
 
 use crate::eras::DeviceEra;
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::tables::SpecEntry;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
@@ -93,7 +93,7 @@ pub(crate) fn features_of_claims<'d>(
 
 /// Name of the feature that matters for a pod with an existing allocation, if any. The devices are already
 /// chosen, so only the node resources that they consume matter.
-pub(crate) fn feature_of_allocation(held: &Held<'_>, era: &DeviceEra<'_>) -> Option<&'static str> {
+pub(crate) fn feature_of_allocation(held: &ClaimAllocation<'_>, era: &DeviceEra<'_>) -> Option<&'static str> {
     let takes_from_node = |device: &UnmodelledDevice<'_>| {
         let id = (device.candidate.driver, device.candidate.pool, device.candidate.name);
         device.feature == NODE_ALLOCATABLE_RESOURCES

@@ -1,9 +1,11 @@
-//! What devices there are: who holds each, which classes it belongs to, and whether the scheduler would give it to a pod.
+//! Lists the devices of a cluster: their holders, their classes, and whether the scheduler could allocate them.
 //!
-//! A report says what is, not what will happen. One row is one device of one slice; devices that claims have although no
-//! slice publishes them have a row as well. A device of an older generation has a row only if no newer one has its name.
+//! The report describes the current state, not the future. A row is a device of a slice; devices that claims hold
+//! although no slice publishes them have a row as well. A device of an older pool generation has a row only if no
+//! newer one has its name.
 //!
-//! Invariant: a device is free only if none of the other states applies, and the allocator could take it on some node.
+//! Invariant: a device is free only if none of the other states applies, and the allocator could allocate it on some
+//! node.
 
 mod classes;
 mod holders;

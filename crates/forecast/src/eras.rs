@@ -1,7 +1,7 @@
-//! What is in force between two changes: slices with the taints of rules, classes, templates, nodes.
+//! The objects in effect between two changes (an era): slices with the taints of rules, classes, templates, nodes.
 //!
-//! The steps are the same in all courses, so everything that depends on nothing else is made once and shared. A kind of
-//! which nothing changes is not made again.
+//! The steps are the same in all simulated runs, so everything that depends only on them is computed once and shared.
+//! A kind without changes is not computed again.
 
 use crate::device_features::{UnmodelledDevice, unmodelled_devices};
 use crate::nodes::{Catalog, DelegatedResources, Nodes};
@@ -35,7 +35,7 @@ pub(crate) struct Eras<'d> {
     pub(crate) nodes: Vec<Nodes<'d>>,
     /// Device eras in which slices of a pool disagree on the number of slices, each mapped to the era with
     /// these slices in reverse order. The scheduler uses the slice listed first, and its order is random.
-    pub(crate) other_order: HashMap<usize, usize, RandomState>,
+    pub(crate) reversed_slices: HashMap<usize, usize, RandomState>,
 }
 
 /// The devices with their taints during an era.
@@ -95,7 +95,7 @@ impl Changed {
 
 impl<'d> Eras<'d> {
     /// Starts a new era with this state. Only the kinds in `changed` are read again.
-    pub(crate) fn begin(
+    pub(crate) fn begin_era(
         &mut self,
         before: Era,
         changed: Changed,
@@ -113,7 +113,7 @@ impl<'d> Eras<'d> {
             if counts_disagree(&slices) {
                 slices.reverse();
                 self.devices.push(DeviceEra::new(&slices, &rules, taints, release, tables));
-                self.other_order.insert(era.devices, era.devices + 1);
+                self.reversed_slices.insert(era.devices, era.devices + 1);
             }
         }
         if changed.classes {

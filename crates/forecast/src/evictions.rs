@@ -1,15 +1,16 @@
-//! The evictions of a course: who is evicted, what a pod keeps until it is gone, and when it is replaced.
+//! The evictions in a simulated run: which pods are evicted, what they occupy until they are gone, and when they are
+//! replaced.
 //!
-//! A pod that is deleted stays on its node until its grace period is over. So long, it counts there, its devices are in
-//! use and its claims by name stay allocated. Some controllers replace it before that, some after. How early a kubelet
-//! ends a pod is not known: every pod is taken to use its whole grace period.
+//! A deleted pod stays on its node until its grace period is over. During this time it uses resources, its devices
+//! are in use, and its claims by name stay allocated. Some controllers replace it before it is gone, some after. It
+//! is not known how early a kubelet ends a pod, so every pod is assumed to use its whole grace period.
 //!
-//! Invariant: what a pod had is given back once, when it is gone.
+//! Invariant: the resources of a pod are released exactly once, when it is gone.
 
 use crate::claims::Consumer;
-use crate::course::{PodState, World};
-use crate::forecast::End;
-use crate::held::Held;
+use crate::course::{PodState, Simulation};
+use crate::forecast::PodEnd;
+use crate::held::ClaimAllocation;
 use crate::nodes::PodId;
 use crate::outcome::EvictedPod;
 use crate::plan::Plan;
@@ -22,7 +23,7 @@ const MAX_EVICTIONS: u32 = 2;
 
 /// After this number of evictions, a pod is considered to be evicted forever, even if it got different
 /// devices each time because its predecessors still held the others.
-const MAX_PLACES: u32 = 16;
+const MAX_EVICTIONS_WITH_GRACE: u32 = 16;
 
 /// Seconds that a Job waits before it replaces a failed pod.
 // upstream v1.37 job.DefaultJobPodFailureBackOff
@@ -47,7 +48,7 @@ pub(crate) struct Deletion<'p> {
     /// index.
     consumer: Consumer,
     /// Allocations of the claims generated for the pod, which are deleted with it.
-    held: Vec<Arc<Held<'p>>>,
+    held: Vec<Arc<ClaimAllocation<'p>>>,
 }
 
 /// The evictions of a pod that was bound in this simulated run.
@@ -55,20 +56,20 @@ pub(crate) struct Deletion<'p> {
 pub(crate) struct Evictions {
     pub(crate) times: u32,
     /// The placement of the pod before each eviction.
-    places: Vec<End>,
+    placements: Vec<PodEnd>,
     /// True if the pod will be evicted again and again.
     pub(crate) is_endless: bool,
 }
 
 impl Evictions {
     /// No evictions, for a reported pod that shares the placement of another pod.
-    pub(crate) fn elsewhere(place: End) -> Evictions {
-        Evictions { times: 0, places: vec![place], is_endless: false }
+    pub(crate) fn sharing_placement(place: PodEnd) -> Evictions {
+        Evictions { times: 0, placements: vec![place], is_endless: false }
     }
 
     /// The last placement.
-    pub(crate) fn last(self) -> End {
-        self.places.into_iter().next_back().unwrap_or(End::NotRecreated)
+    pub(crate) fn last(self) -> PodEnd {
+        self.placements.into_iter().next_back().unwrap_or(PodEnd::NotRecreated)
     }
 }
 
@@ -83,8 +84,8 @@ impl Plan<'_> {
     /// Adds catalog entries for evictable pods as they count on their nodes during deletion.
     pub(crate) fn note_terminating(&mut self) {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
-        let followed = self.followed.iter().filter_map(|followed| followed.pod);
-        for pod in evicted.chain(followed) {
+        let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);
+        for pod in evicted.chain(tracked) {
             if let Some(entry) = self.tables.pods.get_mut(pod)
                 && entry.grace_period() > 0
             {
@@ -94,7 +95,7 @@ impl Plan<'_> {
     }
 }
 
-impl<'p> World<'_, 'p> {
+impl<'p> Simulation<'_, 'p> {
     /// The next time at which a deletion ends or a delayed pod is created.
     pub(crate) fn next_deletion_or_creation(&self) -> Option<Timestamp> {
         let gone = self.deletions.iter().map(|deletion| deletion.at);
@@ -102,7 +103,7 @@ impl<'p> World<'_, 'p> {
     }
 
     /// Evicts the pods that are due, and returns the pods that controllers create now.
-    pub(crate) fn evict(&mut self) -> Vec<PodIndex> {
+    pub(crate) fn evict_due_pods(&mut self) -> Vec<PodIndex> {
         let now = self.now;
         self.end_deletions();
         let (mut new, later): (Vec<_>, Vec<_>) = self.later.drain(..).partition(|(at, _)| *at <= now);
@@ -128,7 +129,7 @@ impl<'p> World<'_, 'p> {
         let (due, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|(time, _)| *time <= now);
         self.due = later;
         for (_, pod) in due {
-            new.extend(self.evict_again(pod));
+            new.extend(self.evict_bound_pod(pod));
         }
         self.end_failed_jobs();
         new.retain(|(_, pod)| !self.has_failed(*pod));
@@ -138,20 +139,20 @@ impl<'p> World<'_, 'p> {
     }
 
     /// Evicts a pod that was bound in this run. Returns its replacement and the time of its creation.
-    fn evict_again(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
-        let place = self.end_of(pod);
+    fn evict_bound_pod(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
+        let place = self.final_state(pod);
         let entry = self.plan.tables.pods.get(pod)?;
         let evictions = self.evictions.entry(pod).or_insert_with(|| Evictions {
             times: 0,
-            places: Vec::new(),
+            placements: Vec::new(),
             is_endless: false,
         });
         evictions.times += 1;
         // A pod that is gone at once finds everything as it was.
-        let is_back = entry.grace_period() == 0 || evictions.places.contains(&place);
-        evictions.places.push(place);
+        let is_back = entry.grace_period() == 0 || evictions.placements.contains(&place);
+        evictions.placements.push(place);
         let is_replaced = entry.controller != Controller::None;
-        let limit = if is_back { MAX_EVICTIONS } else { MAX_PLACES };
+        let limit = if is_back { MAX_EVICTIONS } else { MAX_EVICTIONS_WITH_GRACE };
         if is_replaced && evictions.times >= limit {
             // Most of the time it has the devices.
             evictions.is_endless = true;
@@ -247,11 +248,11 @@ impl<'p> World<'_, 'p> {
         let Some(entry) = self.plan.tables.pods.get(deletion.pod) else { return };
         if let Some(node) = deletion.node.and_then(|node| self.occupancy.nodes().find(node)) {
             self.occupancy.remove_pod(node, deletion.needs);
-            self.wakes_all = true;
+            self.retries_all = true;
         }
         for held in &deletion.held {
-            self.devices.change(self.memory, held, false);
-            self.wakes_all = true;
+            self.devices.change(self.cache, held, false);
+            self.retries_all = true;
         }
         for claim in entry.claims() {
             let reserved = &mut self.claim(claim).reserved;
@@ -264,9 +265,9 @@ impl<'p> World<'_, 'p> {
     }
 
     /// Records the devices of pods that are being deleted as held, after the devices have changed.
-    pub(crate) fn hold_for_deleted(&mut self) {
+    pub(crate) fn hold_devices_of_deleted_pods(&mut self) {
         for held in self.deletions.iter().flat_map(|deletion| &deletion.held) {
-            self.devices.change(self.memory, held, true);
+            self.devices.change(self.cache, held, true);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The claim that the scheduler makes for the extended resources of a pod: which requests it has.
+//! The claims that the scheduler creates for the extended resources of pods.
 //!
-//! Which resources devices must provide depends on the node: one that has a device plugin for a resource provides it
+//! The resources that devices must provide depend on the node: a node with a device plugin for a resource provides it
 //! itself. So there is one claim for each set of resources.
 
 use crate::eras::ClassEra;

@@ -1,11 +1,11 @@
-//! Puts courses together to a forecast.
+//! Combines simulated runs into a forecast.
 //!
-//! Invariant: the order of the courses does not matter.
+//! Invariant: the order of the runs does not matter.
 
 use crate::outcome::{
     EvictedPod, Forecast, MAX_PLACEMENTS, Origin, Place, Placement, PodForecast, PodOutcome, Totals,
 };
-use crate::plan::{FollowedPod, Plan};
+use crate::plan::{Plan, TrackedPod};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Explanation for a StatefulSet pod that is not created.
@@ -17,19 +17,19 @@ pub struct Course {
     /// The pods of the initial state that are evicted.
     pub(crate) evicted: Vec<EvictedPod>,
     /// The result for each reported pod, in the order of the plan.
-    pub(crate) pods: Vec<PodCourse>,
+    pub(crate) pods: Vec<PodRunResult>,
 }
 
 /// Result of one simulated run for one pod.
 #[derive(Clone, Debug)]
-pub(crate) struct PodCourse {
-    pub(crate) end: End,
+pub(crate) struct PodRunResult {
+    pub(crate) end: PodEnd,
     pub(crate) evicted_again: bool,
 }
 
 /// The state of a pod at the end of a simulated run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum End {
+pub(crate) enum PodEnd {
     Bound(Place),
     Pending(Pending),
     /// The pod uses these features, which are not simulated.
@@ -50,21 +50,21 @@ pub(crate) struct Pending {
 impl Forecast {
     /// Combines the results of all simulated runs.
     pub fn from_courses(plan: &Plan<'_>, courses: impl IntoIterator<Item = Course>) -> Forecast {
-        let mut sums: Vec<Sum> = plan.followed.iter().map(|_| Sum::default()).collect();
+        let mut sums: Vec<PodTally> = plan.tracked.iter().map(|_| PodTally::default()).collect();
         let mut evicted = BTreeSet::new();
         let mut samples = 0;
         let mut most_pending = 0;
         for course in courses {
             samples += 1;
             evicted.extend(course.evicted);
-            let is_pending = |pod: &&PodCourse| matches!(pod.end, End::Pending(_));
+            let is_pending = |pod: &&PodRunResult| matches!(pod.end, PodEnd::Pending(_));
             most_pending = most_pending.max(course.pods.iter().filter(is_pending).count());
             for (sum, pod) in sums.iter_mut().zip(course.pods) {
                 sum.add(pod);
             }
         }
         let pods: Vec<PodForecast> =
-            plan.followed.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
+            plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.finish(pod, samples)).collect();
         let (totals, evicted) = (Totals::of(&pods), evicted.into_iter().collect());
         Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing.clone() }
     }
@@ -89,7 +89,7 @@ impl Totals {
 
 /// Accumulates the results of one pod over all simulated runs.
 #[derive(Default)]
-struct Sum {
+struct PodTally {
     places: BTreeMap<Place, u32>,
     conditions: BTreeMap<Option<(String, String)>, u32>,
     explanations: BTreeMap<String, u32>,
@@ -99,27 +99,27 @@ struct Sum {
     evicted_again: bool,
 }
 
-impl Sum {
-    fn add(&mut self, pod: PodCourse) {
+impl PodTally {
+    fn add(&mut self, pod: PodRunResult) {
         self.evicted_again |= pod.evicted_again;
         match pod.end {
-            End::Bound(place) => *self.places.entry(place).or_default() += 1,
-            End::Pending(Pending { condition, explanation }) => {
+            PodEnd::Bound(place) => *self.places.entry(place).or_default() += 1,
+            PodEnd::Pending(Pending { condition, explanation }) => {
                 *self.conditions.entry(condition).or_default() += 1;
                 if let Some(explanation) = explanation {
                     *self.explanations.entry(explanation).or_default() += 1;
                 }
             }
-            End::Unknown(what) => self.not_modelled.extend(what),
-            End::NotRecreated => self.not_recreated += 1,
-            End::HeldBack => {
+            PodEnd::Unknown(what) => self.not_modelled.extend(what),
+            PodEnd::NotRecreated => self.not_recreated += 1,
+            PodEnd::HeldBack => {
                 self.held_back += 1;
                 *self.explanations.entry(HELD_BACK.to_owned()).or_default() += 1;
             }
         }
     }
 
-    fn finish(self, pod: &FollowedPod, samples: u32) -> PodForecast {
+    fn finish(self, pod: &TrackedPod, samples: u32) -> PodForecast {
         let fits = self.places.values().sum();
         let not_recreated = self.not_recreated + self.held_back;
         let outcome = if !self.not_modelled.is_empty() {

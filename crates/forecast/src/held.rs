@@ -1,4 +1,4 @@
-//! The devices that a claim has, wherever the allocation comes from: the status of a stored claim, or a course.
+//! The allocation of a claim, from the status of a stored claim or from a simulated run.
 
 use tollgate_allocator::{Allocation, AvailableOn, Holding, Inventory};
 use tollgate_api::view::{self, ClaimSpec, List, Toleration, View as _};
@@ -13,7 +13,7 @@ const MAX_ALTERNATIVES: i64 = 8;
 
 /// The allocation of a claim.
 #[derive(Clone, Debug)]
-pub(crate) struct Held<'d> {
+pub(crate) struct ClaimAllocation<'d> {
     pub(crate) nodes: AvailableOn<'d>,
     pub(crate) devices: Vec<HeldDevice<'d>>,
     /// True if `allocationTimestamp` is set.
@@ -37,9 +37,9 @@ pub(crate) struct HeldDevice<'d> {
     tolerations: List<'d, Toleration<'d>>,
 }
 
-impl<'d> Held<'d> {
+impl<'d> ClaimAllocation<'d> {
     /// Reads the allocation in the status of a claim.
-    pub(crate) fn from_status(status: view::ClaimStatus<'d>) -> Option<Held<'d>> {
+    pub(crate) fn from_status(status: view::ClaimStatus<'d>) -> Option<ClaimAllocation<'d>> {
         let allocation = status.allocation()?;
         let results = allocation.devices().results();
         let device = |result: view::AllocationResult<'d>| {
@@ -72,7 +72,7 @@ impl<'d> Held<'d> {
                 status.is_some_and(|status| status.conditions().iter().any(is_true))
             })
         };
-        Some(Held {
+        Some(ClaimAllocation {
             nodes: AvailableOn::from_status(allocation),
             devices: results.iter().map(device).collect(),
             has_timestamp: allocation.json().get("allocationTimestamp").exists(),
@@ -81,7 +81,7 @@ impl<'d> Held<'d> {
     }
 
     /// Converts a result of the allocator.
-    pub(crate) fn from_allocation(allocation: &Allocation<'d>) -> Held<'d> {
+    pub(crate) fn from_allocation(allocation: &Allocation<'d>) -> ClaimAllocation<'d> {
         let devices = allocation.devices.iter().map(|device| HeldDevice {
             request: device.request_name(),
             driver: device.driver,
@@ -96,7 +96,7 @@ impl<'d> Held<'d> {
                 .collect(),
             tolerations: device.tolerations,
         });
-        Held {
+        ClaimAllocation {
             nodes: allocation.nodes.clone(),
             devices: devices.collect(),
             has_timestamp: true,

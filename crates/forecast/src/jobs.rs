@@ -1,10 +1,10 @@
-//! The Jobs of a course: they count evicted pods as failures, and one that fails deletes its other pods.
+//! The Jobs in a simulated run: evicted pods count as failures, and a failed Job deletes its other pods.
 
 use crate::controllers::OnDisruption;
-use crate::course::{PodState, World};
+use crate::course::{PodState, Simulation};
 use crate::tables::{Controller, PodIndex};
 
-impl World<'_, '_> {
+impl Simulation<'_, '_> {
     /// Counts an evicted pod as a failure of its Job.
     pub(crate) fn count_failure(&mut self, pod: PodIndex) {
         let Some(Controller::Job(job)) = self.plan.tables.pods.get(pod).map(|pod| &pod.controller) else {

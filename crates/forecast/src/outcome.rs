@@ -1,7 +1,7 @@
-//! What a forecast says: who is evicted, and what becomes of each pod over all courses.
+//! The result of a forecast: the evicted pods, and the outcome of each pod over all simulated runs.
 //!
-//! These are plain values without borrows, so that courses can be played in several threads and put together at the end.
-//! How they are written, as text or JSON, is not here.
+//! These are plain values without borrows, so that runs can be simulated in several threads and combined at the end.
+//! Formatting as text or JSON is not part of this module.
 
 use std::collections::BTreeMap;
 use tollgate_formats::gotime::Timestamp;

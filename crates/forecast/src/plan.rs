@@ -1,7 +1,7 @@
-//! A forecast before it is played: the state and the steps, read once and shared by all courses.
+//! A prepared forecast: the state and the steps, read once and shared by all simulated runs.
 //!
-//! Steps become stages: what is in force from then on, and which pods and claims come and go. Which pods of the state
-//! are evicted, and when, does not depend on chance, so it is known here.
+//! Steps become stages: the objects in effect from then on, and the changes to pods and claims. Which pods of the
+//! initial state are evicted, and when, is not random, so it is determined here.
 
 use crate::builder::PlanBuilder;
 use crate::controllers::Controllers;
@@ -87,7 +87,7 @@ pub struct Plan<'d> {
     pub(crate) races: Vec<Vec<PodIndex>>,
     pub(crate) controllers: Controllers,
     /// The reported pods, in the order of the report.
-    pub(crate) followed: Vec<FollowedPod>,
+    pub(crate) tracked: Vec<TrackedPod>,
     /// True if an allocation in the state has a timestamp. Otherwise the timestamps were removed from the
     /// state.
     pub(crate) has_timestamps: bool,
@@ -120,8 +120,8 @@ pub(crate) struct Eviction {
     /// Index of the stage in which the eviction happens.
     pub(crate) stage: usize,
     pub(crate) pod: PodIndex,
-    /// Index in [`Plan::followed`].
-    pub(crate) followed: usize,
+    /// Index in [`Plan::tracked`].
+    pub(crate) tracked: usize,
     /// The pod that replaces it.
     pub(crate) replacement: Option<PodIndex>,
     /// True if its StatefulSet recreates the pod only after its predecessors are ready.
@@ -132,7 +132,7 @@ pub(crate) struct Eviction {
 
 /// A pod that is reported: a given pod, a pending pod, or an evicted pod with its replacements.
 #[derive(Clone, Debug)]
-pub(crate) struct FollowedPod {
+pub(crate) struct TrackedPod {
     pub(crate) namespace: String,
     pub(crate) name: Option<String>,
     pub(crate) origin: Origin,
@@ -168,7 +168,7 @@ impl<'d> Plan<'d> {
             evictions: Vec::new(),
             races: Vec::new(),
             controllers: Controllers::default(),
-            followed: Vec::new(),
+            tracked: Vec::new(),
             has_timestamps: false,
             missing: Vec::new(),
         };

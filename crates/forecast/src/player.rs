@@ -1,7 +1,7 @@
-//! Plays courses, and remembers what they have in common.
+//! Simulates runs, and caches the data that they have in common.
 
-use crate::allocations::Memory;
-use crate::course::World;
+use crate::allocations::AllocationCache;
+use crate::course::Simulation;
 use crate::forecast::Course;
 use crate::nodes::{Fits, Occupancy};
 use crate::plan::Plan;
@@ -14,7 +14,7 @@ pub struct Player<'p> {
     pub(crate) fits: Vec<Fits<'p, 'p>>,
     /// The bound pods of the initial state.
     pub(crate) occupancy: Option<Occupancy<'p, 'p>>,
-    pub(crate) memory: Memory<'p>,
+    pub(crate) cache: AllocationCache<'p>,
 }
 
 impl<'p> Player<'p> {
@@ -32,13 +32,13 @@ impl<'p> Player<'p> {
             plan,
             fits: plan.eras.nodes.iter().map(|nodes| Fits::new(&plan.catalog, nodes)).collect(),
             occupancy,
-            memory: Memory::new(plan),
+            cache: AllocationCache::new(plan),
         }
     }
 
     /// Simulates the run with the number `course`, which determines its random numbers together with the
     /// seed.
     pub fn play(&mut self, course: u32) -> Course {
-        World::play(self, course).unwrap_or(Course { evicted: Vec::new(), pods: Vec::new() })
+        Simulation::play(self, course).unwrap_or(Course { evicted: Vec::new(), pods: Vec::new() })
     }
 }

@@ -1,4 +1,4 @@
-//! Chance from a seed: the same seed gives the same numbers on every machine.
+//! Random numbers from a seed: the same seed gives the same numbers on every machine.
 
 /// A pseudorandom number generator (SplitMix64).
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
-//! What the loss of some pods does to the other pods of their group: LeaderWorkerSets, JobSets and PodGroups.
+//! The effect of lost pods on the other pods of their group: LeaderWorkerSets, JobSets and PodGroups.
 //!
-//! A group is affected only if the state has its object and one of its pods is lost. How the controllers decide is taken
-//! from their sources: a LeaderWorkerSet recreates a whole group, a JobSet acts when a Job fails, and a PodGroup does
-//! nothing to pods that run.
+//! A group is affected only if the state contains its object and one of its pods is lost. The decisions follow the
+//! sources of the controllers: a LeaderWorkerSet recreates a whole group, a JobSet acts when a Job fails, and a
+//! PodGroup does not affect running pods.
 //!
-//! Invariant: the numbers are those of pods in the state that are not lost themselves. What depends on something that the
-//! state does not say, such as the exit code of a container, is not counted as restarted.
+//! Invariant: the numbers count pods in the state that are not lost themselves. Restarts that depend on unknown data,
+//! such as the exit code of a container, are not counted.
 
 mod job_set;
 mod leader_worker_set;

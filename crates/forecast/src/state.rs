@@ -1,7 +1,7 @@
 //! The objects of a cluster, by kind.
 //!
-//! Objects are kept as they were read. Nothing is checked: an object of a kind that is not listed here is left out, and a
-//! later object of the same kind, namespace and name replaces an earlier one in its place.
+//! Objects are kept unchanged and unchecked. Objects of unknown kinds are ignored, and a later object with the same
+//! kind, namespace and name replaces the earlier one.
 
 #![allow(clippy::indexing_slicing, reason = "every kind has its place in the list")]
 

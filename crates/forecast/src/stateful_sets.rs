@@ -1,10 +1,10 @@
-//! The order in which a StatefulSet makes its pods again: each one after those before it are ready.
+//! The order in which a StatefulSet recreates its pods: each one after its predecessors are ready.
 //!
-//! Pods that exist already are left alone. So the order of the evictions matters too: a pod that is gone before the
-//! one before it is evicted is made again at once. The eviction controller goes through the claims in random order, and
-//! how fast depends on the API server. So where evictions can be that far apart, it is left to chance.
+//! Existing pods are not affected. So the order of the evictions matters too: a pod that is gone before its
+//! predecessor is evicted is recreated immediately. The eviction controller processes claims in random order, and its
+//! speed depends on the API server. Where evictions can be that far apart, the order is random.
 
-use crate::course::{PodState, World};
+use crate::course::{PodState, Simulation};
 use crate::plan::{Eviction, Plan};
 use crate::random::Random;
 use crate::tables::{PodIndex, Predecessor};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 const SLOW_EVICTIONS: usize = 13;
 
 /// The ordinal of a pod, and its eviction.
-type Replaced<'p> = (u64, &'p Eviction);
+type EvictedOrdinal<'p> = (u64, &'p Eviction);
 
 /// For each replacement, the round in which its predecessor was evicted. A pod with a higher round is evicted
 /// after the pods of lower rounds were recreated.
@@ -27,10 +27,10 @@ impl Plan<'_> {
     /// Records the pods that must be ready before a StatefulSet creates each replacement: other replacements
     /// and pending pods with a lower ordinal.
     pub(crate) fn order_replacements(&mut self, waiting: &[PodIndex]) {
-        let mut sets: BTreeMap<(&str, &str), Vec<Replaced<'_>>> = BTreeMap::new();
+        let mut sets: BTreeMap<(&str, &str), Vec<EvictedOrdinal<'_>>> = BTreeMap::new();
         for eviction in self.evictions.iter().filter(|eviction| eviction.is_ordered) {
-            let followed = self.followed.get(eviction.followed);
-            let Some((namespace, name)) = followed.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)))
+            let tracked = self.tracked.get(eviction.tracked);
+            let Some((namespace, name)) = tracked.and_then(|pod| Some((&pod.namespace, pod.name.as_ref()?)))
             else {
                 continue;
             };
@@ -65,7 +65,7 @@ impl Plan<'_> {
 
     /// Groups of replacements of one StatefulSet whose evictions can happen in any order, so that one is
     /// evicted after another was already recreated.
-    fn races_of(&self, pods: &[Replaced<'_>]) -> Vec<Vec<PodIndex>> {
+    fn races_of(&self, pods: &[EvictedOrdinal<'_>]) -> Vec<Vec<PodIndex>> {
         let mut together: BTreeMap<_, Vec<&Eviction>> = BTreeMap::new();
         for (_, eviction) in pods.iter().filter(|(_, eviction)| eviction.is_by_taint) {
             together.entry((eviction.stage, eviction.at)).or_default().push(eviction);
@@ -101,10 +101,10 @@ impl Plan<'_> {
     }
 }
 
-impl World<'_, '_> {
+impl Simulation<'_, '_> {
     /// True if the StatefulSet does not create the pod yet, because a pod with a lower ordinal is not ready.
     // upstream v1.36, v1.37 StatefulSet controller processReplica
-    pub(crate) fn is_early(&self, pod: PodIndex) -> bool {
+    pub(crate) fn waits_for_predecessors(&self, pod: PodIndex) -> bool {
         let Some(entry) = self.plan.tables.pods.get(pod) else { return false };
         let is_bound = |pod: PodIndex| matches!(self.pods.get(pod), Some(PodState::Bound(_)));
         // Later, all evictions have happened.

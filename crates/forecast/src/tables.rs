@@ -1,10 +1,10 @@
-//! The pods and claims that courses move, numbered and read once.
+//! All pods and claims that can exist in a simulated run, with their indices.
 //!
-//! Every pod and claim that can exist in some course has its number from the start: those of the state, those given, and
-//! those that controllers will make. A claim that is generated for a pod has the place of that pod's reference, so a pod
-//! that is made again uses it again.
+//! Every pod and claim has an index from the start: those of the state, the given ones, and those that controllers
+//! will create. A claim that is generated for a pod belongs to the reference in the pod, so a recreated pod uses it
+//! again.
 
-use crate::held::Held;
+use crate::held::ClaimAllocation;
 use crate::nodes::{Catalog, PodId, PodSource};
 use crate::state::StoredObject;
 use foldhash::fast::RandomState;
@@ -54,7 +54,7 @@ pub(crate) struct PodEntry<'d> {
     /// The claim that the scheduler creates for extended resources.
     pub(crate) extended: ClaimIndex,
     /// Index of the pod among the reported pods.
-    pub(crate) followed: Option<usize>,
+    pub(crate) tracked: Option<usize>,
     pub(crate) controller: Controller,
     /// Pods that must be bound before a controller creates this pod.
     pub(crate) after: Vec<Predecessor>,
@@ -103,7 +103,7 @@ pub(crate) struct ClaimEntry<'d> {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredClaim<'d> {
     pub(crate) spec: SpecEntry<'d>,
-    pub(crate) allocation: Option<Arc<Held<'d>>>,
+    pub(crate) allocation: Option<Arc<ClaimAllocation<'d>>>,
     /// UIDs in `status.reservedFor`.
     pub(crate) reserved: Vec<&'d str>,
     pub(crate) is_deleting: bool,
@@ -154,7 +154,7 @@ impl<'d> Tables<'d> {
         let metadata = object.value.get("metadata");
         let stored = StoredClaim {
             spec,
-            allocation: Held::from_status(claim.status()).map(Arc::new),
+            allocation: ClaimAllocation::from_status(claim.status()).map(Arc::new),
             reserved: claim.status().reserved_for().iter().map(Consumer::uid).collect(),
             is_deleting: metadata.get("deletionTimestamp").exists(),
         };
@@ -217,7 +217,7 @@ impl<'d> Tables<'d> {
             terminating: needs,
             references,
             extended,
-            followed: None,
+            tracked: None,
             controller: Controller::None,
             after: Vec::new(),
         });

@@ -1,10 +1,10 @@
-//! The workload that a pod belongs to: the object that a person wrote, such as a Deployment.
+//! Finds the workload of a pod: the object that a user wrote, such as a Deployment.
 //!
-//! Owners are followed by the owner references that are marked `controller: true`, because only a controller replaces a
-//! pod. Labels are not read.
+//! Only owner references with `controller: true` are followed, because only a controller replaces a pod. Labels are
+//! not read.
 //!
-//! Invariant: the last owner that is known by name is the answer. An owner that the state does not have ends the search,
-//! and so does one of the same name with another uid: that owner was deleted and made anew, and controls nothing here.
+//! Invariant: the result is the last owner that is known by name. The search ends at an owner that the state does not
+//! contain, or that has another UID, because then the original owner was deleted.
 
 use crate::state::{ObjectKind, State, StoredObject};
 use std::fmt;

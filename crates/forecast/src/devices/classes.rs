@@ -1,4 +1,4 @@
-//! Which DeviceClasses a device belongs to: all selectors of a class must match.
+//! Determines the DeviceClasses of a device: all selectors of a class must match.
 //!
 //! The expressions are compiled once, and evaluated device by device. As in the scheduler, the first selector that does
 //! not match or fails ends the evaluation of a class.

@@ -1,7 +1,7 @@
-//! Who holds a device: the claims that it is allocated to, with their pods and workloads.
+//! The holders of a device: the claims that it is allocated to, with their pods and workloads.
 //!
-//! Pods come from `status.reservedFor`, which names them whether or not the state has them; a workload is only known for
-//! pods that it has. A claim that is allocated but reserved for nobody is a holder without a pod.
+//! Pods come from `status.reservedFor`, even if the state does not contain them; workloads are known only for pods in
+//! the state. A claim that is allocated but not reserved is a holder without a pod.
 
 use super::{DeviceState, ReportedDevice};
 use crate::state::{ObjectKind, State, StoredObject};

@@ -1,8 +1,8 @@
-//! What the pods of a cluster need, numbered, so that courses of events can share it.
+//! The scheduling requirements of all pods of a cluster, with indices, shared by all simulated runs.
 //!
-//! Pods that other pods cannot tell apart (same namespace, labels and pod affinity) are of one class; pods for which no
-//! node can tell them apart, their requests aside, are of one kind. Both make it cheap to count pods and to remember
-//! which nodes suit which pods. All pods are read before the first course starts.
+//! Pods with the same namespace, labels and pod affinity belong to one class; pods that differ at most in their
+//! resource requests belong to one kind. This makes it cheap to count pods and to cache suitable nodes. All pods are
+//! read before the first run.
 
 #![allow(
     clippy::indexing_slicing,

@@ -12,16 +12,16 @@ use super::spread::SpreadState;
 use tollgate_allocator::Node;
 
 /// Below this number of nodes, all of them are filtered.
-const FEW_NODES: usize = 100;
+const MIN_NODES_TO_SAMPLE: usize = 100;
 
 /// The number of feasible nodes after which the scheduler stops filtering.
 // upstream v1.37 Scheduler.numFeasibleNodesToFind
 pub fn nodes_to_find(candidates: usize) -> usize {
-    if candidates < FEW_NODES {
+    if candidates < MIN_NODES_TO_SAMPLE {
         return candidates;
     }
     let percentage = 50_usize.saturating_sub(candidates / 125).max(5);
-    (candidates * percentage / 100).max(FEW_NODES)
+    (candidates * percentage / 100).max(MIN_NODES_TO_SAMPLE)
 }
 
 /// The pod was rejected before any node was checked. The message applies to all nodes.
@@ -112,7 +112,7 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
     }
 
     /// Applies all filters that run before the device filter to a node.
-    pub fn check(&self, node: NodeIndex) -> Result<(), Rejection> {
+    pub fn check_node(&self, node: NodeIndex) -> Result<(), Rejection> {
         if let Some(reason) = self.fit.rejection(node) {
             return Err(Rejection::unresolvable(reason));
         }
@@ -120,8 +120,8 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
             return Err(Rejection::resolvable(Reason::HostPorts));
         }
         self.check_resources(node)?;
-        self.spread.check(&self.plans.spread, self.fits, node)?;
-        self.affinity.check(self.fits, node)
+        self.spread.check_required_constraints(&self.plans.spread, self.fits, node)?;
+        self.affinity.check_required_terms(self.fits, node)
     }
 
     /// The requested extended resources, with amounts, that devices must provide on this node: a DeviceClass
@@ -140,8 +140,8 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
     // upstream v1.37 fitsRequest
     fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
         let used = self.occupancy.usage(node);
-        let offered = self.occupancy.nodes().offer(node);
-        let mut lacking = Lacking::default();
+        let offered = self.occupancy.nodes().allocatable(node);
+        let mut lacking = MissingResources::default();
         if used.pods + 1 > offered.pods {
             lacking.add(Reason::TooManyPods, true);
         }
@@ -174,20 +174,20 @@ impl<'a, 'c, 'd> Cycle<'a, 'c, 'd> {
 
 /// The resources that a node lacks for a pod.
 #[derive(Default)]
-struct Lacking {
+struct MissingResources {
     first: Option<Reason>,
     more: Vec<Reason>,
     /// True if a request exceeds the total capacity of the node.
-    hopeless: bool,
+    exceeds_node: bool,
 }
 
-impl Lacking {
+impl MissingResources {
     fn add(&mut self, reason: Reason, resolvable: bool) {
         match self.first {
             None => self.first = Some(reason),
             Some(_) => self.more.push(reason),
         }
-        self.hopeless |= !resolvable;
+        self.exceeds_node |= !resolvable;
     }
 
     fn verdict(self) -> Result<(), Rejection> {
@@ -197,6 +197,6 @@ impl Lacking {
         } else {
             Reasons::Several(std::iter::once(first).chain(self.more).collect())
         };
-        Err(Rejection { reasons, resolvable: !self.hopeless })
+        Err(Rejection { reasons, resolvable: !self.exceeds_node })
     }
 }

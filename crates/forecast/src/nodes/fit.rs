@@ -1,5 +1,5 @@
-//! What does not depend on other pods: which nodes a kind of pod could ever run on, which of them it prefers, and whom its
-//! affinity and spread constraints select. It is found out when first asked for, and remembered for all courses.
+//! Results that do not depend on other pods: the nodes on which a kind of pod can run, its preferred nodes, and the
+//! pods that its affinity and spread constraints select. They are computed on first use and cached for all runs.
 
 #![allow(
     clippy::indexing_slicing,
@@ -85,21 +85,21 @@ impl<'c, 'd> Fits<'c, 'd> {
 struct Flags(u8);
 
 impl Flags {
-    const NAMED: u8 = 1;
+    const NODE_NAME_MATCHES: u8 = 1;
     const SCHEDULABLE: u8 = 2;
-    const TOLERATED: u8 = 4;
-    const AFFINE: u8 = 8;
+    const TAINTS_TOLERATED: u8 = 4;
+    const AFFINITY_MATCHES: u8 = 8;
     const ALL: Flags = Flags(15);
 
-    fn of(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> Flags {
+    fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> Flags {
         let mut flags = 0;
         let mut set = |flag: u8, holds: bool| flags |= if holds { flag } else { 0 };
-        set(Flags::NAMED, pod.node_name.is_empty() || pod.node_name == info.node.name);
+        set(Flags::NODE_NAME_MATCHES, pod.node_name.is_empty() || pod.node_name == info.node.name);
         let tolerates_cordon =
             || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
         set(Flags::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
-        set(Flags::TOLERATED, untolerated(info, pod, &["NoSchedule", "NoExecute"]).next().is_none());
-        set(Flags::AFFINE, matches_affinity(info, pod));
+        set(Flags::TAINTS_TOLERATED, untolerated(info, pod, &["NoSchedule", "NoExecute"]).next().is_none());
+        set(Flags::AFFINITY_MATCHES, matches_affinity(info, pod));
         Flags(flags)
     }
 }
@@ -152,7 +152,7 @@ pub(super) struct NodeFit {
 
 impl NodeFit {
     fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFit {
-        let flags = nodes.iter().map(|(_, info)| Flags::of(info, pod)).collect();
+        let flags = nodes.iter().map(|(_, info)| Flags::for_pod(info, pod)).collect();
         let preference = |info: &NodeInfo<'_>| -> i64 {
             let matching = pod.preferred_nodes.iter().filter(|(weight, term)| {
                 let (labels, fields) = (term.match_expressions(), term.match_fields());
@@ -184,20 +184,20 @@ impl NodeFit {
             return None;
         }
         let reasons = [
-            (Flags::NAMED, Reason::NodeName),
+            (Flags::NODE_NAME_MATCHES, Reason::NodeName),
             (Flags::SCHEDULABLE, Reason::Unschedulable),
-            (Flags::TOLERATED, Reason::Taints),
-            (Flags::AFFINE, Reason::NodeAffinity),
+            (Flags::TAINTS_TOLERATED, Reason::Taints),
+            (Flags::AFFINITY_MATCHES, Reason::NodeAffinity),
         ];
         reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
     }
 
     pub(super) fn matches_affinity(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & Flags::AFFINE != 0
+        self.flags[node.get()].0 & Flags::AFFINITY_MATCHES != 0
     }
 
     pub(super) fn is_tolerated(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & Flags::TOLERATED != 0
+        self.flags[node.get()].0 & Flags::TAINTS_TOLERATED != 0
     }
 }
 

@@ -1,4 +1,4 @@
-//! Nodes in the order in which the scheduler looks at them, and what they offer.
+//! Nodes in the scheduler's order, and their allocatable resources.
 
 #![allow(clippy::indexing_slicing, reason = "the numbers of nodes are places in the list")]
 
@@ -45,7 +45,7 @@ impl<'d> NodeInfo<'d> {
             taints: spec.get("taints").items().map(Taint::of).collect(),
             unschedulable: spec.get("unschedulable").bool() == Some(true),
             max_pods: allocatable.whole("pods"),
-            images: images::of_node(object.get("status")),
+            images: images::images_on_node(object.get("status")),
             allocatable: Requests::from_amounts(&allocatable, names),
         }
     }
@@ -70,7 +70,7 @@ impl<'d> NodeInfo<'d> {
 /// The allocatable cpu, memory, storage and pods of a node, stored together because they are read for each
 /// node and pod.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Offer {
+pub(super) struct NodeAllocatable {
     pub(super) milli_cpu: i64,
     pub(super) memory: i64,
     pub(super) ephemeral_storage: i64,
@@ -81,7 +81,7 @@ pub(super) struct Offer {
 #[derive(Clone, Default, Debug)]
 pub struct Nodes<'d> {
     infos: Vec<NodeInfo<'d>>,
-    offers: Vec<Offer>,
+    offers: Vec<NodeAllocatable>,
     by_name: HashMap<&'d str, NodeIndex, RandomState>,
     /// Column of each resource in `scalars`, by resource index; `None` if no node offers it.
     columns: Vec<Option<usize>>,
@@ -118,7 +118,7 @@ impl<'d> Nodes<'d> {
                 }
             }
         }
-        let offer = |info: &NodeInfo<'_>| Offer {
+        let offer = |info: &NodeInfo<'_>| NodeAllocatable {
             milli_cpu: info.allocatable.milli_cpu,
             memory: info.allocatable.memory,
             ephemeral_storage: info.allocatable.ephemeral_storage,
@@ -147,7 +147,7 @@ impl<'d> Nodes<'d> {
         &self.infos[node.get()]
     }
 
-    pub(super) fn offer(&self, node: NodeIndex) -> Offer {
+    pub(super) fn allocatable(&self, node: NodeIndex) -> NodeAllocatable {
         self.offers[node.get()]
     }
 

@@ -1,7 +1,7 @@
-//! What bound pods take from the nodes.
+//! The resources that bound pods use on each node.
 //!
-//! Adding and removing a pod costs a few additions, and a clone copies flat tables: each course of events has its own
-//! occupancy, which starts as a clone of a common one.
+//! Adding and removing a pod costs a few additions, and a clone copies flat tables: each simulated run has its own
+//! occupancy, which starts as a clone of a shared one.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,21 +26,21 @@ pub(super) struct Usage {
 
 /// A pod on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundPod {
     pub(super) node: NodeIndex,
     pub(super) pod: PodId,
 }
 
 /// A bound pod, linked to the previous one of its class.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    bound: Bound,
+struct BoundPodEntry {
+    bound: BoundPod,
     before: u32,
     is_removed: bool,
 }
 
 /// Marks the end of a linked list.
-const NONE: u32 = u32::MAX;
+const END_OF_LIST: u32 = u32::MAX;
 
 /// The pods bound to each node.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Occupancy<'c, 'd> {
     /// For each class, the index of its last bound pod, which links to the others. A flat list, because there
     /// can be as many classes as pods.
     last_of_class: Vec<u32>,
-    bound: Vec<Entry>,
+    bound: Vec<BoundPodEntry>,
     ports: Vec<(NodeIndex, HostPort<'d>)>,
 }
 
@@ -65,7 +65,7 @@ impl<'c, 'd> Occupancy<'c, 'd> {
             nodes,
             usage: vec![Usage::default(); nodes.len()],
             scalars: vec![0; nodes.scalar_cells()],
-            last_of_class: vec![NONE; catalog.class_count()],
+            last_of_class: vec![END_OF_LIST; catalog.class_count()],
             bound: Vec::new(),
             ports: Vec::new(),
         }
@@ -95,8 +95,8 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         self.count(node, pod, 1);
         let needs = self.catalog.pod(pod);
         let last = &mut self.last_of_class[needs.class.0 as usize];
-        self.bound.push(Entry { bound: Bound { node, pod }, before: *last, is_removed: false });
-        *last = u32::try_from(self.bound.len() - 1).unwrap_or(NONE);
+        self.bound.push(BoundPodEntry { bound: BoundPod { node, pod }, before: *last, is_removed: false });
+        *last = u32::try_from(self.bound.len() - 1).unwrap_or(END_OF_LIST);
         self.ports.extend(needs.host_ports.iter().map(|&port| (node, port)));
     }
 
@@ -105,11 +105,11 @@ impl<'c, 'd> Occupancy<'c, 'd> {
         let needs = self.catalog.pod(pod);
         let mut after = None;
         let mut place = self.last_of_class[needs.class.0 as usize];
-        while place != NONE && self.bound[place as usize].bound != (Bound { node, pod }) {
+        while place != END_OF_LIST && self.bound[place as usize].bound != (BoundPod { node, pod }) {
             after = Some(place);
             place = self.bound[place as usize].before;
         }
-        if place == NONE {
+        if place == END_OF_LIST {
             return false;
         }
         let entry = &mut self.bound[place as usize];
@@ -157,14 +157,14 @@ impl<'c, 'd> Occupancy<'c, 'd> {
     }
 
     /// The bound pods of a class.
-    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = Bound> {
+    pub(super) fn of_class(&self, class: ClassId) -> impl Iterator<Item = BoundPod> {
         let entry = |place: u32| self.bound.get(place as usize);
         let last = entry(self.last_of_class[class.0 as usize]);
         std::iter::successors(last, move |last| entry(last.before)).map(|entry| entry.bound)
     }
 
     /// All bound pods, in the order in which they were bound.
-    pub(super) fn bound(&self) -> impl Iterator<Item = Bound> {
+    pub(super) fn bound(&self) -> impl Iterator<Item = BoundPod> {
         self.bound.iter().filter(|entry| !entry.is_removed).map(|entry| entry.bound)
     }
 

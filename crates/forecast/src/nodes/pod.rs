@@ -1,4 +1,4 @@
-//! What one pod needs of a node, read once.
+//! The scheduling requirements of a pod, read once.
 
 use super::affinity::PodTerms;
 use super::catalog::{Catalog, ClassId, KindId, PodClass, ShapeId};
@@ -135,7 +135,7 @@ impl<'d> PodNeeds<'d> {
         let PodRequests { requested, taken, scored, counted } =
             PodRequests::read(spec, status, catalog.resources_mut());
         let class = class_of(catalog, source, &labels);
-        let images = images::of_pod(spec);
+        let images = images::images_of_pod(spec);
         let (shape, kind) = shape_and_kind_of(catalog, source, class, &images);
         PodNeeds {
             class,
@@ -162,7 +162,7 @@ impl<'d> PodNeeds<'d> {
                 .items()
                 .map(|gate| gate.get("name").str())
                 .collect(),
-            unmodelled: unmodelled::names(catalog, source),
+            unmodelled: unmodelled::unmodelled_features(catalog, source),
         }
     }
 

@@ -1,6 +1,6 @@
-//! Whether pods of lower priority could make room.
+//! Determines whether preempting pods of lower priority could make room.
 //!
-//! Preemption itself is not modelled. This says where it could happen, so that the outcome is not promised there.
+//! Preemption itself is not simulated. Where it could happen, the outcome is reported as unknown.
 
 use super::cycle::Cycle;
 use super::node::NodeIndex;
@@ -31,7 +31,7 @@ impl Cycle<'_, '_, '_> {
                     without.remove_pod(victim.node, victim.pod);
                 }
                 Cycle::start(&without, self.fits, self.delegated, self.id)
-                    .is_ok_and(|cycle| cycle.check(node).is_ok())
+                    .is_ok_and(|cycle| cycle.check_node(node).is_ok())
             })
             .collect()
     }

@@ -1,4 +1,4 @@
-//! Why a node was not chosen, in the scheduler's words, and how often each reason occurred.
+//! Reasons why nodes are rejected, with the scheduler's messages, and how often each occurred.
 
 use super::catalog::Catalog;
 use super::node::NodeIndex;

@@ -1,8 +1,8 @@
-//! Amounts of resources: what a pod requests and what a node offers.
+//! Resource amounts: the requests of a pod and the allocatable resources of a node.
 //!
-//! Upstream adds exact quantities and rounds the sum up, so requests are added in thousandths, the smallest part that the
-//! API server keeps. Names of resources other than cpu, memory and ephemeral storage are numbered, because amounts are
-//! compared for thousands of nodes.
+//! Upstream adds exact quantities and rounds the sum up, so requests are added in thousandths, the smallest part that
+//! the API server keeps. Names of resources other than cpu, memory and ephemeral storage are numbered, because
+//! amounts are compared for thousands of nodes.
 
 #![allow(clippy::indexing_slicing, reason = "places come from the list itself")]
 
@@ -115,13 +115,13 @@ impl<'d> Amounts<'d> {
             if let Some(quantity) = quantity(value) {
                 let nanos = quantity.nano_value();
                 let thousandths = nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0);
-                *amounts.at(key.text()) = thousandths;
+                *amounts.amount_mut(key.text()) = thousandths;
             }
         }
         amounts
     }
 
-    fn at(&mut self, name: &'d str) -> &mut i128 {
+    fn amount_mut(&mut self, name: &'d str) -> &mut i128 {
         let place = self.0.iter().position(|&(known, _)| known == name).unwrap_or_else(|| {
             self.0.push((name, 0));
             self.0.len() - 1
@@ -149,7 +149,7 @@ impl<'d> Amounts<'d> {
 
     fn add(&mut self, other: &Amounts<'d>) {
         for &(name, amount) in &other.0 {
-            let sum = self.at(name);
+            let sum = self.amount_mut(name);
             *sum = sum.saturating_add(amount);
         }
     }
@@ -158,15 +158,15 @@ impl<'d> Amounts<'d> {
     fn raise_to(&mut self, other: &Amounts<'d>) {
         for &(name, amount) in &other.0 {
             let old = self.get(name);
-            *self.at(name) = old.map_or(amount, |old| old.max(amount));
+            *self.amount_mut(name) = old.map_or(amount, |old| old.max(amount));
         }
     }
 
     /// Adds the defaults for missing resources.
-    fn or(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
+    fn with_defaults(mut self, defaults: &[(&'d str, i128)]) -> Amounts<'d> {
         for &(name, amount) in defaults {
             if self.get(name).is_none() {
-                *self.at(name) = amount;
+                *self.amount_mut(name) = amount;
             }
         }
         self
@@ -174,11 +174,11 @@ impl<'d> Amounts<'d> {
 }
 
 /// The requests of a container or pod with the API server's default: a missing request is set to the limit.
-fn defaulted(resources: Value<'_>) -> Amounts<'_> {
+fn requests_or_limits(resources: Value<'_>) -> Amounts<'_> {
     let mut requests = Amounts::read(resources.get("requests"));
     for (name, limit) in Amounts::read(resources.get("limits")).0 {
         if requests.get(name).is_none() {
-            *requests.at(name) = limit;
+            *requests.amount_mut(name) = limit;
         }
     }
     requests
@@ -186,7 +186,7 @@ fn defaulted(resources: Value<'_>) -> Amounts<'_> {
 
 /// The field from which the requests of a container are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RequestSource {
     /// `resources` in the spec.
     Spec,
     /// `allocatedResources` in the status, as admitted by the kubelet.
@@ -214,9 +214,9 @@ impl PodRequests {
     // upstream v1.37 resource.PodRequests, PodInfo.CalculateResource
     pub(super) fn read<'d>(spec: Value<'d>, status: Value<'d>, names: &mut ResourceNames<'d>) -> PodRequests {
         let pod_level = pod_level_requests(spec);
-        let plain = sum(spec, status, Side::Spec, &[], &pod_level);
+        let plain = sum(spec, status, RequestSource::Spec, &[], &pod_level);
         // Upstream does not score nodes by what the pod requests as a whole.
-        let scored = sum(spec, status, Side::Spec, &ASSUMED, &Amounts::default());
+        let scored = sum(spec, status, RequestSource::Spec, &ASSUMED, &Amounts::default());
         let pair = |amounts: &Amounts<'_>| [amounts.thousandths("cpu"), amounts.whole("memory")];
         if pod_level.is_empty() && !status.get("containerStatuses").exists() {
             let requested = Requests::from_amounts(&plain, names);
@@ -227,8 +227,8 @@ impl PodRequests {
             .into_iter()
             .filter(|(name, _)| pod_level.is_empty() || plain.get(name).is_none())
             .collect();
-        let taken = with_status(spec, status, &[], &pod_level);
-        let counted = with_status(spec, status, &assumed, &pod_level);
+        let taken = requests_of_bound_pod(spec, status, &[], &pod_level);
+        let counted = requests_of_bound_pod(spec, status, &assumed, &pod_level);
         PodRequests {
             requested: Requests::from_amounts(&plain, names),
             taken: Requests::from_amounts(&taken, names),
@@ -239,16 +239,16 @@ impl PodRequests {
 }
 
 /// The resources used by a bound pod: the largest of the requested, admitted and actual amounts.
-fn with_status<'d>(
+fn requests_of_bound_pod<'d>(
     spec: Value<'d>,
     status: Value<'d>,
     assumed: &[(&'d str, i128)],
     pod_level: &Amounts<'d>,
 ) -> Amounts<'d> {
-    let mut largest = sum(spec, status, Side::Spec, assumed, pod_level);
+    let mut largest = sum(spec, status, RequestSource::Spec, assumed, pod_level);
     if status.get("containerStatuses").exists() {
-        largest.raise_to(&sum(spec, status, Side::Allocated, assumed, pod_level));
-        largest.raise_to(&sum(spec, status, Side::Actual, assumed, pod_level));
+        largest.raise_to(&sum(spec, status, RequestSource::Allocated, assumed, pod_level));
+        largest.raise_to(&sum(spec, status, RequestSource::Actual, assumed, pod_level));
     }
     largest
 }
@@ -261,12 +261,12 @@ fn pod_level_requests(spec: Value<'_>) -> Amounts<'_> {
     requests.0.retain(|&(name, _)| is_pod_level(name));
     let limits = Amounts::read(resources.get("limits"));
     if !limits.is_empty() {
-        let containers = sum_containers(spec, Value::absent(), Side::Spec, &[]);
+        let containers = sum_containers(spec, Value::absent(), RequestSource::Spec, &[]);
         let can_be_exceeded = |name: &str| !name.starts_with("hugepages-");
         let defaults = containers.0.into_iter().filter(|(name, _)| can_be_exceeded(name)).chain(limits.0);
         for (name, amount) in defaults.filter(|(name, _)| is_pod_level(name)) {
             if requests.get(name).is_none() {
-                *requests.at(name) = amount;
+                *requests.amount_mut(name) = amount;
             }
         }
     }
@@ -282,13 +282,13 @@ fn is_pod_level(name: &str) -> bool {
 fn sum<'d>(
     spec: Value<'d>,
     status: Value<'d>,
-    side: Side,
+    source: RequestSource,
     assumed: &[(&'d str, i128)],
     pod_level: &Amounts<'d>,
 ) -> Amounts<'d> {
-    let mut sum = sum_containers(spec, status, side, assumed);
+    let mut sum = sum_containers(spec, status, source, assumed);
     for &(name, amount) in &pod_level.0 {
-        *sum.at(name) = amount;
+        *sum.amount_mut(name) = amount;
     }
     sum.add(&Amounts::read(spec.get("overhead")));
     sum
@@ -299,11 +299,12 @@ fn sum<'d>(
 fn sum_containers<'d>(
     spec: Value<'d>,
     status: Value<'d>,
-    side: Side,
+    source: RequestSource,
     assumed: &[(&'d str, i128)],
 ) -> Amounts<'d> {
-    let requests =
-        |container: Value<'d>, statuses| requests_of(container, status.get(statuses), side).or(assumed);
+    let requests = |container: Value<'d>, statuses| {
+        requests_of(container, status.get(statuses), source).with_defaults(assumed)
+    };
     let mut running = Amounts::default();
     for container in spec.get("containers").items() {
         running.add(&requests(container, "containerStatuses"));
@@ -330,17 +331,18 @@ pub(super) fn is_sidecar(container: Value<'_>) -> bool {
     container.get("restartPolicy").str() == "Always"
 }
 
-fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, side: Side) -> Amounts<'d> {
+fn requests_of<'d>(container: Value<'d>, statuses: Value<'d>, source: RequestSource) -> Amounts<'d> {
     let name = container.get("name").str();
-    let status = statuses.items().find(|status| side != Side::Spec && status.get("name").str() == name);
+    let status =
+        statuses.items().find(|status| source != RequestSource::Spec && status.get("name").str() == name);
     let status = status.unwrap_or(Value::absent());
     let (actual, allocated) = (status.get("resources").get("requests"), status.get("allocatedResources"));
-    if side == Side::Actual && actual.exists() {
+    if source == RequestSource::Actual && actual.exists() {
         Amounts::read(actual)
     } else if allocated.exists() {
         Amounts::read(allocated)
     } else {
-        defaulted(container.get("resources"))
+        requests_or_limits(container.get("resources"))
     }
 }
 

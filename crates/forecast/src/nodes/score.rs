@@ -1,4 +1,4 @@
-//! Which of the feasible nodes the scheduler prefers.
+//! Scores of the feasible nodes, which determine the node that the scheduler prefers.
 
 #![allow(clippy::indexing_slicing, reason = "nodes are places in the lists that were made for them")]
 
@@ -7,7 +7,7 @@ use super::node::NodeIndex;
 use super::{affinity, spread};
 
 /// Maximum score of a plugin.
-pub(super) const MAXIMUM: i64 = 100;
+pub(super) const MAX_SCORE: i64 = 100;
 
 /// Weights of the score plugins in the default profile.
 // upstream v1.37 getDefaultPlugins
@@ -33,7 +33,7 @@ impl Cycle<'_, '_, '_> {
         let of_nodes = |list: &[i64]| nodes.iter().map(|node| list[node.get()]).collect::<Vec<i64>>();
         let mut taints = self.fit.soft_taints.as_ref().map_or(vec![0; nodes.len()], |list| of_nodes(list));
         normalize(&mut taints);
-        add(weight::TAINT_TOLERATION, taints.into_iter().map(|score| MAXIMUM - score).collect());
+        add(weight::TAINT_TOLERATION, taints.into_iter().map(|score| MAX_SCORE - score).collect());
         if let Some(preferred) = &self.fit.preferred {
             let mut scores = of_nodes(preferred);
             normalize(&mut scores);
@@ -58,7 +58,7 @@ impl Cycle<'_, '_, '_> {
 
     /// The sum of the scores for free resources and for balanced use of cpu and memory. Both have weight 1.
     fn resource_score(&self, node: NodeIndex) -> i64 {
-        let offered = self.occupancy.nodes().offer(node);
+        let offered = self.occupancy.nodes().allocatable(node);
         let used = self.occupancy.usage(node);
         let offered = [offered.milli_cpu, offered.memory];
         let left = least_allocated(offered, used.counted, self.pod.scored);
@@ -75,7 +75,7 @@ fn normalize(scores: &mut [i64]) {
     let best = scores.iter().copied().max().unwrap_or(0);
     if best > 0 {
         for score in scores {
-            *score = MAXIMUM * *score / best;
+            *score = MAX_SCORE * *score / best;
         }
     }
 }
@@ -87,7 +87,7 @@ fn normalize(scores: &mut [i64]) {
     reason = "upstream computes with floating-point numbers, and cuts off the fraction"
 )]
 pub(super) fn share_of_maximum(part: i64, whole: i64) -> i64 {
-    (MAXIMUM as f64 * (part as f64 / whole as f64)) as i64
+    (MAX_SCORE as f64 * (part as f64 / whole as f64)) as i64
 }
 
 /// Score for the share of cpu and memory that remains free with the pod.
@@ -101,7 +101,7 @@ fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i6
         }
         let taken = used.wrapping_add(requested);
         if taken <= offered {
-            sum += (offered.wrapping_sub(taken)).wrapping_mul(MAXIMUM) / offered;
+            sum += (offered.wrapping_sub(taken)).wrapping_mul(MAX_SCORE) / offered;
         }
         kinds += 1;
     }
@@ -112,7 +112,7 @@ fn least_allocated(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i6
 // upstream v1.37 balancedResourceScorer
 fn balanced(offered: [i64; 2], used: [i64; 2], requested: [i64; 2]) -> i64 {
     let with_pod = [used[0].wrapping_add(requested[0]), used[1].wrapping_add(requested[1])];
-    MAXIMUM / 2 + (MAXIMUM / 2 + evenness(offered, with_pod) - evenness(offered, used)) / 2
+    MAX_SCORE / 2 + (MAX_SCORE / 2 + evenness(offered, with_pod) - evenness(offered, used)) / 2
 }
 
 #[expect(
@@ -129,5 +129,5 @@ fn evenness(offered: [i64; 2], used: [i64; 2]) -> i64 {
         (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
         _ => 0.0,
     };
-    ((1.0 - deviation) * MAXIMUM as f64) as i64
+    ((1.0 - deviation) * MAX_SCORE as f64) as i64
 }

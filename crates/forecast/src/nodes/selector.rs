@@ -1,7 +1,7 @@
-//! Label selectors, read once and asked often.
+//! Label selectors, parsed once for repeated matching.
 //!
-//! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator, which
-//! no API server accepts, selects nothing.
+//! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator,
+//! which no API server accepts, selects nothing.
 
 use tollgate_document::doc::Value;
 

@@ -1,4 +1,4 @@
-//! What differs between releases, as data.
+//! Differences between releases, as data.
 
 /// Behaviors of the filters and scores that differ between releases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

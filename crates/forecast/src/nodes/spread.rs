@@ -1,8 +1,8 @@
 //! Topology spread: constraints on how evenly the pods that a selector selects are spread over nodes, zones or other
 //! topologies.
 //!
-//! Which nodes count and which classes of pods are selected does not change while events happen ([`SpreadPlan`]). Only the
-//! selected pods are counted in a cycle.
+//! Which nodes count and which classes of pods are selected does not change while events happen ([`SpreadPlan`]).
+//! Only the selected pods are counted in a cycle.
 
 #![allow(
     clippy::indexing_slicing,
@@ -12,7 +12,7 @@
 use super::catalog::{Catalog, ClassId, TopologyId};
 use super::fit::{Fits, NodeFit};
 use super::node::{Domains, NodeIndex};
-use super::occupancy::{Bound, Occupancy};
+use super::occupancy::{BoundPod, Occupancy};
 use super::pod::PodNeeds;
 use super::reason::{Reason, Rejection};
 use super::selector::{Labels, Requirement, Selector};
@@ -163,7 +163,7 @@ impl SpreadConstraint<'_> {
 }
 
 impl ConstraintPlan {
-    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = Bound> {
+    fn selected(&self, occupancy: &Occupancy<'_, '_>) -> impl Iterator<Item = BoundPod> {
         self.classes.iter().flat_map(|&class| occupancy.of_class(class))
     }
 }
@@ -196,7 +196,7 @@ impl SpreadState {
 
     /// Checks the required constraints for a node.
     // upstream v1.37 PodTopologySpread.Filter
-    pub(super) fn check(
+    pub(super) fn check_required_constraints(
         &self,
         plan: &SpreadPlan,
         fits: &Fits<'_, '_>,
@@ -254,8 +254,8 @@ pub(super) fn scores(
     let (least, most) = (of_scored().min().unwrap_or(i64::MAX), of_scored().max().unwrap_or(0).max(0));
     let normalized = nodes.iter().zip(&raw).map(|(&node, &raw)| match most {
         _ if is_ignored(node) => 0,
-        0 => super::score::MAXIMUM,
-        _ => super::score::MAXIMUM * (most + least - raw) / most,
+        0 => super::score::MAX_SCORE,
+        _ => super::score::MAX_SCORE * (most + least - raw) / most,
     });
     Some(normalized.collect())
 }

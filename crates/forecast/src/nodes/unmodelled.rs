@@ -1,4 +1,4 @@
-//! Names of what a pod uses that the filters here do not know.
+//! Names of features of a pod that are not simulated.
 
 use super::catalog::Catalog;
 use super::pod::PodSource;
@@ -19,7 +19,7 @@ const HARMLESS_VOLUMES: [&str; 10] = [
 ];
 
 /// Short names of the features of a pod that make its scheduling unpredictable.
-pub(super) fn names(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'static str> {
+pub(super) fn unmodelled_features(catalog: &Catalog<'_>, source: &PodSource<'_>) -> Vec<&'static str> {
     let spec = source.spec;
     let mut names = Vec::new();
     let mut add = |uses: bool, name| {

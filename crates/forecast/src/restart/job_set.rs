@@ -1,8 +1,8 @@
-//! JobSets: nothing happens to the other pods until a Job fails; then the failure policy of the JobSet decides.
+//! JobSets: the other pods are not affected until a Job fails; then the failure policy of the JobSet applies.
 //!
-//! A Job counts an evicted pod as failed, unless a rule of its pod failure policy for the condition `DisruptionTarget`,
-//! which the eviction sets, says otherwise. Rules for exit codes are not considered, because nobody knows how a container
-//! ends that is told to stop.
+//! A Job counts an evicted pod as failed, unless a rule of its pod failure policy matches the condition
+//! `DisruptionTarget`, which the eviction sets. Rules for exit codes are ignored, because the exit code of a
+//! terminated container is unknown.
 
 use super::{Effect, Member, other_pods};
 use crate::state::{ObjectKind, State, StoredObject};

@@ -1,7 +1,8 @@
-//! LeaderWorkerSets: a group is a leader with its workers, and is recreated as a whole unless its policy says otherwise.
+//! LeaderWorkerSets: a group is a leader with its workers, and is recreated as a whole unless its policy says
+//! otherwise.
 //!
-//! The workers of a group belong to a StatefulSet that the leader pod owns. Without its leader, a group is deleted and
-//! created anew, whatever the policy.
+//! The workers of a group belong to a StatefulSet that the leader pod owns. If the leader is lost, the group is
+//! always deleted and recreated.
 
 use super::{Effect, Member, other_pods};
 use crate::state::StoredObject;

@@ -1,4 +1,4 @@
-//! Who replaces evicted pods, and which pods workloads make.
+//! Tests which controllers replace evicted pods, and which pods workloads create.
 
 use crate::forecast;
 use std::fmt::Write as _;

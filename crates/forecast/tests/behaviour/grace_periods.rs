@@ -1,4 +1,4 @@
-//! What evicted pods keep until their grace period is over, and who replaces them before that.
+//! Tests what evicted pods occupy until their grace period is over, and which controllers replace them before that.
 
 use crate::controllers::{DRAIN_N0, bound_pod, cluster, outcomes};
 use crate::forecast;

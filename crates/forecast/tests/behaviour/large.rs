@@ -1,4 +1,4 @@
-//! Large clusters and searches that do not end.
+//! Large clusters, and searches that exceed their limit.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

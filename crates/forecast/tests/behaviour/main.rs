@@ -1,4 +1,4 @@
-//! What controllers and the scheduler do together, and how a large cluster is played.
+//! Tests of controllers and scheduler together, and of large clusters.
 #![allow(clippy::expect_used, reason = "a test that cannot read its data has failed")]
 
 mod controllers;

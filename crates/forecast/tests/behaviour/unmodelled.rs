@@ -1,5 +1,5 @@
-//! Devices and requests with features that are not modelled: the outcome of the pods that use them is unknown, and that of
-//! all others is not.
+//! Devices and requests with features that are not modelled: the outcome of the pods that use them is unknown, and
+//! that of all others is not.
 
 use crate::{forecast, forecast_with_gates};
 use tollgate_forecast::{Forecast, PodOutcome};
