@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets, as far as a drain reads them: whom they select, and how many disruptions they allow.
+//! The PodDisruptionBudgets of a cluster: the pods that they select, and the number of disruptions that they allow.
 
 use crate::outcome::Budget;
 use tollgate_document::doc::Value;
@@ -11,7 +11,7 @@ pub(crate) struct Budgets<'d> {
 }
 
 impl<'d> Budgets<'d> {
-    pub(crate) fn of(state: &State<'d>) -> Budgets<'d> {
+    pub(crate) fn from_state(state: &State<'d>) -> Budgets<'d> {
         let budgets = state.of_kind(ObjectKind::PodDisruptionBudget).iter();
         let mut budgets: Vec<_> =
             budgets.map(|object| (read(object), object.value.get("spec").get("selector"))).collect();
@@ -21,21 +21,21 @@ impl<'d> Budgets<'d> {
         Budgets { budgets }
     }
 
-    pub(crate) fn get(&self, place: usize) -> Option<&Budget> {
-        self.budgets.get(place).map(|(budget, _)| budget)
+    pub(crate) fn get(&self, index: usize) -> Option<&Budget> {
+        self.budgets.get(index).map(|(budget, _)| budget)
     }
 
     /// Indices of the PDBs that the Eviction API checks for the pod, by namespace and name. Pods that have
     /// not started or have ended are not checked.
     // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
-    pub(crate) fn of_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
+    pub(crate) fn budgets_for_pod(&self, pod: StoredObject<'_>) -> Vec<usize> {
         if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
             return Vec::new();
         }
         let labels = pod.value.get("metadata").get("labels");
         let own = self.budgets.iter().enumerate();
         let own = own.filter(|(_, (budget, _))| budget.namespace == pod.namespace());
-        own.filter(|(_, (_, selector))| selects(*selector, labels)).map(|(place, _)| place).collect()
+        own.filter(|(_, (_, selector))| selects(*selector, labels)).map(|(index, _)| index).collect()
     }
 }
 

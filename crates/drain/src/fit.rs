@@ -1,10 +1,11 @@
-//! Which movers have room: plays the drain, leaves out those that do not fit, and plays it again until all fit.
+//! Determines which movers fit: simulates the drain, removes movers whose replacement does not fit, and repeats until
+//! all fit.
 //!
-//! Each round leaves out at least one mover, and the first rounds only those that cannot fit, so that two that compete for
-//! one place do not both stay.
+//! Each round removes at least one mover. The first rounds remove only those that can never fit, so that of two
+//! movers that compete for a device one can still move.
 //!
-//! Invariant: at the end, the replacement of every mover fits in all courses of a forecast in which exactly these movers
-//! leave, and is on no selected device; others move only by the options of the user.
+//! Invariant: in the end, the replacement of every mover fits in all simulated runs in which exactly these movers
+//! leave, and uses no selected device. Other pods move only if the user's options allow it.
 
 use crate::budgets::Budgets;
 use crate::outcome::StayReason;
@@ -29,7 +30,7 @@ const GENTLE_ROUNDS: usize = 4;
 
 /// Whether a mover stays in the plan.
 #[derive(Clone, Debug)]
-pub(crate) enum Fit {
+pub(crate) enum MoverDecision {
     Moves,
     /// The pods stay. The number is the index of the pod that causes it.
     Stays(Stay, usize),
@@ -46,7 +47,7 @@ struct Misfit {
 }
 
 /// Input of the simulated drain.
-pub(crate) struct Fitting<'a, 'p, 'd> {
+pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
     pub(crate) selection: &'a Selection<'a>,
@@ -56,35 +57,35 @@ pub(crate) struct Fitting<'a, 'p, 'd> {
 }
 
 /// Result of the simulated rounds.
-pub(crate) struct Fitted {
-    pub(crate) fits: Vec<Fit>,
+pub(crate) struct FitResult {
+    pub(crate) fits: Vec<MoverDecision>,
     pub(crate) waves: Vec<MoverWave>,
     /// For each moving pod, the nodes of its replacement, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
 }
 
-impl<'d> Fitting<'_, '_, 'd> {
+impl<'d> FitSimulation<'_, '_, 'd> {
     /// Simulates the drain repeatedly and removes movers from the plan until every replacement fits.
-    pub(crate) fn play(&self, movers: &mut [Mover]) -> Fitted {
+    pub(crate) fn drop_movers_until_all_fit(&self, movers: &mut [Mover]) -> FitResult {
         let options = self.input.request.options;
-        let mut fits: Vec<Fit> = movers.iter().map(|_| Fit::Moves).collect();
+        let mut fits: Vec<MoverDecision> = movers.iter().map(|_| MoverDecision::Moves).collect();
         let mut nodes = BTreeMap::new();
         for round in 0.. {
-            let is_moving = |place: usize| matches!(fits.get(place), Some(Fit::Moves));
+            let is_moving = |index: usize| matches!(fits.get(index), Some(MoverDecision::Moves));
             let planned = waves(movers, &is_moving, self.budgets, options.max_wave, self.input.is_first_wave);
             let mut misfits = if self.input.missing.is_empty() {
                 let forecast = self.forecast(movers, &planned);
-                let (misfits, found) = self.judge(movers, &is_moving, &forecast);
+                let (misfits, found) = self.find_misfits(movers, &is_moving, &forecast);
                 nodes = found;
                 misfits
             } else {
                 self.all_unknown(movers, &is_moving)
             };
             if misfits.is_empty() {
-                return Fitted { fits, waves: planned, nodes };
+                return FitResult { fits, waves: planned, nodes };
             }
             if round < GENTLE_ROUNDS {
-                keep_contested(&mut misfits);
+                defer_contested(&mut misfits);
             }
             for misfit in misfits {
                 let is_unknown =
@@ -93,13 +94,13 @@ impl<'d> Fitting<'_, '_, 'd> {
                     Some(mover) if options.move_unknown && is_unknown => mover.kind = MoverKind::Alone,
                     _ => {
                         if let Some(fit) = fits.get_mut(misfit.mover) {
-                            *fit = Fit::Stays(misfit.stay, misfit.pod);
+                            *fit = MoverDecision::Stays(misfit.stay, misfit.pod);
                         }
                     }
                 }
             }
         }
-        Fitted { fits, waves: Vec::new(), nodes }
+        FitResult { fits, waves: Vec::new(), nodes }
     }
 
     /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods
@@ -108,7 +109,7 @@ impl<'d> Fitting<'_, '_, 'd> {
     fn forecast(&self, movers: &[Mover], planned: &[MoverWave]) -> Forecast {
         let mut steps: Vec<Step<'_>> = self.rules.iter().map(|rule| Step::Apply(rule.root())).collect();
         for wave in planned {
-            let moved = wave.movers.iter().filter_map(|place| movers.get(*place));
+            let moved = wave.movers.iter().filter_map(|index| movers.get(*index));
             let moved = moved.filter(|mover| mover.kind != MoverKind::Alone);
             let mut grace = 0;
             for mover in moved {
@@ -127,7 +128,7 @@ impl<'d> Fitting<'_, '_, 'd> {
     }
 
     fn pods_of<'m>(&'m self, mover: &'m Mover) -> impl Iterator<Item = StoredObject<'d>> + 'm {
-        mover.pods.iter().filter_map(|place| self.pods.get(*place)).map(|pod| pod.pod)
+        mover.pods.iter().filter_map(|index| self.pods.get(*index)).map(|pod| pod.pod)
     }
 
     fn unit_of(&self, mover: &Mover) -> Option<&Unit<'d>> {
@@ -137,12 +138,12 @@ impl<'d> Fitting<'_, '_, 'd> {
     /// A misfit with the reason Unknown for every mover except those that move anyway. Used if the cluster
     /// state is incomplete.
     fn all_unknown(&self, movers: &[Mover], is_moving: &dyn Fn(usize) -> bool) -> Vec<Misfit> {
-        let moving = movers.iter().enumerate().filter(|(place, _)| is_moving(*place));
+        let moving = movers.iter().enumerate().filter(|(index, _)| is_moving(*index));
         let moving = moving.filter(|(_, mover)| mover.kind != MoverKind::Alone);
-        let stay = unknown(&self.input.missing.join("; "));
+        let stay = unknown_outcome(&self.input.missing.join("; "));
         moving
-            .map(|(place, mover)| Misfit {
-                mover: place,
+            .map(|(index, mover)| Misfit {
+                mover: index,
                 stay: stay.clone(),
                 pod: mover.pods.first().copied().unwrap_or_default(),
                 may_fit: false,
@@ -151,7 +152,7 @@ impl<'d> Fitting<'_, '_, 'd> {
     }
 
     /// The movers that do not fit, and the nodes of the replacements that do.
-    fn judge(
+    fn find_misfits(
         &self,
         movers: &[Mover],
         is_moving: &dyn Fn(usize) -> bool,
@@ -164,8 +165,8 @@ impl<'d> Fitting<'_, '_, 'd> {
             }
         }
         let (mut misfits, mut nodes) = (Vec::new(), BTreeMap::new());
-        for (place, mover) in movers.iter().enumerate() {
-            if !is_moving(place) || mover.kind == MoverKind::Alone {
+        for (index, mover) in movers.iter().enumerate() {
+            if !is_moving(index) || mover.kind == MoverKind::Alone {
                 continue;
             }
             let restarted = self.unit_of(mover).into_iter().flat_map(|unit| &unit.restarted);
@@ -179,14 +180,14 @@ impl<'d> Fitting<'_, '_, 'd> {
                         if self.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
                             nodes.insert(pod, nodes_of(&found.placements));
                         }
-                        self.misfit(mover, found, forecast.samples)
+                        self.reason_not_to_fit(mover, found, forecast.samples)
                     }
-                    None => Some((not_made(), false)),
+                    None => Some((not_recreated(), false)),
                 };
                 if let Some((stay, may_fit)) = misfit {
                     // What can never fit decides about a unit.
                     if worst.as_ref().is_none_or(|worst| worst.may_fit && !may_fit) {
-                        worst = Some(Misfit { mover: place, stay, pod, may_fit });
+                        worst = Some(Misfit { mover: index, stay, pod, may_fit });
                     }
                 }
             }
@@ -196,13 +197,14 @@ impl<'d> Fitting<'_, '_, 'd> {
     }
 
     /// The reason why a replacement does not fit, and whether it may fit after other movers are removed.
-    fn misfit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
+    fn reason_not_to_fit(&self, mover: &Mover, pod: &PodForecast, samples: u32) -> Option<(Stay, bool)> {
         let devices = pod.placements.iter().flat_map(|placement| &placement.place.claims);
         let mut devices = devices.flat_map(|claim| &claim.devices);
-        let back = devices.find(|device| self.selection.has(&device.driver, &device.pool, &device.device));
+        let back = devices
+            .find(|device| self.selection.selects_device(&device.driver, &device.pool, &device.device));
         if let Some(device) = back {
             let device = format!("{}/{}/{}", device.driver, device.pool, device.device);
-            return Some((self.comes_back(&device), false));
+            return Some((self.returns_to_device(&device), false));
         }
         if pod.evicted_again {
             return Some((evicted_again(), false));
@@ -213,14 +215,14 @@ impl<'d> Fitting<'_, '_, 'd> {
             _ if !is_replaced => None,
             PodOutcome::Pending => Some((no_room(pod), false)),
             PodOutcome::Sometimes => Some((fits_sometimes(pod, samples), true)),
-            PodOutcome::Unknown => Some((unknown(&pod.not_modelled.join(", ")), false)),
+            PodOutcome::Unknown => Some((unknown_outcome(&pod.not_modelled.join(", ")), false)),
             // Its StatefulSet waits for another pod, which may be left out.
             PodOutcome::NotRecreated if pod.explanation.is_some() => Some((no_room(pod), true)),
-            PodOutcome::NotRecreated => Some((not_made(), false)),
+            PodOutcome::NotRecreated => Some((not_recreated(), false)),
         }
     }
 
-    fn comes_back(&self, device: &str) -> Stay {
+    fn returns_to_device(&self, device: &str) -> Stay {
         let key = &self.input.request.key;
         let release = self.input.release;
         let features = release.semantics.features;
@@ -247,7 +249,7 @@ impl<'d> Fitting<'_, '_, 'd> {
 
 /// Removes from `misfits` the movers that get another round: all that may still fit, if others can never fit;
 /// otherwise the first half.
-fn keep_contested(misfits: &mut Vec<Misfit>) {
+fn defer_contested(misfits: &mut Vec<Misfit>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);
     } else {
@@ -285,7 +287,7 @@ fn fits_sometimes(pod: &PodForecast, samples: u32) -> Stay {
     Stay::new(StayReason::FitsSometimes, why, remedy)
 }
 
-fn unknown(what: &str) -> Stay {
+fn unknown_outcome(what: &str) -> Stay {
     let why = format!("Where its replacement goes is not known: {what}.");
     Stay::new(StayReason::Unknown, why, "Add --move-unknown to evict it alone, after all others.")
 }
@@ -299,7 +301,7 @@ fn evicted_again() -> Stay {
     )
 }
 
-fn not_made() -> Stay {
+fn not_recreated() -> Stay {
     Stay::new(
         StayReason::Other,
         "Its controller makes no new pod, because it is suspended, has failed or is gone.",

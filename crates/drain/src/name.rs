@@ -1,7 +1,7 @@
 //! The name of a rule: readable, and the same for the same driver, pool, device, key and effect.
 //!
-//! Names of objects allow less than keys and pools do and are limited in length, so a piece of a hash of the exact
-//! parts ends the name: two taints never share a rule by accident.
+//! Object names allow fewer characters than keys and pools and are limited in length, so the name ends with a hash of
+//! the exact parts: two taints never share a rule by accident.
 
 use std::fmt::Write as _;
 

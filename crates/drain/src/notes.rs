@@ -1,4 +1,4 @@
-//! What a user should know before a drain, besides the pods.
+//! Notes for the user about a drain, besides the pods.
 
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 

@@ -1,4 +1,4 @@
-//! What a plan says. Plain values without borrows; how they are written, as text or JSON, is not here.
+//! The contents of a plan, as plain values without borrows. Formatting as text or JSON is not part of this module.
 
 use std::fmt;
 use tollgate_engine::impact::target::DeviceNames;

@@ -1,4 +1,4 @@
-//! What the user asks a drain for.
+//! The user's request for a drain.
 
 use tollgate_engine::impact::target::DeviceTarget;
 

@@ -1,4 +1,4 @@
-//! What the DeviceTaintRules of a drain are known by: labels, annotations and the id; and the rules as a forecast reads them.
+//! Labels, annotations and IDs of the DeviceTaintRules of a drain, and the rules in the form that a forecast needs.
 
 use crate::request::DrainRequest;
 use sha2::{Digest as _, Sha256};

@@ -1,4 +1,4 @@
-//! Which devices the rules of a drain select, indexed so that many devices can be asked for.
+//! An index of the devices that the rules of a drain select.
 
 use crate::outcome::DeviceId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ struct PoolSelection<'r> {
 }
 
 impl<'r> Selection<'r> {
-    pub(crate) fn of(rules: impl IntoIterator<Item = &'r DeviceNames>) -> Selection<'r> {
+    pub(crate) fn from_rules(rules: impl IntoIterator<Item = &'r DeviceNames>) -> Selection<'r> {
         let mut selection = Selection::default();
         for names in rules {
             let (Some(driver), Some(pool)) = (&names.driver, &names.pool) else {
@@ -38,7 +38,7 @@ impl<'r> Selection<'r> {
     }
 
     /// True if a rule selects the device.
-    pub(crate) fn has(&self, driver: &str, pool: &str, device: &str) -> bool {
+    pub(crate) fn selects_device(&self, driver: &str, pool: &str, device: &str) -> bool {
         let known = self.pools.get(&(driver, pool));
         known.is_some_and(|pool| pool.is_whole || pool.devices.contains(device))
             || self.others.iter().any(|names| selects(names, driver, pool, device))
@@ -47,7 +47,7 @@ impl<'r> Selection<'r> {
     /// The device of an allocation result, if a rule selects it. `None` for results with adminAccess.
     pub(crate) fn device_of(&self, result: AllocationResult<'_>) -> Option<DeviceId> {
         let (driver, pool, device) = (result.driver(), result.pool(), result.device());
-        let is_held = result.admin_access() != Some(true) && self.has(driver, pool, device);
+        let is_held = result.admin_access() != Some(true) && self.selects_device(driver, pool, device);
         is_held.then(|| DeviceId {
             driver: driver.to_owned(),
             pool: pool.to_owned(),

@@ -1,4 +1,4 @@
-//! Why a pod stays, in words: a reason, the object and the fact behind it, and what a user can do.
+//! The reason why a pod stays, as text: a reason, its cause, and what the user can do.
 
 use crate::outcome::StayReason;
 use tollgate_forecast::{StoredObject, Workload};
@@ -61,7 +61,7 @@ pub(crate) fn path(object: StoredObject<'_>) -> String {
 }
 
 /// The number with its noun: `1 pod`, `2 pods`.
-pub(crate) fn count(number: usize, one: &str) -> String {
+pub(crate) fn count_noun(number: usize, one: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{number} {one}{s}")
 }

@@ -1,4 +1,5 @@
-//! The rules of a drain: what its targets stand for in the state of a cluster, one selector for each rule.
+//! Resolves the targets of a drain to rules: the devices that they refer to in a cluster state, with one selector for
+//! each rule.
 //!
 //! Invariant: every rule names a driver and a pool, no rule selects only what another one selects, and each target
 //! selects at least one device that is published or held by a claim.
@@ -37,11 +38,11 @@ pub(crate) fn resolve(
     let mut all: Vec<DeviceNames> = Vec::new();
     let mut notes = Vec::new();
     let mut unresolved: Option<String> = None;
-    for (place, target) in request.targets.iter().enumerate() {
-        let typed = request.typed.get(place).map_or("", String::as_str);
+    for (index, target) in request.targets.iter().enumerate() {
+        let typed = request.typed.get(index).map_or("", String::as_str);
         // Claims hold devices whose slices are gone while a driver restarts.
         let unpublished = match target {
-            DeviceTarget::Devices(names) if any_of(&held, names) => vec![names.clone()],
+            DeviceTarget::Devices(names) if selects_any(&held, names) => vec![names.clone()],
             DeviceTarget::Devices(_) => Vec::new(),
             DeviceTarget::Node(node) => unpublished_on_node(state, node, &published),
         };
@@ -58,7 +59,7 @@ pub(crate) fn resolve(
         };
         let by_pool: Vec<DeviceNames> =
             resolved.iter().flat_map(|names| split_by_pool(names, &published, &held)).collect();
-        if !by_pool.iter().any(|names| any_of(&published, names) || any_of(&held, names)) {
+        if !by_pool.iter().any(|names| selects_any(&published, names) || selects_any(&held, names)) {
             return Err(format!("{typed}: no device is published or allocated there"));
         }
         all.extend(by_pool);
@@ -72,7 +73,7 @@ pub(crate) fn resolve(
     }
     all.extend(closed.iter().cloned());
     let before: BTreeSet<NameKey> = all.iter().map(name_key).collect();
-    let all = merge(with_partitions(all, &snapshot));
+    let all = remove_covered_selectors(with_partitions(all, &snapshot));
     if all.len() > MAX_RULES {
         return Err(format!(
             "the targets need {} DeviceTaintRules, and a drain creates at most {MAX_RULES}; name fewer devices, or whole \
@@ -87,12 +88,12 @@ pub(crate) fn resolve(
             "{partitions} more {devices} with counters of the targets, such as partitions of a GPU, {are} drained too"
         ));
     }
-    let selection = Selection::of(&all);
+    let selection = Selection::from_rules(&all);
     let mut devices = BTreeSet::new();
     let mut unpublished = 0;
     for (pools, is_published) in [(&published, true), (&held, false)] {
         for (&(driver, pool), names) in pools {
-            for device in names.iter().filter(|device| selection.has(driver, pool, device)) {
+            for device in names.iter().filter(|device| selection.selects_device(driver, pool, device)) {
                 let id = DeviceId {
                     driver: driver.to_owned(),
                     pool: pool.to_owned(),
@@ -128,7 +129,7 @@ fn pools_of<'p, 'd>(
 }
 
 /// True if the selector matches one of these devices.
-fn any_of(pools: &Pools<'_>, names: &DeviceNames) -> bool {
+fn selects_any(pools: &Pools<'_>, names: &DeviceNames) -> bool {
     pools_of(pools, names).any(|(_, _, devices)| match &names.device {
         Some(device) => devices.contains(device.as_str()),
         None => !devices.is_empty(),
@@ -163,7 +164,7 @@ fn name_key(names: &DeviceNames) -> NameKey {
 }
 
 /// Sorts the selectors, and removes those that another selector covers.
-fn merge(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
+fn remove_covered_selectors(mut all: Vec<DeviceNames>) -> Vec<DeviceNames> {
     all.sort_by_cached_key(name_key);
     all.dedup();
     let whole: BTreeSet<NameKey> = all.iter().filter(|names| names.device.is_none()).map(name_key).collect();
@@ -223,7 +224,7 @@ fn unpublished_on_node(state: &State<'_>, node: &str, published: &Pools<'_>) -> 
                 pool: Some(result.pool().to_owned()),
                 device: Some(result.device().to_owned()),
             };
-            if result.admin_access() != Some(true) && !any_of(published, &names) {
+            if result.admin_access() != Some(true) && !selects_any(published, &names) {
                 found.push(names);
             }
         }
