@@ -41,7 +41,7 @@ pub const MAX_DEPTH: usize = 10_000;
 /// The JSON type of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueKind {
-    /// `null`, and anything that is not there.
+    /// `null`, and any absent value.
     Null,
     /// `true` or `false`.
     Bool,
@@ -110,7 +110,7 @@ pub struct Doc<'a> {
     source: &'a str,
     syntax: Syntax,
     nodes: Tape,
-    /// Texts that are not in the source as they are.
+    /// Texts that the source contains only in another form, such as escaped strings.
     owned: OwnedTexts,
     /// True if the document was read from JSON and has not been changed, so that every value equals its span
     /// of the source.

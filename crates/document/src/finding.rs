@@ -1,8 +1,8 @@
-//! The one way to say that something is wrong with an object.
+//! Findings: problems in an object.
 //!
-//! A finding states a fact: which rule, where, what kind of fault, which value, and what would be accepted. It has no
-//! level (policy's word), no position (a function of document and path, asked only when there is something to
-//! print), no file, and it does not serialise.
+//! A finding states a fact: the rule, the path, the error type, the value, and what would be accepted. It has no
+//! level (which policies set), no position (which is computed from the document and the path when it is printed), no
+//! file, and it is not serialized.
 //!
 //! Invariant: [`Finding::body`] is byte for byte what the API server prints after the path.
 
@@ -25,7 +25,7 @@ use crate::field::FieldPath;
 /// Error types of the Kubernetes API (`field.ErrorType`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ErrorType {
-    /// A value must be there.
+    /// A required value is missing.
     Required,
     /// The value is malformed.
     Invalid,
@@ -35,9 +35,9 @@ pub enum ErrorType {
     Duplicate,
     /// The field must not be set.
     Forbidden,
-    /// Names something that is not there.
+    /// The value refers to something that does not exist.
     NotFound,
-    /// Too many bytes or characters.
+    /// The value has too many bytes or characters.
     TooLong,
     /// The string has too few characters.
     TooShort,
@@ -47,14 +47,14 @@ pub enum ErrorType {
     TooFew,
     /// The value has the wrong JSON type.
     TypeInvalid,
-    /// The server could not decide.
+    /// The server failed internally.
     Internal,
     /// Not an error: states the number of findings that were omitted.
     LeftOut,
 }
 
 impl ErrorType {
-    /// The API's word in `status.details.causes[].reason`.
+    /// The reason in `status.details.causes[].reason`.
     pub fn cause(self) -> &'static str {
         match self {
             ErrorType::Required => "FieldValueRequired",
@@ -72,7 +72,7 @@ impl ErrorType {
         }
     }
 
-    /// The words that the API server's message begins with.
+    /// The beginning of the API server's message.
     fn message_prefix(self) -> &'static str {
         match self {
             ErrorType::Required => "Required value",
@@ -103,7 +103,7 @@ impl ErrorType {
     }
 }
 
-/// The offending value, kept as the server would print it.
+/// The invalid value, as the server would print it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BadValue {
     /// The value is not shown.
@@ -112,7 +112,7 @@ pub enum BadValue {
     Null,
     /// A plain Go string, printed with `%q`.
     Str(Box<str>),
-    /// Anything Go prints through `encoding/json`; already JSON text.
+    /// A value that Go prints with `encoding/json`, as JSON text.
     Json(Box<str>),
     /// An integer.
     Int(i64),
@@ -140,7 +140,7 @@ impl BadValue {
         BadValue::Json(json.into())
     }
 
-    /// A number of items; the largest `i64` if it is larger.
+    /// A number of items, at most the largest `i64`.
     pub fn count(n: usize) -> BadValue {
         BadValue::Int(i64::try_from(n).unwrap_or(i64::MAX))
     }
@@ -180,16 +180,16 @@ pub struct Finding {
     pub value: BadValue,
     /// The accepted values, or another explanation.
     pub detail: Cow<'static, str>,
-    /// The path the API server prints, where it is another.
+    /// The path that the API server prints, if it differs.
     pub server_at: Option<String>,
-    /// Related paths: "first defined here".
+    /// Related paths, such as the first definition of a duplicate.
     pub also: Vec<FieldPath>,
     /// True if the finding is about the key, not the value of the field, as for unknown fields and duplicate
     /// keys.
     pub on_key: bool,
-    /// A hint for people beyond the server's words: "did you mean …".
+    /// A hint for users in addition to the server's message, such as "did you mean …".
     pub help: Option<Cow<'static, str>>,
-    /// The detail in fewer words, for warnings of the webhook.
+    /// A shorter detail for webhook warnings.
     pub short: Option<Cow<'static, str>>,
     /// Reason and contact of the policy, for a second warning of the webhook.
     pub advice: Option<Cow<'static, str>>,
@@ -201,7 +201,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding with nothing optional: no related paths, no help, and a server that prints the user's path.
+    /// Creates a finding without related paths and help, for which the server prints the user's path.
     pub fn new(
         rule: RuleId,
         at: FieldPath,

@@ -1,11 +1,11 @@
 //! Manifests: YAML and JSON → documents, and from a field path back to line and column.
 //!
-//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the objects of
-//! each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an [`InputError`],
-//! what can is a [`Document`].
+//! [`documents`] yields the documents of a text one by one, each borrowing from it; [`list::objects`] yields the
+//! objects of each. Pure: `files` reads the texts. Nothing here checks an object; what cannot be read at all is an
+//! [`InputError`], what can is a [`Document`].
 //!
-//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and the
-//! line index is built on first use.
+//! Invariant: positions are not stored. They are computed from text, document and path ([`Document::locate`]), and
+//! the line index is built on first use.
 
 mod alias;
 mod comments;

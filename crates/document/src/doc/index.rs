@@ -1,7 +1,7 @@
-//! Items and members by number and name, found again and again: large containers are indexed when first searched.
+//! Fast repeated lookups of items by index and members by name: large containers are indexed on first search.
 //!
-//! A document with a hundred thousand faults has a hundred thousand paths, and each is looked up from the root.
-//! Invariant: the answer is that of [`Value::at`] and [`Value::member`]; an index is of one document.
+//! A document with a hundred thousand errors has as many paths, and each is looked up from the root. Invariant:
+//! results are those of [`Value::at`] and [`Value::member`]; an index belongs to one document.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -57,7 +57,7 @@ pub fn parse_prefix(source: &str) -> Result<(Doc<'_>, usize), SyntaxError> {
     Ok((out.finish_verbatim(), reader.at))
 }
 
-/// The error of a reader: boxed, so that this rare case does not enlarge every `Result`.
+/// The error of the reader, boxed to keep `Result` small.
 type Fault = Box<SyntaxError>;
 
 /// The token that the reader expects next.
@@ -66,7 +66,7 @@ enum Next {
     Key,
     /// A value that may be copied from its template: see [`super::repeat_template`].
     Value,
-    /// A value without a template, or one that is not written as its template.
+    /// A value without a template, or one that differs from its template.
     UnlikeTemplate,
     /// A comma, the end of a container, or the end of the text.
     After,
@@ -79,7 +79,7 @@ pub(super) struct Reader<'a> {
     at: usize,
     /// The largest number of nodes that may be written.
     most: usize,
-    /// The number of containers that were open before the value that is being read: they are not closed with it.
+    /// Number of containers that were open before the value being read. They are not closed with it.
     base: usize,
     /// The node that the next value is compared with; [`repeat_template::NONE`] if there is none.
     template: u32,

@@ -74,7 +74,7 @@ impl NameSet {
     /// True if a key with this number can be one of the names. Always true for 0, because such a key was not
     /// recognized.
     #[inline]
-    pub(super) fn may_be(&self, number: u8) -> bool {
+    pub(super) fn may_contain(&self, number: u8) -> bool {
         number == 0 || self.0[number as usize]
     }
 

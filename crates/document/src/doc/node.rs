@@ -13,11 +13,11 @@ pub(super) enum Text {
     Inside,
     /// In the document's own buffer, because it differs from the source (escapes, YAML folding).
     Owned,
-    /// A text that readers make up.
+    /// A text that readers insert.
     Word(Word),
 }
 
-/// Texts that readers make up.
+/// Texts that readers insert, such as `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Word {
     Nothing,

@@ -3,7 +3,7 @@
 //! One text for all of them: a list of a million escaped letters is a million of these, and a box for each would take
 //! ten times the bytes of the source. Invariant: in the order of the nodes they belong to.
 
-/// The texts of all such nodes, one after another in one string.
+/// The texts of nodes that are not in the source, concatenated in one string.
 #[derive(Debug)]
 pub(super) struct OwnedTexts {
     /// For each text, its node and its end offset. It begins where the previous text ends.

@@ -1,6 +1,6 @@
-//! What containers are made of: items one after another, members with their keys.
+//! The items and members of containers, in document order, including duplicates.
 //!
-//! In document order, duplicates and all. Invariant: a step is one look at the tape, however large what is passed over.
+//! Invariant: a step reads one node of the tape, independent of the size of the values that are skipped.
 
 use super::{Doc, Name, NameSet, Value};
 
@@ -81,7 +81,7 @@ impl<'d> Value<'d> {
     /// compared.
     #[inline]
     pub fn may_have(self, names: &NameSet) -> bool {
-        self.members().any(|(key, _)| names.may_be(key.as_key().number))
+        self.members().any(|(key, _)| names.may_contain(key.as_key().number))
     }
 
     /// The value of the member whose name has that index in the list given to [`Value::find_fields`]; absent if there

@@ -1,14 +1,14 @@
-//! Repeat copying: what was read before is the template of what is read next. The devices of a slice repeat each other's
-//! keys, and whole parts, byte for byte. While the text equals that of its template, nodes are copied instead of parsed:
-//! reading a slice of 64 devices takes a third of the time.
+//! Repeat copying: what was read before is the template of what is read next. The devices of a slice repeat each
+//! other's keys, and whole parts, byte for byte. While the text equals that of its template, nodes are copied instead
+//! of parsed: reading a slice of 64 devices takes a third of the time.
 //!
 //! The template of an item is the item at the same index of the list's own template, or else the item before it; the
-//! template of a member is the next member of the object's template. It is a guess: the bytes decide, and a wrong guess
-//! only costs time.
+//! template of a member is the next member of the object's template. It is a guess: the bytes decide, and a wrong
+//! guess only costs time.
 //!
-//! This module says what is compared with what; [`super::matched_run`] copies. [`Builder::with_repeat_copying`] is the
-//! only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are the same
-//! nodes. `tests` compares reading with and without copying.
+//! This module says what is compared with what; [`super::matched_run`] copies. [`Builder::with_repeat_copying`] is
+//! the only switch. Invariant: a text and its template are at the same place of the grammar, so the same bytes are
+//! the same nodes. `tests` compares reading with and without copying.
 
 use super::matched_run::{RunStart, StartNode};
 use super::{Builder, Node, Span, ValueKind};

@@ -1,8 +1,9 @@
-//! How much is said about one object: texts are shortened, and past a number of bytes findings are only counted.
+//! Limits on the findings about one object: texts are shortened, and beyond a number of bytes findings are only
+//! counted.
 //!
-//! A hostile object of a hundred kilobytes can be wrong in a million ways, each with the whole of it as its value. What
-//! is left out still counts for the verdict, under the name of its rule. [`FindingBudget::exact`] is for comparing with a server:
-//! it shortens nothing.
+//! A hostile object of a hundred kilobytes can contain a million errors, each with the whole object as its value.
+//! Omitted findings still count for the verdict, under the ID of their rule. [`FindingBudget::exact`] has no limits,
+//! for comparisons with a server.
 //!
 //! Invariant: the same findings in the same order are kept and left out alike.
 
@@ -11,22 +12,22 @@ use std::collections::BTreeMap;
 
 use super::{BadValue, ErrorType, Finding, RuleId};
 
-/// Bytes of a value or a detail that are kept; longer ones are shortened.
+/// Maximum length in bytes of a value or a detail. Longer ones are shortened.
 const TEXT: usize = 16 << 10;
 /// Bytes that the texts of all findings about one object may have together.
-const TEXTS: usize = 1 << 20;
-/// Bytes that a finding takes in a response beside its texts, about.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Approximate number of bytes that a finding takes in a response in addition to its texts.
 const FRAME: usize = 100;
 /// Maximum number of findings for one object.
 const MAX_FINDINGS: usize = 10_000;
-/// [`TEXTS`] for webhook responses. The limit is lower because many responses are computed at the same time
+/// [`MAX_TEXT_BYTES`] for webhook responses. The limit is lower because many responses are computed at the same time
 /// and the sender controls the number of errors. A finding takes several times the memory of its text.
-const RESPONSE_TEXTS: usize = 160 << 10;
+const MAX_RESPONSE_TEXT_BYTES: usize = 160 << 10;
 /// [`MAX_FINDINGS`] for a response of the webhook.
 const RESPONSE_FINDINGS: usize = 800;
 
 /// Suffix of a truncated text.
-const CUT: &str = "… (shortened)";
+const TRUNCATION_SUFFIX: &str = "… (shortened)";
 
 /// The remaining number of findings and bytes of text for an object.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,7 @@ pub struct FindingBudget {
 impl Default for FindingBudget {
     /// The budget for one object outside of the webhook: 10,000 findings, with a megabyte of text together.
     fn default() -> FindingBudget {
-        FindingBudget { text: TEXT, bytes: TEXTS, findings: MAX_FINDINGS }
+        FindingBudget { text: TEXT, bytes: MAX_TEXT_BYTES, findings: MAX_FINDINGS }
     }
 }
 
@@ -54,7 +55,9 @@ impl FindingBudget {
     pub fn for_report(is_exact: bool, is_response: bool) -> FindingBudget {
         match (is_exact, is_response) {
             (true, _) => FindingBudget::exact(),
-            (false, true) => FindingBudget { text: TEXT, bytes: RESPONSE_TEXTS, findings: RESPONSE_FINDINGS },
+            (false, true) => {
+                FindingBudget { text: TEXT, bytes: MAX_RESPONSE_TEXT_BYTES, findings: RESPONSE_FINDINGS }
+            }
             (false, false) => FindingBudget::default(),
         }
     }
@@ -149,7 +152,7 @@ impl Finding {
 
 /// The first `limit` bytes of a text, with a note that it was cut; `None` if it is not longer.
 fn shortened(text: &str, limit: usize) -> Option<String> {
-    (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), CUT].concat())
+    (text.len() > limit).then(|| [tollgate_formats::gofmt::head(text, limit), TRUNCATION_SUFFIX].concat())
 }
 
 /// The findings about one object.
@@ -246,7 +249,7 @@ pub struct Mark {
 
 #[cfg(test)]
 mod tests {
-    use super::{FindingBudget, Findings, TEXT, TEXTS};
+    use super::{FindingBudget, Findings, MAX_TEXT_BYTES, TEXT};
     use crate::field::Path;
     use crate::finding::{BadValue, ErrorType, Finding, Level, Origin, Rule};
 
@@ -270,7 +273,7 @@ mod tests {
             findings.push(finding(&"ö".repeat(TEXT)));
         }
         let count = findings.kept().len();
-        assert!((TEXTS / TEXT - 2..TEXTS / TEXT).contains(&count), "{count}");
+        assert!((MAX_TEXT_BYTES / TEXT - 2..MAX_TEXT_BYTES / TEXT).contains(&count), "{count}");
         assert!(findings.is_cut() && findings.budget().is_full());
         assert_eq!(findings.into_parts().1, [(&RULE, 1_000 - count)].into());
     }
@@ -278,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_exact_is_not_shortened() {
         let mut budget = FindingBudget::exact();
-        let long = "x".repeat(2 * TEXTS);
+        let long = "x".repeat(2 * MAX_TEXT_BYTES);
         let mut one = finding(&long);
         one.at = Path::ROOT.field("spec").owned();
         assert!(budget.take(&mut one) && budget.take(&mut one.clone()));

@@ -1,10 +1,10 @@
-//! How a finding can be mended: edits in terms of field paths.
+//! Fixes of findings: edits in terms of field paths.
 //!
-//! A fix exists only where there is exactly one right answer. It knows no text: `source::fix` turns it into edits of the
-//! user's file, and declines where that cannot be done surely. Whether a fix may be applied without being asked for is
-//! decided in one place, [`Fix::is_safe`]; `docs/reference/fixes.md` gives the reasons.
+//! A fix exists only if exactly one is correct. It does not depend on the text: `source::fix` converts it to edits of
+//! the user's file, or declines if that is not safe. [`Fix::is_safe`] alone decides whether a fix may be applied
+//! without `--unsafe-fixes`; `docs/reference/fixes.md` gives the reasons.
 //!
-//! Invariant: a fix of a finding that was reported as safe never changes what a valid object means.
+//! Invariant: a safe fix never changes the meaning of a valid object.
 
 use crate::field::FieldPath;
 

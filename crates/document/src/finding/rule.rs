@@ -1,8 +1,8 @@
-//! What a rule is: its name, who says so, and what may be done about its findings.
+//! The properties of a rule: its ID, its origin, and how its findings are treated.
 //!
-//! There is no rule here. The engine has one table of all rules, and a finding names its rule by the entry in it.
+//! The rules themselves are in a table of the engine, and a finding refers to its rule by the entry in it.
 //!
-//! Invariant: the numbers of the rules in a table are their positions.
+//! Invariant: the number of a rule is its index in the table.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,10 +10,10 @@ use std::hash::{Hash, Hasher};
 
 use super::MessageStyle;
 
-/// A rule, by its entry in the table of rules.
+/// A rule, as a reference to its entry in the table of rules.
 pub type RuleId = &'static Rule;
 
-/// A rule as people know it. Two are equal if they are the same entry, and they are ordered by name.
+/// A rule. Rules are equal if they are the same entry, and sorted by ID.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// Stable ID of the rule, which is also the name of its page in `docs/rules`, such as `taint-effect`.
@@ -33,7 +33,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule whose findings depend on the text alone, without a number yet. Comments can suppress it if it is a lint.
+    /// Creates a rule whose findings depend only on the text, without an index yet. Comments can suppress it
+    /// if it is a lint.
     pub const fn new(id: &'static str, origin: Origin, level: Level) -> Rule {
         let is_suppressible = matches!(origin, Origin::Lint);
         Rule { id, origin, level, tag: None, depends_on: DependsOn::Text, is_suppressible, number: 0 }
@@ -45,31 +46,31 @@ impl Rule {
         matches!(self.origin, Origin::Documented | Origin::Lint)
     }
 
-    /// The rule, tagged as being about fields that have no effect where they are.
+    /// Tags the rule as being about fields without effect.
     #[must_use]
     pub const fn unnecessary(self) -> Rule {
         Rule { tag: Some(Tag::Unnecessary), ..self }
     }
 
-    /// The rule, tagged as being about fields that newer releases do not have.
+    /// Tags the rule as being about fields that newer releases do not have.
     #[must_use]
     pub const fn deprecated(self) -> Rule {
         Rule { tag: Some(Tag::Deprecated), ..self }
     }
 
-    /// The rule with findings that depend on more than the text, so that another run may report others.
+    /// Declares that findings depend on more than the text, so that another run may report others.
     #[must_use]
     pub const fn depends_on(self, depends_on: DependsOn) -> Rule {
         Rule { depends_on, ..self }
     }
 
-    /// The rule with findings that no comment can suppress.
+    /// Declares that comments cannot suppress findings of this rule.
     #[must_use]
     pub const fn not_suppressible(self) -> Rule {
         Rule { is_suppressible: false, ..self }
     }
 
-    /// The rule with its position in the table.
+    /// Sets the index of the rule in the table.
     #[must_use]
     pub const fn numbered(self, number: usize) -> Rule {
         Rule { number, ..self }
@@ -141,15 +142,15 @@ pub enum DependsOn {
 /// The source of a rule: who considers the object wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
-    /// The API server of the profile refuses this.
+    /// The API server of the profile rejects the object.
     Upstream,
-    /// The documentation forbids this; no server enforces it.
+    /// The documentation forbids the value, but no server enforces it.
     Documented,
-    /// Legal, and almost surely a mistake.
+    /// The value is valid, but almost certainly a mistake.
     Lint,
-    /// The admin's policy refuses this.
+    /// A policy of the administrator forbids the value.
     Policy,
-    /// The object does not decode.
+    /// The object cannot be decoded.
     Decoding,
     /// Reported only by strict decoding.
     Strict,

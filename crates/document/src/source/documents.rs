@@ -21,7 +21,7 @@ use crate::finding::Fix;
 /// Default maximum size of one document in bytes.
 pub const MAX_DOCUMENT: usize = 8 << 20;
 
-/// Characters of a bad separator that a message shows.
+/// Maximum number of characters of an invalid separator in a message.
 const MAX_SHOWN_CHARS: usize = 64;
 
 /// A document and its position in the file.
@@ -112,7 +112,7 @@ pub struct DocumentError {
 /// Which programs reject a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefusedBy {
-    /// kubectl too, as far as is known.
+    /// kubectl rejects the document as well, as far as is known.
     Kubectl,
     /// Only Tollgate, because kubectl could read the document differently, or it exceeds a YAML limit.
     Tollgate,
@@ -121,13 +121,13 @@ pub enum RefusedBy {
 }
 
 impl DocumentError {
-    /// An error about something that kubectl refuses too.
+    /// Creates an error about something that kubectl rejects too.
     pub(super) fn new(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { index: 0, at, message: message.into(), by: RefusedBy::Kubectl }
     }
 
-    /// An error about something that kubectl may read.
-    pub(super) fn stricter(at: usize, message: impl Into<String>) -> DocumentError {
+    /// Creates an error about something that kubectl may accept.
+    pub(super) fn rejected_by_tollgate(at: usize, message: impl Into<String>) -> DocumentError {
         DocumentError { by: RefusedBy::Tollgate, ..DocumentError::new(at, message) }
     }
 
@@ -161,17 +161,17 @@ pub struct Documents<'a> {
     /// Offset of the text that is not read yet.
     at: usize,
     index: usize,
-    /// The stream has been JSON so far.
+    /// True if the stream has been JSON so far.
     json: bool,
     /// The JSON error of the stream, until a YAML document was read from it.
     json_error: Option<DocumentError>,
-    /// The part between two `---` being read, and where it starts.
+    /// The part between two `---` lines being read, and its offset.
     part: Option<(usize, yaml::Reader<'a>)>,
-    /// An error to report after the document before it.
+    /// An error to report after the preceding document.
     pending: Option<DocumentError>,
-    /// Bytes of one document at most.
+    /// Maximum size of a document in bytes.
     max_size: usize,
-    /// Bytes that may be parsed again.
+    /// Remaining number of bytes that may be parsed again.
     budget: usize,
 }
 
@@ -341,7 +341,7 @@ fn document_limit(text: &str, start: usize, max_size: usize) -> usize {
 /// The error for a document of more than `max_size` bytes.
 fn too_large(start: usize, max_size: usize) -> DocumentError {
     let limit = max_size >> 20;
-    DocumentError::stricter(
+    DocumentError::rejected_by_tollgate(
         start,
         format!("the document is larger than {limit} MiB, the most that is read as one object"),
     )

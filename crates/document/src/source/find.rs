@@ -1,4 +1,4 @@
-//! Where a field is in its document: follows a path from the root.
+//! Finds the position of a field in its document by following a path from the root.
 //!
 //! Findings have paths; only reports need positions. Large containers are indexed on the first search, so that many
 //! findings in one cost linear time.

@@ -1,8 +1,9 @@
 //! The objects of a document: the object itself, or each item of a list.
 //!
-//! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list
-//! may leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with `items`
-//! for a list, a ConfigMap too, and sends the items alone: objects in there count beside the object that they are in.
+//! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list may
+//! leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with
+//! `items` for a list, a ConfigMap too, and sends the items alone: objects in there count beside the object that they
+//! are in.
 //!
 //! Of a key that is given twice the last one counts, as for kubectl in JSON and in YAML.
 //!
@@ -13,7 +14,7 @@ use std::cell::OnceCell;
 use crate::doc::{Change, Doc, New, Value, ValueKind, apply};
 use crate::field::{FieldPath, Path, Segment};
 
-/// Lists inside lists at most; what is deeper is handed on as it is.
+/// Maximum nesting of lists. Deeper lists are treated as objects.
 const MAX_LISTS: usize = 8;
 
 /// An object of a document: the document itself, or an item of a list.
@@ -24,7 +25,7 @@ pub struct ListedObject<'d> {
     inherited: Option<(&'d str, &'d str)>,
     /// A copy with the apiVersion and kind of the list, created on first use.
     filled: OnceCell<Doc<'d>>,
-    /// The way from the document to the item: `items[3]` is `[3]`; empty for the document itself.
+    /// The indices from the document to the item: `items[3]` is `[3]`; empty for the document itself.
     pub indexes: Vec<usize>,
 }
 
@@ -129,7 +130,7 @@ pub struct Objects<'d> {
 struct PendingList<'d> {
     value: Value<'d>,
     indexes: Vec<usize>,
-    /// apiVersion and kind for an item that has neither.
+    /// The apiVersion and kind of the list, for an item that has neither.
     inherit: Option<(&'d str, &'d str)>,
 }
 

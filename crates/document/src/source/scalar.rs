@@ -1,7 +1,7 @@
-//! What a YAML scalar means to Kubernetes: go-yaml v2's table, which is YAML 1.1 with Go's number syntax.
+//! The value of a YAML scalar in Kubernetes: go-yaml v2's rules, which are YAML 1.1 with Go's number syntax.
 //!
-//! `on` is a bool, `0644` is 420, `1_000` is a number, a date is a string. Keys go through the same table and come
-//! back as text: `on:` is the key `true`. Nothing here knows about positions or documents.
+//! `on` is a boolean, `0644` is 420, `1_000` is a number, a date is a string. Keys use the same rules and are
+//! converted back to text: `on:` is the key `true`. Positions and documents are handled elsewhere.
 
 use base64::Engine as _;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -17,7 +17,7 @@ pub(super) enum ScalarValue {
     Int(i64),
     Unsigned(u64),
     Float(f64),
-    /// The text as it stands.
+    /// A string with the text as its value.
     Text,
     /// Binary data, encoded as base64 in the text.
     Binary,
@@ -63,7 +63,7 @@ pub(super) fn is_merge(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> boo
         })
 }
 
-/// The tag that go-yaml's errors show for a scalar with that meaning.
+/// The tag that go-yaml's errors show for such a scalar.
 fn tag_name(meaning: ScalarValue) -> &'static str {
     match meaning {
         ScalarValue::Null => "!!null",
@@ -74,7 +74,7 @@ fn tag_name(meaning: ScalarValue) -> &'static str {
     }
 }
 
-/// The meaning of a scalar without quotes and tag; null if it is empty.
+/// Resolves a scalar without quotes and tag; null if it is empty.
 pub(super) fn resolve_plain(text: &str) -> ScalarValue {
     // The first byte says what it might be; most scalars are done here.
     match text.as_bytes().first() {
@@ -88,7 +88,7 @@ pub(super) fn resolve_plain(text: &str) -> ScalarValue {
     }
 }
 
-/// The meaning of a scalar that may be a word for a bool or null; otherwise a text.
+/// Resolves a scalar that may be a word for a boolean or null; otherwise a string.
 fn resolve_word(text: &str) -> ScalarValue {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -102,7 +102,7 @@ fn resolve_word(text: &str) -> ScalarValue {
     }
 }
 
-/// The meaning of a scalar that begins with a dot: a float, or a text.
+/// Resolves a scalar that begins with a dot: a float or a string.
 fn resolve_dotted(text: &str) -> ScalarValue {
     match text {
         ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
@@ -121,7 +121,7 @@ fn resolve_dotted(text: &str) -> ScalarValue {
     }
 }
 
-/// The meaning of a scalar that begins with a digit or a sign: a number, or a text.
+/// Resolves a scalar that begins with a digit or a sign: a number or a string.
 fn resolve_number(text: &str) -> ScalarValue {
     match text {
         "+.inf" | "+.Inf" | "+.INF" => return ScalarValue::Float(f64::INFINITY),
@@ -238,7 +238,7 @@ pub(super) fn float_key(number: f64) -> String {
     }
 }
 
-/// Go does not mind bits that do not belong to any byte.
+/// Base64 as in Go, which ignores surplus bits at the end.
 const GO_BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),

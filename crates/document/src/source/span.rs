@@ -22,7 +22,7 @@ pub struct SourceLocation {
     pub end_column: usize,
     /// Bytes of the file's text.
     pub bytes: Range<usize>,
-    /// `bytes`, cut at the end of the first line: what a caret underlines.
+    /// The part of `bytes` on the first line, which is underlined in reports.
     pub shown: Range<usize>,
 }
 

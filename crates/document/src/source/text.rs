@@ -1,7 +1,7 @@
-//! Bytes of a file as text: byte order marks, UTF-16, and what is no text at all.
+//! Decodes the bytes of a file as text: byte order marks, UTF-16, and binary files.
 //!
-//! kubectl obeys a byte order mark, UTF-16's included, so we do. Beyond that it replaces what is not UTF-8 by U+FFFD;
-//! here that is an error with its position, because a file in another encoding never says what its author meant.
+//! As in kubectl, a byte order mark determines the encoding, including UTF-16. kubectl replaces invalid UTF-8 by
+//! U+FFFD; here it is an error with its position, because the file was probably written in another encoding.
 
 use super::{InputError, Lines};
 

@@ -133,7 +133,9 @@ impl<'a, 'p> Writer<'a, 'p> {
         }
         if anchor > 0 {
             let kept = self.anchors.store(anchor, &self.out, node, self.source);
-            kept.map_err(|detail| DocumentError::stricter(span.start as usize, format!("yaml: {detail}")))?;
+            kept.map_err(|detail| {
+                DocumentError::rejected_by_tollgate(span.start as usize, format!("yaml: {detail}"))
+            })?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! YAML text into documents, as kubectl reads it: the parser, and what to do where it and kubectl disagree.
 //!
-//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`Dialect`] refuses what the parser takes
-//! and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy ([`parsable`]).
+//! The parser gives events with byte spans, [`Writer`] turns them into a document, [`Dialect`] refuses what the
+//! parser takes and kubectl does not, or takes otherwise. What only the parser refuses is read from a copy
+//! ([`parsable`]).
 //!
 //! Invariant: one loop and an explicit stack, so depth and size are limits with a position and never a crash.
 
@@ -15,18 +16,18 @@ use super::quoted;
 use super::writer::{Writer, to_span};
 use crate::doc::{Builder, Doc, Syntax};
 
-/// Bytes of a file that may be parsed again to find the scalars that only the parser refuses; a document has few, if any.
+/// Maximum number of bytes of a file that are parsed again to find scalars that only the parser rejects.
 pub(super) const MAX_PARSED_AGAIN: usize = 8 << 20;
 /// Maximum nesting depth of containers.
 const MAX_NESTING: usize = 1_000;
 
-/// Reads the documents of a text that is one piece between `---` lines: one, and an error if another follows `...`.
+/// Reads the documents of a text between two `---` lines: usually one, and an error if another follows `...`.
 pub(super) struct Reader<'a> {
     part: Part<'a>,
     documents: DocumentSource<'a>,
     /// Documents read so far.
     count: usize,
-    /// Bytes that may be parsed again.
+    /// Remaining number of bytes that may be parsed again.
     pub(super) budget: usize,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Reader<'a> {
 enum DocumentSource<'a> {
     /// Documents are read one by one.
     Parser(Box<Parser<'a, StrInput<'a>>>),
-    /// Read at once, from a copy of the text.
+    /// Documents read all at once, from a copy of the text.
     Copied(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
 }
 
@@ -124,11 +125,11 @@ fn first_error(text: &str) -> Option<usize> {
 struct Part<'a> {
     source: &'a str,
     dialect: Dialect<'a>,
-    /// Nodes to make capacity for: the first document is usually the only one.
+    /// Number of nodes to allocate, because the first document is usually the only one.
     capacity: usize,
     /// True at the end of the text, or after an error.
     is_read: bool,
-    /// A document was read, up to this byte.
+    /// Offset at which the last document ended, if one was read.
     end: Option<usize>,
 }
 
@@ -152,7 +153,7 @@ impl<'a> Part<'a> {
         if let (Some(_), Some(end)) = (&document, before) {
             let message =
                 "yaml: kubectl does not read what follows `...`; begin the next document with `---`";
-            document = Some(Err(DocumentError::stricter(end, message)));
+            document = Some(Err(DocumentError::rejected_by_tollgate(end, message)));
         }
         self.is_read = !matches!(document, Some(Ok(_)));
         document
@@ -256,7 +257,7 @@ impl<'a> Part<'a> {
                 DocumentError::new(at + within, format!("yaml: {detail}"))
             }
             ErrorKind::RecursionLimitExceeded => {
-                DocumentError::stricter(at, format!("yaml: {}", error.info()))
+                DocumentError::rejected_by_tollgate(at, format!("yaml: {}", error.info()))
             }
             _ if self.is_indented_by_tab(at) => tab_error(at),
             // A value that could go on in the next line: the tab is there.

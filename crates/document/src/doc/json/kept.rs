@@ -1,5 +1,5 @@
-//! Reads parts of JSON text: only the members that are wanted, and the items of a list one by one. Whatever is not wanted
-//! is skipped by its brackets and quotes and takes no memory.
+//! Reads parts of JSON text: only the members that are wanted, and the items of a list one by one. Whatever is not
+//! wanted is skipped by its brackets and quotes and takes no memory.
 //!
 //! For the responses of an API server, whose JSON is well formed: what is skipped is not checked.
 //!

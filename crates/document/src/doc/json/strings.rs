@@ -131,7 +131,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     let (blocks, _) = bytes.as_chunks::<16>();
     for (index, block) in blocks.iter().take(4).enumerate() {
         let (first, second) = block.split_at(8);
-        let found = [first, second].map(|word| word.first_chunk().map_or(0, |word| ends_string(*word)));
+        let found = [first, second].map(|word| word.first_chunk().map_or(0, |word| string_end_bits(*word)));
         if found != [0, 0] {
             // Chosen without a branch: how long a string is nobody can guess.
             let (skipped, found) = if found[0] == 0 { (8, found[1]) } else { (0, found[0]) };
@@ -150,7 +150,7 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
     let (low, high) = (u64::from_le_bytes(*first), u64::from_le_bytes(*second));
     // The bytes below the lowest high bit that is set.
     let before = |found: u64| (found & found.wrapping_neg()).wrapping_sub(1) >> 7;
-    let found = [ends_string(*first), ends_string(*second)];
+    let found = [string_end_bits(*first), string_end_bits(*second)];
     if found == [0, 0] {
         return (after.first() == Some(&b'"')).then_some((name::LONGEST, [low, high]));
     }
@@ -165,7 +165,7 @@ pub(super) fn short_plain(ahead: &[u8; name::LONGEST + 2]) -> Option<(usize, nam
 /// Sets the high bit of each byte that is a quote, a backslash or a control character. Only the lowest set
 /// bit is reliable.
 #[inline]
-fn ends_string(bytes: [u8; 8]) -> u64 {
+fn string_end_bits(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
     let word = u64::from_le_bytes(bytes);
