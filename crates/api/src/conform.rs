@@ -1,10 +1,10 @@
-//! Decodes a document by the schema of its kind, as the API server's decoder does.
+//! Decodes a document with the schema of its kind, as the API server's decoder does.
 //!
-//! Wrong types, bad times and bad quantities are reported with Go's words, all of them. Unknown fields and duplicate
-//! keys are reported apart: a server drops or merges them silently unless asked to be strict. If there were any, a
-//! changed copy of the document is made, so that views and rules need not know about either.
+//! Wrong types, invalid times and invalid quantities are all reported, with Go's messages. Unknown fields and
+//! duplicate keys are reported separately, because a server silently drops or merges them unless decoding is strict.
+//! If there are any, a changed copy of the document is created, so that views and rules see neither.
 //!
-//! It judges nothing: no formats, no limits. Invariant: a document that decodes without a finding costs no allocation.
+//! Formats and limits are not checked here. Invariant: a document without decoding errors needs no allocation.
 
 mod mend;
 mod merge;
@@ -37,7 +37,7 @@ pub struct Schema {
     pub version: Version,
     /// The releases and drafts whose fields exist.
     pub fields: Availability,
-    /// Fields whose values are not checked, wherever they are, because the caller does not read them.
+    /// Fields at any depth whose values are not checked, because the caller does not read them.
     pub unread: &'static NameSet,
 }
 
@@ -57,7 +57,7 @@ pub struct DecodeError {
 }
 
 /// The texts and the fix of an error.
-struct Words {
+struct ErrorTexts {
     detail: String,
     help: Option<String>,
     fix: Option<Fix>,
@@ -81,7 +81,7 @@ pub enum DecodeErrorKind {
 /// The result of decoding a document by its schema.
 #[derive(Debug)]
 pub struct Conformed<'d> {
-    /// The server's decoder refuses these.
+    /// Errors because of which the server's decoder rejects the document.
     pub errors: Vec<DecodeError>,
     /// Errors that only strict decoding reports.
     pub strict: Vec<DecodeError>,
@@ -151,7 +151,7 @@ struct Walk {
     known: HashSet<String>,
 }
 
-/// The struct that owns the field being checked, for Go's words, and where it is.
+/// The struct that contains the field being checked, for Go's message, and its path.
 #[derive(Clone, Copy)]
 struct Frame<'p> {
     owner: &'static StructTy,
@@ -161,14 +161,14 @@ struct Frame<'p> {
 impl Walk {
     /// Reports what of a value does not decode as `ty`, with everything in it.
     fn check_value(&mut self, value: Value<'_>, ty: &'static Ty, frame: Frame<'_>) {
-        if ty.takes_any(value.kind()) {
+        if ty.accepts_any(value.kind()) {
             return;
         }
         match (ty, value.kind()) {
             (Ty::Int, ValueKind::Number) if value.int().is_some() => {}
             (Ty::Time, ValueKind::String) => {
                 if let Err(detail) = gotime::parse(value.text()) {
-                    self.report_error(frame, DecodeErrorKind::BadTime, || Words {
+                    self.report_error(frame, DecodeErrorKind::BadTime, || ErrorTexts {
                         detail,
                         help: Some(suggest::for_time(value.text())),
                         fix: mend::for_text(value, suggest::corrected_time(value.text()), frame.at),
@@ -177,7 +177,7 @@ impl Walk {
             }
             (Ty::Quantity, _) => {
                 if let Err(error) = quantity::Quantity::parse(quantity_text(value)) {
-                    self.report_error(frame, DecodeErrorKind::BadQuantity, || Words {
+                    self.report_error(frame, DecodeErrorKind::BadQuantity, || ErrorTexts {
                         detail: error.text().to_owned(),
                         help: Some(suggest::for_quantity(value.text())),
                         fix: mend::for_text(value, suggest::corrected_quantity(value.text()), frame.at),
@@ -191,7 +191,7 @@ impl Walk {
             (Ty::Map { value: inner, .. }, ValueKind::Object) => self.check_map(value, inner, frame),
             _ => {
                 let schema = self.schema;
-                self.report_error(frame, DecodeErrorKind::WrongType, || Words {
+                self.report_error(frame, DecodeErrorKind::WrongType, || ErrorTexts {
                     detail: type_error(value, ty, schema, frame),
                     help: suggest::for_value(value, ty),
                     fix: mend::for_value(value, ty, frame.at),
@@ -223,7 +223,7 @@ impl Walk {
         let (mut rows, mut unknown) = (0_u64, None::<SeenKeys<'_>>);
         for (position, (key, member)) in value.members().enumerate() {
             let name = key.as_key();
-            if let Some(row) = ty.rows.easy_row(name, member.kind())
+            if let Some(row) = ty.rows.field_bit_if_plain(name, member.kind())
                 && rows & row == 0
             {
                 rows |= row;
@@ -241,7 +241,7 @@ impl Walk {
                 self.report_duplicate(&frame.at.field(field.json), value, field.json, frame.at);
             }
             rows |= 1 << row;
-            if field.ty.takes_any(member.kind()) || self.schema.unread.has(field.name) {
+            if field.ty.accepts_any(member.kind()) || self.schema.unread.has(field.name) {
                 continue;
             }
             self.check_value(member, &field.ty, Frame { owner: ty, at: &frame.at.field(field.json) });
@@ -287,9 +287,9 @@ impl Walk {
 
     /// Keeps an error of the server's decoder; `words` is called only if it is kept.
     #[cold]
-    fn report_error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> Words) {
+    fn report_error(&mut self, frame: Frame<'_>, kind: DecodeErrorKind, words: impl FnOnce() -> ErrorTexts) {
         if self.errors.keeps_another() {
-            let Words { detail, help, fix } = words();
+            let ErrorTexts { detail, help, fix } = words();
             self.errors.push(DecodeError {
                 at: frame.at.owned(),
                 kind,
@@ -379,7 +379,7 @@ struct SeenKeys<'d> {
     bits: u128,
 }
 
-/// Objects with more members than this are remembered instead of searched.
+/// Maximum number of members of an object that are searched linearly.
 const SEARCHED_MEMBERS: usize = 40;
 
 impl<'d> SeenKeys<'d> {

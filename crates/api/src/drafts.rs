@@ -1,10 +1,10 @@
-//! What of an object no release of Kubernetes serves: fields, versions and kinds that only drafts have.
+//! Finds the parts of an object that no Kubernetes release serves: fields, versions and kinds of drafts.
 //!
-//! Read from the tables of fields and profiles, so that a new release or draft changes the answer by itself. A field that
-//! a release had before the version existed was removed, and is not a draft's: rules say that where it matters. Kinds
-//! outside of `resource.k8s.io` are the same in all profiles, and never reported.
+//! It uses the tables of fields and profiles, so that new releases and drafts need no change here. A field that an
+//! earlier release had was removed, and does not belong to a draft: rules report it where it matters. Kinds outside
+//! of `resource.k8s.io` are the same in all profiles, and never reported.
 //!
-//! Invariant: nothing here decides. The engine warns.
+//! Invariant: it only finds these parts; the engine reports them.
 
 use std::sync::LazyLock;
 

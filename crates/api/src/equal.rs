@@ -75,7 +75,7 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static Ty) -> bool {
 }
 
 /// Maps in another order with at most this many members are searched; larger ones are looked up in a hash table.
-const SEARCHED: usize = 16;
+const MAX_SEARCHED: usize = 16;
 
 /// True if two maps are semantically equal, in any order. Stored maps usually keep their order, so both are
 /// compared in parallel while the keys agree; the rest is looked up by hash, which bounds the cost for
@@ -103,7 +103,7 @@ fn same_members<'d>(new: Members<'d>, old: Members<'d>, value: &'static Ty) -> b
     if new.clone().count() != count {
         return false;
     }
-    if count <= SEARCHED {
+    if count <= MAX_SEARCHED {
         return new.into_iter().all(|(key, member)| {
             let other = old.clone().find(|(other, _)| other.text_is(key.text()));
             other.is_some_and(|(_, other)| same_value(member, other, value))

@@ -24,28 +24,28 @@ enum Part {
 }
 
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
-struct Row {
+struct GatedFields {
     part: Part,
     /// The gates; all of them must be on for the fields to stay.
     gates: &'static [Gate],
     drops: &'static [&'static str],
-    /// Further fields of the stored object that show that it uses the feature.
+    /// Other fields of the stored object that indicate that it uses the feature.
     also_used: &'static [&'static str],
     releases: Availability,
 }
 
 const ALWAYS: Availability = Availability::ALWAYS;
 
-/// A row of all releases, whose use only the dropped fields themselves show.
-const fn row(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> Row {
-    Row { part, gates, drops, also_used: &[], releases: ALWAYS }
+/// Fields of all releases, whose use only the dropped fields themselves indicate.
+const fn gated_fields(part: Part, gates: &'static [Gate], drops: &'static [&'static str]) -> GatedFields {
+    GatedFields { part, gates, drops, also_used: &[], releases: ALWAYS }
 }
 
 /// The fields behind gates, in the order in which the server drops them: whole alternatives first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
-static ROWS: &[Row] = &[
-    row(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
-    row(
+static GATED_FIELDS: &[GatedFields] = &[
+    gated_fields(Part::Slice, &[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
+    gated_fields(
         Part::Slice,
         &[Gate::DRAPartitionableDevices],
         &[
@@ -57,7 +57,7 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.allNodes",
         ],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
         &[
@@ -66,17 +66,17 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.bindsToNode",
         ],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRAConsumableCapacity],
         &["spec.devices[].<body>.allowMultipleAllocations", "spec.devices[].<body>.capacity{}.requestPolicy"],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRADeviceCompatibilityGroups],
         &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRANodeAllocatableResources],
         &[
@@ -84,7 +84,7 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.nodeAllocatableResourceMappings",
         ],
     ),
-    row(
+    gated_fields(
         Part::Slice,
         &[Gate::DRAListTypeAttributes],
         &[
@@ -94,30 +94,34 @@ static ROWS: &[Row] = &[
             "spec.devices[].<body>.attributes{}.versions",
         ],
     ),
-    row(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
-    row(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
-    row(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
-    Row {
+    gated_fields(Part::Slice, &[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
+    gated_fields(Part::Slice, &[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
+    gated_fields(Part::ClaimSpec, &[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
+    GatedFields {
         // 1.33 and 1.34 forgot to.
         releases: Availability::since(35),
-        ..row(
+        ..gated_fields(
             Part::ClaimSpec,
             &[Gate::DRADeviceTaints],
             &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
         )
     },
-    row(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
-    Row {
+    gated_fields(Part::ClaimSpec, &[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
+    GatedFields {
         // 1.34 changed a copy.
         releases: Availability::since(35),
         also_used: CAPACITIES,
-        ..row(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
+        ..gated_fields(
+            Part::ClaimSpec,
+            &[Gate::DRAConsumableCapacity],
+            &["devices.constraints[].distinctAttribute"],
+        )
     },
-    Row {
+    GatedFields {
         also_used: &["devices.constraints[].distinctAttribute"],
-        ..row(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
+        ..gated_fields(Part::ClaimSpec, &[Gate::DRAConsumableCapacity], CAPACITIES)
     },
-    row(
+    gated_fields(
         Part::ClaimSpec,
         &[Gate::DRADerivedAttributes],
         &[
@@ -125,22 +129,22 @@ static ROWS: &[Row] = &[
             "devices.requests[].firstAvailable[].derivedAttributes",
         ],
     ),
-    row(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
-    Row {
+    gated_fields(Part::ClaimStatus, &[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
+    GatedFields {
         also_used: &["spec.devices.requests[].<exactly>.adminAccess"],
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRAAdminAccess],
             &["status.allocation.devices.results[].adminAccess"],
         )
     },
-    Row {
+    GatedFields {
         also_used: &[
             "spec.devices.constraints[].distinctAttribute",
             "spec.devices.requests[].<exactly>.capacity",
             "spec.devices.requests[].firstAvailable[].capacity",
         ],
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRAConsumableCapacity],
             &[
@@ -150,34 +154,34 @@ static ROWS: &[Row] = &[
             ],
         )
     },
-    Row {
+    GatedFields {
         releases: Availability::since(35),
-        ..row(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
+        ..gated_fields(Part::ClaimStatus, &[Gate::DRADeviceBindingConditions], BINDING_CONDITIONS)
     },
-    Row {
+    GatedFields {
         releases: Availability::release(34),
         also_used: BINDING_CONDITIONS,
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
             &["status.allocation.allocationTimestamp"],
         )
     },
-    Row {
+    GatedFields {
         releases: Availability::release(34),
         also_used: &["status.allocation.allocationTimestamp"],
-        ..row(
+        ..gated_fields(
             Part::ClaimStatus,
             &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
             BINDING_CONDITIONS,
         )
     },
-    row(
+    gated_fields(
         Part::ClaimStatus,
         &[Gate::DRAOptionalNodeOperations],
         &["status.allocation.devices.results[].skipNodeOperations"],
     ),
-    row(Part::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
+    gated_fields(Part::Class, &[Gate::DRAExtendedResource], &["spec.extendedResourceName"]),
 ];
 
 const CAPACITIES: &[&str] =
@@ -205,7 +209,7 @@ type Steps = Vec<Step>;
 /// use.
 static PATHS: LazyLock<Vec<(Vec<Steps>, Vec<Steps>)>> = LazyLock::new(|| {
     let all = |paths: &[&'static str]| paths.iter().map(|path| parse_steps(path)).collect::<Vec<_>>();
-    ROWS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
+    GATED_FIELDS.iter().map(|row| (all(row.drops), all(row.also_used))).collect()
 });
 
 /// Parses a path of the table.
@@ -262,7 +266,7 @@ pub fn dropped_fields(
     let mut dropped: Vec<DroppedField> = Vec::new();
     // What is dropped already, sorted: the first node of each, and the one behind it.
     let mut nodes: Vec<(u32, u32)> = Vec::new();
-    for (row, (drops, also_used)) in ROWS.iter().zip(&*PATHS) {
+    for (row, (drops, also_used)) in GATED_FIELDS.iter().zip(&*PATHS) {
         let gate = row.gates.iter().copied().find(|gate| off.contains(gate));
         let Some(gate) = gate.filter(|_| row.part == part && row.releases.overlaps(profile.fields)) else {
             continue;

@@ -1,7 +1,8 @@
-//! What one Kubernetes release, or one revision of the KEP, allows. Data, not code.
+//! A Kubernetes release, or a revision of the KEP, as data.
 //!
 //! A profile has limits, enum values, served versions, available fields and *named behaviours*. It has no severities
-//! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The constants are in `profile/releases.rs`, each release written as its difference from the one before.
+//! (policies set those) and no messages (rules have those). Rules read `cx.profile.…`; nothing compares releases. The
+//! constants are in `profile/releases.rs`, each release written as its difference from the one before.
 
 mod gates;
 mod kinds;
@@ -46,7 +47,7 @@ impl Availability {
     pub const DRAFT_R1: Availability = Availability(1 << 1);
     /// Draft r2 of the KEP only.
     pub const DRAFT_R2: Availability = Availability(1 << 2);
-    /// Draft r2 by itself, for the field that it takes away: it has what every later release would have, less that.
+    /// Only draft r2, for the field that it removes.
     pub const DRAFT_R2_ALONE: Availability = Availability(1 << 63);
 
     /// Available from Kubernetes 1.`minor`, including future releases.
@@ -88,50 +89,52 @@ impl Availability {
     }
 }
 
-/// Numbers that a release enforces.
+/// Limits that a release enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum number of taints of a device.
     pub taints_per_device: usize,
     /// Maximum number of devices in a slice.
     pub devices: usize,
-    /// Devices of one slice when any of them is tainted.
+    /// Maximum number of devices in a slice if any of them is tainted.
     pub tainted_devices: usize,
-    /// Devices of one slice when any of them consumes counters (or has list attributes, see `list_attributes`).
+    /// Maximum number of devices in a slice if any of them consumes counters (or has list attributes, see
+    /// `list_attributes`).
     pub advanced_devices: usize,
-    /// Attribute values of one device, list items counted singly.
+    /// Maximum number of attribute values of a device; list items are counted individually.
     pub attribute_values: usize,
-    /// Counter sets of one slice.
+    /// Maximum number of counter sets in a slice.
     pub counter_sets: usize,
-    /// Counters of one set, and of one consumption.
+    /// Maximum number of counters in a set, and in a consumption.
     pub counters_per_set: usize,
-    /// Counter sets one device consumes.
+    /// Maximum number of counter sets that a device consumes.
     pub consumed_sets: usize,
 }
 
 /// Limits that are documented but not enforced by any server; `None` where the profile's documents have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Documented {
-    /// Tolerations of one request.
+    /// Maximum number of tolerations of a request.
     pub tolerations: Option<usize>,
-    /// `spec.taints` of one slice (draft r2).
+    /// Maximum length of `spec.taints` of a slice (draft r2).
     pub slice_taints: Option<usize>,
-    /// Bytes of a taint's `data` (draft r2).
+    /// Maximum size in bytes of a taint's `data` (draft r2).
     pub taint_data: Option<usize>,
-    /// Bytes of a taint's `description` (draft r2).
+    /// Maximum size in bytes of a taint's `description` (draft r2).
     pub taint_description: Option<usize>,
     /// `evictionsPerSecond` must be positive (draft r2).
     pub eviction_rate: bool,
-    /// Taints of one ResourceSlicePatch (draft r1).
+    /// Maximum number of taints of a ResourceSlicePatch (draft r1).
     pub patch_taints: Option<usize>,
 }
 
 /// How the number of counters is limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterRules {
-    /// ≤1.34: totals per slice and device; sets and devices share a slice and references are checked.
+    /// Up to 1.34: limits on totals per slice and device. Counter sets and devices share a slice, and
+    /// references are checked.
     Totals,
-    /// ≥1.35: sets and devices live in different slices, each list has its limit.
+    /// From 1.35: counter sets and devices are in different slices, and each list has its own limit.
     PerSet,
 }
 
@@ -160,9 +163,9 @@ pub struct Profile {
     pub is_release: bool,
     /// The releases or drafts whose API fields the profile has.
     pub fields: Availability,
-    /// Versions served per kind.
+    /// The served versions of each kind.
     pub serves: &'static [(ApiKind, &'static [Version])],
-    /// Kinds of `resource.k8s.io` that are registered and that Tollgate does not check, with their versions.
+    /// Kinds of `resource.k8s.io` that exist but that Tollgate does not check, with their versions.
     pub unchecked: &'static [(&'static str, &'static [Version])],
     /// Kinds with a status subresource.
     pub status_of: &'static [ApiKind],
@@ -178,14 +181,14 @@ pub struct Profile {
     pub discovered: Option<ServedVersions>,
     /// CEL environment of device selectors.
     pub cel: CelEnv,
-    /// CEL environment of selectors that are already stored, which may use what the release before does not know.
+    /// CEL environment of stored selectors, which may use features that the previous release does not know.
     pub stored_cel: CelEnv,
     /// How the scheduler and the controllers evaluate device selectors, with feature gates applied.
     pub selectors: evaluate::Behaviour,
     /// How the scheduler allocates devices, with feature gates applied.
     pub allocation: Semantics,
-    /// The release whose allocator stands in for the one of this release, which chooses among devices by chance and was
-    /// not compared with a real scheduler; `None` if it was.
+    /// The release whose allocator is used instead, because the allocator of this release chooses devices at
+    /// random and was not compared with a real scheduler; `None` if it was.
     pub allocates_as: Option<&'static str>,
     /// The word for the unit of label lengths.
     pub label_unit: Unit,
@@ -222,7 +225,7 @@ pub struct Profile {
     pub names_parameters: Behaviour,
     /// An empty driver name is malformed as well as missing (≤1.34).
     pub empty_driver_is_malformed: Behaviour,
-    /// Attribute names: empty parts and names are "required" (≤1.34), and the texts of that time.
+    /// Empty attribute names and parts are reported as "required", with the messages of that time (≤1.34).
     pub old_qualified_names: Behaviour,
     /// A bad C identifier has the type `TypeInvalid` (1.33).
     pub c_identifier_is_type_error: Behaviour,

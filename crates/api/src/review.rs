@@ -325,7 +325,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// About how many bytes it takes in JSON.
+    /// Approximate size in bytes as JSON.
     pub fn bytes(&self) -> usize {
         let text = |text: &str| -> usize {
             let byte = |byte: u8| match byte {

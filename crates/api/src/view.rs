@@ -52,7 +52,7 @@ pub trait View<'d>: Copy {
     fn json(self) -> Value<'d>;
 }
 
-/// Declares views: each accessor names the JSON field and how it reads.
+/// Declares views. Each accessor states the JSON field and how it is read.
 macro_rules! view {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $accessor:ident: $how:ident $(<$inner:ident>)? = $json:literal,)* })*) => {$(
         $(#[$doc])*
@@ -142,7 +142,7 @@ pub struct Object<'d> {
     pub value: Value<'d>,
     /// The typed view of the object.
     pub body: Body<'d>,
-    /// The document as it was written: nothing dropped, merged or filled in, nothing known of its types.
+    /// The document as written, before dropping, merging and defaults.
     pub written: Value<'d>,
 }
 

@@ -14,7 +14,7 @@ const MAX_MEMBERS: usize = 64;
 /// Maximum depth at which a fitting position for a field is searched.
 const MAX_DEPTH: usize = 5;
 /// Objects whose members are taken out of them where the version has no such object.
-const SHELLS: [&str; 3] = ["exactly", "basic", "spec"];
+const WRAPPERS: [&str; 3] = ["exactly", "basic", "spec"];
 /// Fields that fixes can move to another object. Other names are too common to be unambiguous.
 const MOVABLE: [&str; 18] = [
     "tolerations",
@@ -138,7 +138,7 @@ fn move_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
         return None;
     }
     let mut found = Vec::new();
-    find_places(object, ty, schema, key, at, MAX_DEPTH, &mut found);
+    find_fitting_objects(object, ty, schema, key, at, MAX_DEPTH, &mut found);
     let [into] = <[FieldPath; 1]>::try_from(found).ok()?;
     let title = format!("Move `{key}` to `{}`", into.print(tollgate_document::field::PathStyle::User));
     Some(Fix::safe(title, Edit::Move { at: at.field(key).owned(), into }))
@@ -146,7 +146,7 @@ fn move_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
 
 /// Adds the paths of the objects below `object` that can contain the field. A list with several items counts
 /// as two paths, because any item could be intended.
-fn find_places(
+fn find_fitting_objects(
     object: Value<'_>,
     ty: &'static StructTy,
     schema: Schema,
@@ -177,7 +177,7 @@ fn find_places(
                 found.push(path.owned());
             }
         } else if depth > 0 {
-            find_places(value, ty, schema, key, &path, depth - 1, found);
+            find_fitting_objects(value, ty, schema, key, &path, depth - 1, found);
         }
     }
 }
@@ -195,9 +195,9 @@ fn has_field_within(ty: &'static StructTy, key: &str, schema: Schema, depth: usi
 /// Replaces an object that the version does not have by its members.
 fn unnest_fix(unknown: UnknownField<'_, '_>, schema: Schema) -> Option<Fix> {
     let UnknownField { ty, object, key, value, at } = unknown;
-    let is_shell = SHELLS.contains(&key) && value.kind() == ValueKind::Object && !value.is_empty();
+    let is_wrapper = WRAPPERS.contains(&key) && value.kind() == ValueKind::Object && !value.is_empty();
     let fits = |name: &str| ty.field(name, schema.fields).is_some() && !object.get(name).exists();
-    if !is_shell || !value.members().take(MAX_MEMBERS + 1).all(|(name, _)| fits(name.text())) {
+    if !is_wrapper || !value.members().take(MAX_MEMBERS + 1).all(|(name, _)| fits(name.text())) {
         return None;
     }
     let title = format!("Move the fields of `{key}` one level up");

@@ -12,7 +12,7 @@ use tollgate_document::doc::{Syntax, Value, ValueKind};
 use tollgate_document::field::{Path, PathStyle};
 
 /// Fields that users often put into the wrong struct: the struct, the field, and a hint.
-const WRONG_PLACES: &[(&str, &str, &str)] = &[
+const MISPLACED_FIELDS: &[(&str, &str, &str)] = &[
     (
         "ResourceClaimSpec",
         "tolerations",
@@ -183,7 +183,7 @@ pub(super) fn meant_field(ty: &'static StructTy, name: &str, schema: Schema) -> 
 
 /// A hint for the unknown field `name` of `ty`, if there is one.
 pub(super) fn for_field(ty: &'static StructTy, name: &str, schema: Schema, at: &Path<'_>) -> Option<String> {
-    let place = WRONG_PLACES.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
+    let place = MISPLACED_FIELDS.iter().find(|(owner, field, _)| *owner == ty.name && *field == name);
     if let Some((_, _, hint)) = place {
         return Some((*hint).to_owned());
     }

@@ -2,7 +2,7 @@
 
 use super::meta::{API_VERSION, KIND, META, NODES};
 use super::taint::{DEVICE_TAINTS, SLICE_TAINT};
-use super::{QUANTITIES, R2, S34, S36, S37, STRINGS, api};
+use super::{DRAFT_R2, QUANTITIES, SINCE_1_34, SINCE_1_36, SINCE_1_37, STRINGS, api};
 use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty};
 
@@ -15,7 +15,7 @@ pub static COUNTER_SET: StructTy = api("CounterSet", &[a!("name", Ty::Str), COUN
 /// DeviceCounterConsumption, printed whole when duplicate.
 pub static CONSUMPTION: StructTy = api(
     "DeviceCounterConsumption",
-    &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, S37)],
+    &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, SINCE_1_37)],
 );
 pub(super) static ATTRIBUTE: StructTy = api(
     "DeviceAttribute",
@@ -24,10 +24,10 @@ pub(super) static ATTRIBUTE: StructTy = api(
         p!("bool", Ty::Bool),
         p!("string", Ty::Str),
         p!("version", Ty::Str),
-        f!("ints", Ty::List(&Ty::Int), S36),
-        f!("bools", Ty::List(&Ty::Bool), S36),
-        f!("strings", STRINGS, S36),
-        f!("versions", STRINGS, S36),
+        f!("ints", Ty::List(&Ty::Int), SINCE_1_36),
+        f!("bools", Ty::List(&Ty::Bool), SINCE_1_36),
+        f!("strings", STRINGS, SINCE_1_36),
+        f!("versions", STRINGS, SINCE_1_36),
     ],
 );
 pub(super) static POLICY_RANGE: StructTy = api(
@@ -44,7 +44,7 @@ pub(super) static REQUEST_POLICY: StructTy = api(
 );
 pub(super) static CAPACITY: StructTy = api(
     "DeviceCapacity",
-    &[a!("value", Ty::Quantity), p!("requestPolicy", Ty::Struct(&REQUEST_POLICY), S34)],
+    &[a!("value", Ty::Quantity), p!("requestPolicy", Ty::Struct(&REQUEST_POLICY), SINCE_1_34)],
 );
 pub(super) static NODE_RESOURCE_1_36: StructTy = api(
     "NodeAllocatableResourceMapping",
@@ -69,10 +69,10 @@ pub(super) const ATTRIBUTES: Field =
 pub(super) const CAPACITIES: Field =
     f!("capacity", Ty::Map { key: "QualifiedName", value: &Ty::Struct(&CAPACITY) });
 pub(super) const CONSUMES: Field = f!("consumesCounters", Ty::List(&Ty::Struct(&CONSUMPTION)));
-pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", Ty::Bool, S34);
-pub(super) const BINDING: Field = f!("bindingConditions", STRINGS, S34);
-pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRINGS, S34);
-pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, S34);
+pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", Ty::Bool, SINCE_1_34);
+pub(super) const BINDING: Field = f!("bindingConditions", STRINGS, SINCE_1_34);
+pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRINGS, SINCE_1_34);
+pub(super) const MULTIPLE: Field = p!("allowMultipleAllocations", Ty::Bool, SINCE_1_34);
 pub(super) const NODE_MAPPINGS: Field = f!(
     "nodeAllocatableResourceMappings",
     Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE_1_36) },
@@ -81,7 +81,7 @@ pub(super) const NODE_MAPPINGS: Field = f!(
 pub(super) const NODE_RESOURCES: Field = f!(
     "nodeAllocatableResources",
     Ty::Map { key: "v1.ResourceName", value: &Ty::Struct(&NODE_RESOURCE) },
-    S37
+    SINCE_1_37
 );
 
 pub(super) static DEVICE: StructTy = api(
@@ -144,10 +144,11 @@ pub(super) const POOL_FIELD: Field = a!("pool", Ty::Struct(&POOL));
 pub(super) const NODE_SELECTOR_FIELD: Field = p!("nodeSelector", NODES);
 pub(super) const PER_DEVICE: Field = p!("perDeviceNodeSelection", Ty::Bool);
 pub(super) const SHARED_COUNTERS: Field = f!("sharedCounters", Ty::List(&Ty::Struct(&COUNTER_SET)));
-pub(super) const PARTITION_TYPE: Field = p!("partitionTypeAttribute", Ty::Named("FullyQualifiedName"), S37);
+pub(super) const PARTITION_TYPE: Field =
+    p!("partitionTypeAttribute", Ty::Named("FullyQualifiedName"), SINCE_1_37);
 pub(super) const SKIP_OPERATIONS: Field =
-    f!("skipNodeOperations", Ty::List(&Ty::Named("SkipNodeOperation")), S37);
-pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_TAINT)), R2);
+    f!("skipNodeOperations", Ty::List(&Ty::Named("SkipNodeOperation")), SINCE_1_37);
+pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_TAINT)), DRAFT_R2);
 
 pub(super) static SLICE_SPEC: StructTy = api(
     "ResourceSliceSpec",

@@ -1,9 +1,10 @@
-//! The feature gates of dynamic resource allocation: which releases have them, and which are on by default. Data.
+//! The feature gates of dynamic resource allocation: the releases that have them, and their defaults. Data.
 //!
-//! What a gate guards is in `api::gated`. Gates never change which versions are served. A profile assumes all gates on
-//! unless somebody says which are: whoever writes a toleration has the gate on, or wants it. Drafts have no gates.
+//! The fields that a gate guards are in `api::gated`. Gates never change the served versions. Unless the user
+//! specifies the gates, a profile assumes that all are enabled, because a user who writes a toleration has the gate
+//! enabled or wants it. Drafts have no gates.
 //!
-//! Invariant: a gate that a release locks is on there, whatever is asked for.
+//! Invariant: a gate that a release locks is always enabled there.
 
 use super::{ApiKind, Availability, Profile, Version};
 
@@ -55,7 +56,7 @@ gates! {
     DRADeviceTaints: since 33, on since(36), locked NEVER;
     /// `extendedResourceName` of classes.
     DRAExtendedResource: since 34, on since(36), locked since(37);
-    /// Request policies exact to the thousandth. On by default only where servers of 1.36 need not be understood.
+    /// Request policies are exact to the thousandth.
     DRAFractionalCapacityRange: since 37, on NEVER, locked NEVER;
     /// `ints`, `bools`, `strings`, `versions` of attributes.
     DRAListTypeAttributes: since 36, on NEVER, locked NEVER;
@@ -141,7 +142,7 @@ pub enum GateChoice {
     Default,
     /// All feature gates are enabled.
     All,
-    /// The default ones, but for these. Gates that change nothing here are left out.
+    /// The defaults, except for these gates. Gates that do not affect Tollgate are omitted.
     Changed(Vec<(Gate, bool)>),
 }
 

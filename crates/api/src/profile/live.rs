@@ -1,7 +1,7 @@
 //! A profile for one running API server: its feature gates and its served versions instead of the release's defaults.
 //!
-//! Pure: a shell asks the server, this combines its answers with `--feature-gates` and describes the result. What a server
-//! does not tell is the release's default, and the description says so and why.
+//! Pure: a shell asks the server, this combines its answers with `--feature-gates` and describes the result. What a
+//! server does not tell is the release's default, and the description says so and why.
 //!
 //! Invariant: gates that a user names win over those that a server reports.
 
@@ -92,7 +92,7 @@ impl Profile {
     /// each is kept once.
     pub(super) fn interned(self) -> &'static Profile {
         let key = |profile: &Profile| (profile.name, profile.gates, profile.discovered);
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = INTERNED_PROFILES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = made.iter().copied().find(|known| key(known) == key(&self)) {
             return known;
         }
@@ -137,7 +137,7 @@ fn gate_setting(gate: Gate, is_on: bool) -> String {
 }
 
 /// The profiles that were made so far.
-static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
+static INTERNED_PROFILES: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 #[cfg(test)]
 mod tests {

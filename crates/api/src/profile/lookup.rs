@@ -1,6 +1,6 @@
-//! Which profile somebody means: by its name, as tools print a version, or as an API server reports it.
+//! Finds a profile by its name, by a version as tools print it, or as an API server reports it.
 //!
-//! A release stands for its newest patch. A patch that differs from that has a profile of its own, which only its full
+//! A release means its newest patch. A patch that behaves differently has its own profile, which only its full
 //! version selects.
 
 use super::releases::{ALL, EARLIER_PATCHES, EarlierPatches};

@@ -271,7 +271,7 @@ const EVERYTHING: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlicePatch, &[V1alpha3]),
 ];
 
-/// Draft r1 has patches where later ones have rules.
+/// The served kinds of draft r1, which has patches instead of rules.
 const WITHOUT_RULES: &[(super::ApiKind, &[super::Version])] = &[
     (ResourceSlice, &[V1alpha3, V1beta1, V1beta2, V1]),
     (ResourceClaim, &[V1alpha3, V1beta1, V1beta2, V1]),

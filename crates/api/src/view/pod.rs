@@ -1,4 +1,5 @@
-//! Pods and PodDisruptionBudgets: only what the eviction of a pod depends on. They are read, never judged.
+//! Views of Pods and PodDisruptionBudgets: only the fields that the eviction of a pod depends on. They are not
+//! checked.
 
 use super::{ObjectMeta, view};
 

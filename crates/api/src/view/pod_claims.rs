@@ -15,7 +15,7 @@ pub struct Pods<'d> {
 
 impl<'d> Pods<'d> {
     /// The fields that lead to the PodSpec.
-    pub fn way(self) -> &'static [&'static str] {
+    pub fn spec_path(self) -> &'static [&'static str] {
         match self.kind {
             ApiKind::Pod => &["spec"],
             ApiKind::CronJob => &["spec", "jobTemplate", "spec", "template", "spec"],
@@ -25,7 +25,7 @@ impl<'d> Pods<'d> {
 
     /// The PodSpec of the pod or pod template.
     pub fn spec(self) -> PodClaims<'d> {
-        PodClaims(self.way().iter().fold(self.value, |value, step| value.get(step)))
+        PodClaims(self.spec_path().iter().fold(self.value, |value, step| value.get(step)))
     }
 }
 
