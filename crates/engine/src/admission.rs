@@ -18,10 +18,10 @@ use tollgate_cel as cel;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// The current time, as text for filling it in and as a timestamp for comparing.
+/// The current time, as text for defaults and as a timestamp for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'d> {
-    /// RFC 3339 in whole seconds.
+    /// The time in RFC 3339 format with whole seconds.
     pub text: &'d str,
     /// `text` as a timestamp; `None` if it is not a time.
     pub time: Option<Timestamp>,
@@ -85,7 +85,7 @@ impl<'d, T> Attributes<'d, T> {
     }
 }
 
-/// A request whose objects are decoded and have their defaults, as the rules see it.
+/// A request with decoded objects and defaults, as rules see it.
 pub type DecodedAttributes<'d> = Attributes<'d, Object<'d>>;
 
 impl<'d> DecodedAttributes<'d> {

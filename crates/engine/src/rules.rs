@@ -1,10 +1,10 @@
-//! Rules: what is checked, by whom, and under which name.
+//! The rules: which checks exist, their origins and their IDs.
 //!
-//! A rule is an entry in the [`table`]: an id with an origin, a default level and a page. A [`Group`] is one function that
-//! speaks for the rules of one Kubernetes type (upstream) or for one file of ours. A run is one walk and a few
-//! function-pointer calls, and a group none of whose rules is wanted is never called.
+//! A rule is an entry in the [`table`]: an ID with an origin, a default level and a page. A [`Group`] is one function
+//! that reports the rules of a Kubernetes type (upstream) or of a single file (lints). A run is one walk over the
+//! object with a few function calls; groups without a selected rule are not called.
 //!
-//! Invariant: [`Cx::report`] is the only way out, and it allocates only when there is something to say.
+//! Invariant: findings are reported only through [`Cx::report`], which allocates only if there is a finding.
 
 mod cx;
 pub mod documented;
@@ -40,7 +40,7 @@ use tollgate_formats::gotime;
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub rules: &'static [RuleId],
-    /// The function, by the part of an object that it checks.
+    /// The check function, by the part of an object that it checks.
     pub check: Check,
 }
 
@@ -99,7 +99,7 @@ pub enum Check {
     Selector(fn(&mut Cx<'_, '_>, &Path<'_>, &DeviceSelection<'_>)),
 }
 
-/// A selection of rules, compiled for running.
+/// A set of selected rules, prepared for running.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     /// For each rule, by index in the table, whether it is selected.
@@ -162,10 +162,10 @@ impl RuleSet {
             return;
         }
         let extent = ratchet::extent(admission);
-        let known = RefCell::new(ratchet::KnownFaults::new(extent));
+        let known = RefCell::new(ratchet::StoredFindings::new(extent));
         if extent != ratchet::Extent::Wider {
             let learn = Ratchet::Learn(&known, stored.object);
-            let mut forgotten = Findings::within(FindingBudget::endless(ratchet::TEXT));
+            let mut forgotten = Findings::within(FindingBudget::endless(ratchet::MAX_COMPARED_TEXT));
             let is_learned = |group: &Group| is_of_drafts || group.is_ratcheted();
             self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
         }
@@ -223,7 +223,7 @@ impl RuleSet {
             rules: self,
             ratchet,
             findings,
-            expressions: cx::EXPRESSIONS,
+            expressions: cx::EXPRESSION_BUDGET,
         };
         for group in self.groups_for(Check::OBJECT).filter(|group| which(group)) {
             if let Check::Object(check) = group.check {

@@ -1,7 +1,7 @@
-//! Where taints, tolerations and selectors are in each kind of object, with the user's path to each.
+//! Finds taints, tolerations and selectors in each kind of object, with the user's path to each.
 //!
-//! Lints, documented limits and policies find them only through this file, so a new kind of object is one arm here and no
-//! change in any rule.
+//! Lints, documented limits and policies find them only through this module, so supporting a new kind of object
+//! requires one new match arm here and no change in any rule.
 
 use crate::admission::DecodedAttributes;
 use tollgate_api::profile::Version;
@@ -29,7 +29,7 @@ pub enum TaintOwner {
     Patch,
 }
 
-/// A list of taints and what it belongs to.
+/// A list of taints, with the kind of object that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TaintList<'d> {
     /// The kind of object that the taints belong to.
@@ -65,13 +65,13 @@ impl<'d> TaintList<'d> {
 #[derive(Clone, Copy, Debug)]
 pub struct LocatedTaint<'d> {
     pub taint: Taint<'d>,
-    /// The device it is on; empty for a rule or a patch.
+    /// Name of the device; empty for a rule or a patch.
     pub device: &'d str,
     old: Option<Object<'d>>,
 }
 
-/// Most items that are searched: no valid slice has more devices, no valid list more taints. Bounds the cost of hostile
-/// objects.
+/// Maximum number of items that are searched: no valid slice has more devices, no valid list more taints.
+/// Bounds the cost of hostile objects.
 const MAX_SEARCHED: usize = 128;
 
 impl<'d> LocatedTaint<'d> {
@@ -113,7 +113,7 @@ pub enum SelectorOwner {
     Patch,
 }
 
-/// The selector of a DeviceTaintRule, or its absence; the filter of a ResourceSlicePatch.
+/// The selector of a DeviceTaintRule, which may be absent, or the filter of a ResourceSlicePatch.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSelection<'d> {
     /// The kind of object that contains the selector.

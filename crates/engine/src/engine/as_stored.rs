@@ -1,4 +1,5 @@
-//! An object as the API server stores it: decoded, with defaults, and without the fields of disabled feature gates.
+//! Computes an object as the API server stores it: decoded, with defaults, and without the fields of disabled feature
+//! gates.
 //!
 //! It does not validate. An object that does not decode, or that the profile does not serve, is not stored.
 

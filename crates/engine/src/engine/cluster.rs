@@ -1,4 +1,4 @@
-//! Where the engine learns of the cluster: a snapshot, and how old it is. The shell that watches tells both.
+//! The engine's source of cluster state: a snapshot and its age, both provided by the caller.
 
 use std::sync::Arc;
 

@@ -1,13 +1,15 @@
-//! What the mutating side adds to an object: the server's defaults, as edits and as a JSON Patch.
+//! The changes of the mutating webhook: the server's defaults and the tolerations of policies, as edits and as a JSON
+//! Patch.
 //!
-//! An object that does not decode, or that the profile does not serve, is left alone: the validating side says why.
-//! Of several profiles the first one speaks, because an object can be filled in only once.
+//! An object that cannot be decoded, or that the profile does not serve, is not changed; the validating webhook
+//! reports it. If there are several profiles, the first one determines the defaults, because an object can be changed
+//! only once.
 //!
-//! What a policy added to a claim is not in its owner's file, and specs cannot change: an update that only lacks
-//! tolerations gets them back, so that applying the same file again changes nothing.
+//! Tolerations that a policy added to a claim are not in the user's file, and specs are immutable. So an update that
+//! only lacks these tolerations gets them back, and applying the same file again succeeds.
 //!
-//! Invariant: the patch is as small as possible, its pointers fit the version the object came in, and filling in a
-//! filled object changes nothing.
+//! Invariant: the patch is minimal, its pointers match the object's version, and mutating a mutated object changes
+//! nothing.
 
 use super::{Attributes, DecodedObject, Engine, Labels, Operation, identify, prepare};
 use crate::defaults::{DefaultsFor, Edit};

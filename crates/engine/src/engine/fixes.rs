@@ -1,4 +1,4 @@
-//! Fixes of findings: which of them may be applied unasked, and what holds for several profiles.
+//! Fixes of findings: which of them are safe, and which apply to several profiles.
 
 use super::{Diagnostic, KIND};
 use tollgate_api::profile::ApiKind;

@@ -1,7 +1,7 @@
-//! What an object says it is, and whether the profile serves that.
+//! Determines the type of an object, and whether the profile serves it.
 //!
-//! The server reads `apiVersion` and `kind` first and without regard to case; everything else waits for the type.
-//! Kinds of other groups are not ours; a kind of ours under a wrong apiVersion is a mistake worth telling.
+//! The API server reads `apiVersion` and `kind` first and ignores case; all other fields depend on the type. Kinds of
+//! other groups are not checked; a checked kind with a wrong apiVersion is reported.
 
 mod mend;
 
@@ -96,9 +96,9 @@ fn is_only_version(kind: ApiKind, version: &str) -> bool {
 /// True if the group may define its own kinds with the same names, such as DeviceClass: it contains a dot, as
 /// custom resources require, and is not a misspelling of `resource.k8s.io`.
 fn is_foreign_group(group: &str) -> bool {
-    const MAX_SLIPS: usize = 2;
+    const MAX_TYPOS: usize = 2;
     let written = group.to_ascii_lowercase();
-    let is_near = |ours: &str| distance(&written, ours) <= MAX_SLIPS || ours.starts_with(&written);
+    let is_near = |ours: &str| distance(&written, ours) <= MAX_TYPOS || ours.starts_with(&written);
     // Custom resources of Kubernetes' own projects are in `x-k8s.io`.
     let is_slip = !written.ends_with(".x-k8s.io")
         && (["k8s.io", "kubernetes.io"].contains(&&*written)
@@ -129,13 +129,13 @@ fn removed_kind_advice(group: &str, kind: &str) -> Option<&'static str> {
 
 /// Whether Tollgate checks the kind of an admission request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ownership {
+pub(super) enum KindSupport {
     /// A kind and version that Tollgate checks.
-    Ours,
+    Supported,
     /// A kind that Tollgate checks, in a version that is newer than this program.
-    NewerThanUs,
+    NewerVersion,
     /// Any other kind.
-    NotOurs,
+    NotChecked,
 }
 
 /// Returns `apiVersion` and `kind` of an object as written; `None` if it has no such strings.
@@ -144,24 +144,24 @@ pub(super) fn type_names(object: Value<'_>) -> Option<(&str, &str)> {
 }
 
 /// Returns whether Tollgate checks the request's kind and subresource. A request without a kind counts as
-/// `Ours`; its object then determines the kind.
-pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
+/// `Supported`; its object then determines the kind.
+pub(super) fn kind_support(request: &Request<'_>) -> KindSupport {
     let written = request.kind;
     if written.kind.is_empty() {
         return if matches!(request.sub_resource, "" | "status") {
-            Ownership::Ours
+            KindSupport::Supported
         } else {
-            Ownership::NotOurs
+            KindSupport::NotChecked
         };
     }
     if written.group == PolicyKind::GROUP && PolicyKind::parse(written.kind).is_some() {
         return match (request.sub_resource, written.version) {
-            ("", PolicyKind::VERSION) => Ownership::Ours,
-            ("", _) => Ownership::NewerThanUs,
-            _ => Ownership::NotOurs,
+            ("", PolicyKind::VERSION) => KindSupport::Supported,
+            ("", _) => KindSupport::NewerVersion,
+            _ => KindSupport::NotChecked,
         };
     }
-    let Some(kind) = ApiKind::of(written.group, written.kind) else { return Ownership::NotOurs };
+    let Some(kind) = ApiKind::of(written.group, written.kind) else { return KindSupport::NotChecked };
     let is_judged = match request.sub_resource {
         "" => true,
         "status" => kind.has_full_schema(),
@@ -174,10 +174,10 @@ pub(super) fn ownership_of(request: &Request<'_>) -> Ownership {
         None => Version::parse(written.version).is_some_and(|version| version != Version::V1alpha1),
     };
     match (is_judged, is_known) {
-        (true, true) => Ownership::Ours,
+        (true, true) => KindSupport::Supported,
         // Other versions of kinds that we know in part are the business of others.
-        (true, false) if kind.has_full_schema() => Ownership::NewerThanUs,
-        _ => Ownership::NotOurs,
+        (true, false) if kind.has_full_schema() => KindSupport::NewerVersion,
+        _ => KindSupport::NotChecked,
     }
 }
 
@@ -209,7 +209,7 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
         return None;
     }
     let is_ours =
-        matches!(identify(object), Identity::Ours { .. }) || ownership_of(request) != Ownership::NotOurs;
+        matches!(identify(object), Identity::Ours { .. }) || kind_support(request) != KindSupport::NotChecked;
     let (field, value) = if kind == requested.kind { ("apiVersion", api_version) } else { ("kind", kind) };
     let separator = if requested.group.is_empty() { "" } else { "/" };
     let detail = format!(
@@ -383,7 +383,7 @@ fn missing_finding(field: &'static str, object: Value<'_>, profile: &Profile) ->
 /// with what to write instead.
 fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresource: &str) -> Finding {
     let (written_group, written_version) = split_api_version(api_version);
-    let group = meant_group(written_group, kind);
+    let group = probable_group(written_group, kind);
     let served = served_versions(group, kind, profile);
     let (field, help) = if served.is_empty() {
         ("kind", unserved_kind(group, kind, profile))
@@ -443,7 +443,7 @@ fn unserved_kind(group: &str, kind: &str, profile: &Profile) -> String {
 
 /// Returns the written group if it is known or contains such a kind (ignoring case). Otherwise returns
 /// `resource.k8s.io`, which was probably intended.
-fn meant_group<'g>(group: &'g str, kind: &str) -> &'g str {
+fn probable_group<'g>(group: &'g str, kind: &str) -> &'g str {
     let has = |known: &ApiKind| known.group() == group && known.name().eq_ignore_ascii_case(kind);
     if ApiKind::is_known_group(group) || ApiKind::ALL.iter().any(has) { group } else { GROUP }
 }

@@ -1,7 +1,7 @@
-//! What is known of namespaces: their labels, owned, so that it can outlive the text it was read from.
+//! Namespace labels, owned, so that they can outlive the text that they were read from.
 //!
-//! It is not a cluster: it is filled once and asked many times. What is not listed either has no labels (the list is
-//! complete) or is not known.
+//! They are loaded once and looked up many times, without a cluster. A namespace that is not listed has no labels if
+//! the list is complete; otherwise its labels are unknown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! An object made ready as the server does before it validates: decoded, pruned, defaulted.
+//! Prepares an object as the API server does before validation: decodes it, drops unknown fields and sets defaults.
 //!
 //! Invariant: an object that needs no change is not copied; [`DefaultedObject::Same`] borrows the caller's document.
 
@@ -20,7 +20,7 @@ pub struct DecodedObject<'d> {
     given: Value<'d>,
     /// The document without the fields that the decoder drops; `None` if it drops none.
     changed: Option<Doc<'d>>,
-    /// Errors because of which the decoder refuses the object.
+    /// Errors because of which the decoder rejects the object.
     pub errors: Vec<DecodeError>,
     /// Errors that only a strict decoder reports.
     pub strict: Vec<DecodeError>,
@@ -31,9 +31,9 @@ pub struct DecodedObject<'d> {
 /// A document with defaults filled in.
 #[derive(Debug)]
 pub enum DefaultedObject<'p> {
-    /// The document as it was: there was nothing to fill in.
+    /// The original document, which needs no defaults.
     Same(Value<'p>),
-    /// A copy in which defaults were filled in.
+    /// A copy with defaults.
     Filled(Doc<'p>),
 }
 
@@ -116,8 +116,8 @@ pub(super) fn with_document<'o>(
     Object { written: object.written, ..Object::of(object.kind(), version, value) }
 }
 
-/// Calls `then` with the stored object as the new one is compared with it: with defaults, in the shape of `version`. The
-/// documents behind that view live only as long as the call.
+/// Calls `then` with the stored object as the new one is compared with it: with defaults, in the shape of
+/// `version`. The documents behind that view live only as long as the call.
 pub(super) fn with_stored<R>(
     old: Option<&DecodedObject<'_>>,
     version: Version,

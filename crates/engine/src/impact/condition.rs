@@ -5,9 +5,9 @@
 pub struct RuleCondition {
     /// Status of the condition: `True` or `False`.
     pub status: &'static str,
-    /// The machine-readable reason, one word.
+    /// Machine-readable reason, in one word.
     pub reason: &'static str,
-    /// The message for people; can be empty.
+    /// Message for users; can be empty.
     pub message: String,
 }
 

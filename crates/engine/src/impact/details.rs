@@ -1,8 +1,8 @@
-//! What a snapshot can store of devices besides their names and taints: attributes, for rules that select by class or
-//! expression, and the shared counters that devices consume, for partitions.
+//! Optional data about devices in a snapshot: attributes, for rules that select by class or expression, and consumed
+//! shared counters, for partitions.
 //!
-//! Most of a ResourceSlice is attributes, and few rules need them, so a snapshot stores them only if its owner asks for
-//! them. The webhook does not.
+//! Most of a ResourceSlice is attributes, and few rules need them, so a snapshot stores them only on request. The
+//! webhook does not request them.
 
 use super::interner::StringInterner;
 use super::read::{self, UnreadableObject};

@@ -1,9 +1,9 @@
 //! When a pod is evicted: the arithmetic of the eviction controller.
 //!
-//! A toleration counts only if its own effect is NoExecute; by the words of the drafts also if it has none, and then its
-//! seconds are ignored. Of those that match, one without seconds means forever,
-//! otherwise the smallest wins; seconds are multiplied in 64 bits, so a large number wraps around into the past. The
-//! earliest taint of any device decides for a claim, the earliest claim for a pod.
+//! A toleration counts only if its own effect is NoExecute; by the words of the drafts also if it has none, and then
+//! its seconds are ignored. Of those that match, one without seconds means forever, otherwise the smallest wins;
+//! seconds are multiplied in 64 bits, so a large number wraps around into the past. The earliest taint of any device
+//! decides for a claim, the earliest claim for a pod.
 
 use super::kinds::SnapshotKind;
 use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintPatch, Toleration};

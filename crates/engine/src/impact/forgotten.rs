@@ -1,8 +1,7 @@
-//! DeviceTaintRules that were probably forgotten: expired ones, and those that nobody owns.
+//! DeviceTaintRules that were probably forgotten: expired ones, and those without an owner.
 //!
-//! A rule of effect None keeps no device from being used, so it is not reported. Devices that a claim holds are in use,
-//! whatever taints them; the other devices of a rule are idle because of it, unless another rule or their driver taints
-//! them as well.
+//! A rule with effect None does not block devices, so it is not reported. Devices that a claim holds are in use; the
+//! other devices of a rule are idle because of it, unless another rule or their driver taints them as well.
 
 use super::details::is_blocking_effect;
 use super::record::Rule;
@@ -18,7 +17,7 @@ pub struct ForgottenRule<'s> {
     pub expired_at: Option<Timestamp>,
     /// True if it has no owner.
     pub is_ownerless: bool,
-    /// Published devices that it selects.
+    /// Number of published devices that the rule selects.
     pub devices: usize,
     /// Number of these devices that no claim holds.
     pub idle: usize,

@@ -39,7 +39,7 @@ impl TokenBucket {
     }
 
     /// Takes a token for an eviction that is due at `due`. Returns the time at which the token is available.
-    fn take(&mut self, due: UnixNanos) -> UnixNanos {
+    fn take_token(&mut self, due: UnixNanos) -> UnixNanos {
         let earliest = self.full_at.saturating_sub((BURST - 1) * self.interval);
         let goes = due.max(earliest);
         self.full_at = self.full_at.max(goes) + self.interval;
@@ -65,7 +65,7 @@ pub(super) fn eviction_times(pods: &[&[DueEviction<'_>]], now: UnixNanos) -> Vec
         let goes = match eviction.rate {
             Some(rate) => {
                 let bucket = buckets.entry(std::ptr::from_ref(eviction.taint));
-                bucket.or_insert_with(|| TokenBucket::new(rate)).take(due)
+                bucket.or_insert_with(|| TokenBucket::new(rate)).take_token(due)
             }
             None => due,
         };

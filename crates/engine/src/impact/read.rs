@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::details::is_blocking_effect;
 use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
-use super::placement::Placement;
+use super::placement::SlicePlacement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
     ClassSelection, Device, DeviceClass, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint,
@@ -142,8 +142,8 @@ pub(super) fn class_record(class: view::Class<'_>) -> DeviceClass {
     DeviceClass { bytes: 0, expressions: cel_expressions(class.spec().selectors()) }
 }
 
-/// Converts a ResourceSlice to the record that the snapshot stores, without details of its devices. `now` becomes the time of taints that have none,
-/// for a slice that is not stored yet.
+/// Converts a ResourceSlice to the record that the snapshot stores, without details of its devices. `now`
+/// becomes the time of taints that have none, for a slice that is not stored yet.
 pub(super) fn slice_record(
     slice: view::Slice<'_>,
     version: Version,
@@ -177,7 +177,7 @@ pub(super) fn slice_record(
         generation: spec.pool().generation(),
         tainted: !taints.is_empty() || devices.iter().any(|device| !device.taints.is_empty()),
         devices: devices.into(),
-        placement: Placement::of_slice(spec, version, names),
+        placement: SlicePlacement::of_slice(spec, version, names),
         taints,
         bodies: None,
         consumption: Box::default(),

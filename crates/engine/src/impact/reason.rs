@@ -1,4 +1,4 @@
-//! Why a pod is evicted or not: claim, device, taint and toleration, in one line each.
+//! The reasons why a pod is or is not evicted: claim, device, taint and toleration, in one line each.
 
 use std::fmt;
 
@@ -16,15 +16,15 @@ pub struct OutcomeReason<'s> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReasonKind<'s> {
-    /// The taint of the proposed change; `evicts`: its effect is NoExecute.
+    /// The taint of the proposed change. `evicts` is true if its effect is NoExecute.
     ProposedTaint { taint: &'s Taint, tolerance: Tolerance<'s>, evicts: bool },
-    /// Another taint, which evicts the pod earlier or anyway.
+    /// Another taint, which evicts the pod earlier or in any case.
     OtherTaint { taint: &'s Taint, source: TaintSource<'s>, tolerance: Tolerance<'s>, is_conditional: bool },
     /// The controller ignores the pod for that claim.
     NotEvicted(NotEvicted),
 }
 
-/// A reason taken apart, for programs.
+/// The parts of a reason, for machine-readable output.
 #[derive(Clone, Copy, Debug)]
 pub struct ReasonParts<'s> {
     /// Namespace and name of the claim.

@@ -1,11 +1,11 @@
-//! What the snapshot stores of each object: owned, small, and only what impact reads.
+//! The records of a snapshot: owned and small, with only the fields that impact reads.
 //!
-//! Records are made once (`read`) and never changed; a snapshot shares them, so copying one is cheap.
+//! Records are created once (`read`) and never changed. Snapshots share them, so copying a snapshot is cheap.
 
 use std::sync::Arc;
 
 use super::interner::InternedStr;
-use super::placement::Placement;
+use super::placement::SlicePlacement;
 use super::slots::Slot;
 use super::uid::Uid;
 use crate::tolerance::{TaintFields, TolerationFields, matches};
@@ -22,7 +22,7 @@ pub struct Taint {
     pub added: Option<Timestamp>,
     /// `evictionsPerSecond` (draft r2)
     pub rate: Option<i64>,
-    /// The ResourceSlicePatch that adds it to a device (draft r1).
+    /// The ResourceSlicePatch that adds the taint (draft r1).
     pub patch: Option<Arc<TaintPatch>>,
 }
 
@@ -181,7 +181,7 @@ pub(super) struct Slice {
     /// The devices, sorted by name.
     pub(super) devices: Box<[Device]>,
     /// The nodes that can use the devices.
-    pub(super) placement: Placement,
+    pub(super) placement: SlicePlacement,
     /// True if a device has a taint that evicts, or if the slice taints devices of its pool.
     pub(super) tainted: bool,
     /// Taints of devices that other slices of the pool list (draft r2).
@@ -332,7 +332,7 @@ pub(super) struct Budget {
     /// Bytes of memory that it counts for (`cost`).
     pub(super) bytes: usize,
     pub(super) name: InternedStr,
-    /// `None` selects nothing.
+    /// The pod selector; `None` selects nothing.
     pub(super) selector: Option<LabelSelector>,
     /// `status.disruptionsAllowed` of the PodDisruptionBudget.
     pub(super) allowed: i64,

@@ -30,13 +30,13 @@ use tollgate_formats::gotime::Timestamp;
 const API_VERSION: Field = Field::of("apiVersion");
 const KIND: Field = Field::of("kind");
 
-/// The devices of one pool: what slices list, and which claims they are allocated to.
+/// The devices of one pool: those that slices list, and the claims that they are allocated to.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     /// The slices, sorted by name.
     slices: Vec<Arc<Slice>>,
     newest: i64,
-    /// Device → claims, one entry for each allocation result.
+    /// For each device, the slots of its claims, once for each allocation result.
     allocated: BTreeMap<InternedStr, Vec<Slot>>,
 }
 
@@ -94,7 +94,7 @@ pub struct Snapshot {
     pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
     pub(super) budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
     pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
-    /// Stored only together with the attributes of devices.
+    /// DeviceClasses, which are stored only together with the attributes of devices.
     pub(super) classes: BTreeMap<InternedStr, Arc<DeviceClass>>,
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::partitions;
-use super::placement::Place;
+use super::placement::NodeSet;
 use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};
 use super::unmatched;
@@ -140,7 +140,7 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     for (_, _, pool) in pools(snapshot) {
         for slice in pool.current_slices() {
             for device in &slice.devices {
-                if let Place::Nodes(names) = slice.placement.of_device(&device.name) {
+                if let NodeSet::Nodes(names) = slice.placement.of_device(&device.name) {
                     nodes.extend(names.iter().map(|name| &**name));
                 }
             }
@@ -167,12 +167,12 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
         for slice in pool.current_slices() {
             for device in &slice.devices {
                 match slice.placement.of_device(&device.name) {
-                    Place::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
+                    NodeSet::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
                         own.insert(&*device.name);
                         continue;
                     }
-                    Place::Nodes(nodes) => is_shared |= nodes.iter().any(|name| **name == *node),
-                    Place::Elsewhere => is_unknown = true,
+                    NodeSet::Nodes(nodes) => is_shared |= nodes.iter().any(|name| **name == *node),
+                    NodeSet::Elsewhere => is_unknown = true,
                 }
                 others += 1;
             }

@@ -1,7 +1,8 @@
-//! Why a rule selects no devices: the first name in its selector that no device has, and the name that was probably meant.
+//! Explains why a rule selects no devices: the first name in its selector that no device has, and the most similar
+//! existing name.
 //!
-//! A typo in a pool is the harmless half of a mistake, and the one that nobody sees: the forecast is empty, the limits hold,
-//! and the broken device stays in use.
+//! A typo in a pool name has no visible effect: the impact is empty, the limits are respected, and the broken device
+//! stays in use.
 
 use super::record::Selector;
 use super::snapshot::{Pool, Snapshot};

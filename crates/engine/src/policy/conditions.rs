@@ -100,12 +100,12 @@ impl Expressions {
                 });
             }
         }
-        read.sought = SoughtNames::of(read.deciding().flat_map(|program| &program.names));
+        read.sought = SoughtNames::of(read.verdict_programs().flat_map(|program| &program.names));
         read
     }
 
     /// The expressions that affect the verdict, which excludes `messageExpression`.
-    fn deciding(&self) -> impl Iterator<Item = &Program> {
+    fn verdict_programs(&self) -> impl Iterator<Item = &Program> {
         let conditions = self.conditions.iter().map(|condition| &condition.program);
         conditions.chain(self.validations.iter().map(|validation| &validation.program))
     }
@@ -113,7 +113,7 @@ impl Expressions {
     /// True if one of them uses `namespaceObject`.
     pub(super) fn need_namespace(&self) -> bool {
         let messages = self.validations.iter().filter_map(|validation| validation.message_program.as_ref());
-        self.deciding().chain(messages).any(|program| program.needs_namespace)
+        self.verdict_programs().chain(messages).any(|program| program.needs_namespace)
     }
 
     /// Returns the match conditions alone, if they can be used, or nothing; `failurePolicy` stays.
@@ -146,7 +146,7 @@ pub(super) struct RequestVariables {
 }
 
 impl RequestVariables {
-    /// The variables of a request: the same offline and in the cluster, as far as they are known.
+    /// The variables for a request, as far as they are known.
     pub(super) fn of(admission: &DecodedAttributes<'_>, context: &Context<'_>) -> RequestVariables {
         let object = admission.object;
         let kind = object.kind();
@@ -220,8 +220,8 @@ fn as_written(value: Value<'_>) -> String {
 }
 
 impl Policy {
-    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see what a driver
-    /// sees. They are reported, unless they are stored as they are.
+    /// True if an object has keys that Go decoders read as other keys, where the expressions would not see
+    /// what a driver sees. They are reported, unless they are stored as they are.
     pub(super) fn has_ambiguous_keys(
         &self,
         admission: &DecodedAttributes<'_>,

@@ -47,7 +47,7 @@ impl EntryTerms {
     }
 
     /// True if the entry includes taints with that value and effect.
-    pub(super) fn contain(&self, value: &str, effect: &str) -> bool {
+    pub(super) fn includes(&self, value: &str, effect: &str) -> bool {
         self.effects.contains(Effects::named(effect))
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }

@@ -1,8 +1,10 @@
-//! The fields of policy files: data. This file has the rows that several kinds share; each kind has a file of its own.
+//! The fields of policy files: data. This file has the rows that several kinds share; each kind has a file of its
+//! own.
 //!
-//! What the fields mean is in `docs/reference/policies.md` and in the files named after the kinds. `policy::kind` lists the kinds.
+//! What the fields mean is in `docs/reference/policies.md` and in the files named after the kinds. `policy::kind`
+//! lists the kinds.
 
-/// A policy file of that kind: what every kind has, and its own spec.
+/// Declares the schema of a policy kind: the common fields and its own spec.
 macro_rules! policy_file {
     ($kind:literal, $spec:ident) => {
         Struct {
@@ -39,7 +41,7 @@ const STATUS: Field =
     field("status", Ty::Any, "Status of a custom resource; ignored by Tollgate when it reads policies");
 const META: Field = required("metadata", Ty::Struct(&METADATA), "Metadata of the policy");
 
-/// A field that a resource has when it is read from a cluster.
+/// A field that the API server sets on stored resources.
 const fn set_by_server(name: &'static str) -> Field {
     field(name, Ty::Any, "Used by the API server; ignored by Tollgate")
 }

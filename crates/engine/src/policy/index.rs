@@ -21,7 +21,7 @@ pub(super) struct NamespaceIndex {
 
 impl NamespaceIndex {
     /// Builds the index of these policies.
-    pub(super) fn of(policies: &[Arc<Policy>]) -> NamespaceIndex {
+    pub(super) fn from_policies(policies: &[Arc<Policy>]) -> NamespaceIndex {
         let mut index = NamespaceIndex::default();
         for (number, policy) in (0u32..).zip(policies) {
             let Some(patterns) = policy.scope.namespaces() else {

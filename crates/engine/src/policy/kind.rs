@@ -184,10 +184,12 @@ pub(super) fn check_all(
 ) {
     for kind in PolicyKind::ALL {
         match kind {
-            PolicyKind::Toleration => toleration::check(policies, admission, context.profile, report),
-            PolicyKind::Taint => taint::check(policies, admission, report),
-            PolicyKind::TaintRule => taint_rule::check(policies, admission, context, report),
-            PolicyKind::Parameter => parameters::check(policies, admission, context, report),
+            PolicyKind::Toleration => {
+                toleration::check_tolerations(policies, admission, context.profile, report)
+            }
+            PolicyKind::Taint => taint::check_taints(policies, admission, report),
+            PolicyKind::TaintRule => taint_rule::check_taint_rule(policies, admission, context, report),
+            PolicyKind::Parameter => parameters::check_parameters(policies, admission, context, report),
         }
     }
 }

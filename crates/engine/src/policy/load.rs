@@ -1,7 +1,7 @@
 //! Compiles policy files into a [`PolicySet`], all or none.
 //!
 //! The caller reads the files, so that the same code loads from a directory, from a ConfigMap volume and from a test.
-//! Every fault of every file is reported, with file, line and column.
+//! All errors of all files are reported, with file, line and column.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ impl std::fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// A function that reads a file that a policy names, and returns its contents or why it cannot be read.
+/// A function that reads a file referenced by a policy. Returns its contents or an error message.
 pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
 impl PolicySet {
@@ -83,7 +83,7 @@ impl PolicySet {
         }
         let digest = format!("{:x}", digest.finalize());
         let policies: Vec<Arc<Policy>> = policies.into_iter().map(Arc::new).collect();
-        let index = NamespaceIndex::of(&policies);
+        let index = NamespaceIndex::from_policies(&policies);
         Ok(PolicySet { policies, index, digest: digest.into(), warnings, resources: Vec::new() })
     }
 }
@@ -168,7 +168,7 @@ impl Loader {
                 return;
             }
         };
-        faults.check(root, &Ty::Struct(kind.schema()), &Path::ROOT);
+        faults.check_value(root, &Ty::Struct(kind.schema()), &Path::ROOT);
         if faults.0.is_empty() {
             let name = root.get("metadata").get("name").str();
             if let Some(other) = self.find_source(kind, name) {
@@ -203,7 +203,7 @@ pub fn document_errors(
     ty: &'static Struct,
 ) -> Vec<InputError> {
     let mut faults = PolicyFaults::default();
-    faults.check(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
+    faults.check_value(document.doc.root(), &Ty::Struct(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
         let message =
@@ -337,7 +337,7 @@ pub(super) struct SchemaSource<'l> {
 /// Schema files that were read while policies are compiled.
 #[derive(Default)]
 pub(super) struct SeenSchemas {
-    /// The files that policies name.
+    /// Files that policies reference.
     named: RefCell<BTreeSet<String>>,
     /// Hash of the schema files that are not among the policy files.
     digest: RefCell<Sha256>,
@@ -346,7 +346,7 @@ pub(super) struct SeenSchemas {
 }
 
 impl<'l> SchemaSource<'l> {
-    /// The schemas of a policy that is in no file, and can name none.
+    /// The schema source of a policy that is not in a file and cannot reference files.
     pub(super) fn without_files(seen: &'l SeenSchemas) -> SchemaSource<'l> {
         let read = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
         SchemaSource { file: "", files: &[], read, seen }

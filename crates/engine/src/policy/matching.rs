@@ -1,4 +1,4 @@
-//! Where a policy applies: namespaces, kinds, drivers, operations; and whom it does not bind.
+//! The scope of a policy: namespaces, kinds, drivers and operations; and the users that it exempts.
 //!
 //! Cheap criteria come first, so that a policy for another namespace costs one comparison. A criterion that cannot be
 //! evaluated (labels of a namespace that are not known) gives [`ScopeMatch::Unknown`], never `No`.
@@ -12,9 +12,9 @@ use crate::admission::{Labels, Operation};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 
-/// Most bytes of a driver's name that is compared with globs; API servers accept 63.
+/// Maximum length in bytes of a driver's name that is compared with globs; API servers accept 63.
 pub(super) const MAX_DRIVER: usize = 253;
-/// Most groups of a user that are compared with exemptions.
+/// Maximum number of groups of a user that are compared with exemptions.
 const MAX_GROUPS: usize = 4_096;
 
 /// The label of every namespace that has its name as value.

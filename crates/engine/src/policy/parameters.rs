@@ -18,14 +18,14 @@ use crate::site::{self, DriverParameters};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 
-/// Most parameters of an object that are checked: an API server accepts 32. An object with more is denied.
+/// Maximum number of parameters of an object that are checked: an API server accepts 32. An object with more is denied.
 const MAX_COMPARED: usize = 256;
 
 /// The compiled `spec` of a ParameterPolicy, without what all kinds share.
 #[derive(Debug)]
 pub(super) struct ParameterPolicy {
     schemas: Vec<ParameterSchema>,
-    /// The level for parameters of another apiVersion or kind; `None` allows them.
+    /// The level for parameters with another apiVersion or kind; `None` allows them.
     unknown: Option<Level>,
 }
 
@@ -78,7 +78,7 @@ impl ParameterPolicy {
     }
 
     /// Checks parameters against the schema for their type; reports parameters of an unknown type.
-    fn check(
+    fn check_driver_parameters(
         &self,
         matched: MatchedPolicy<'_>,
         given: &TypedParameters<'_>,
@@ -175,7 +175,7 @@ fn type_name(api_version: &str, kind: &str) -> String {
 }
 
 /// Checks the parameters of an object against the ParameterPolicies that match.
-pub(super) fn check(
+pub(super) fn check_parameters(
     policies: &[MatchedPolicy<'_>],
     admission: &DecodedAttributes<'_>,
     context: &Context<'_>,
@@ -201,7 +201,7 @@ pub(super) fn check(
         let given = TypedParameters::of(parameters);
         for (matched, policy) in &ours {
             if matched.policy.scope.matches_driver(given.driver.unwrap_or_default()) {
-                policy.check(*matched, &given, at, report);
+                policy.check_driver_parameters(*matched, &given, at, report);
             }
         }
     });

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::json_schema::{self, Budget, Schema, SchemaViolation, SoughtNames};
 use super::{Policy, Violation};
-use crate::rules::ratchet::{At, Ratchet, Statement};
+use crate::rules::ratchet::{PathRef, Ratchet, Statement};
 use crate::rules::report::{Report, Reported, Sink, Text};
 use crate::rules::{Level, RuleSet};
 use tollgate_document::doc::Value;
@@ -16,10 +16,10 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, FindingBudget, RuleId};
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Most policies that are named as denying one toleration or taint.
+/// Maximum number of policies that are named as denying one toleration or taint.
 pub(super) const MAX_DENIALS: usize = 16;
-/// Most violations of one object that name the closest entry and what would be allowed: each takes a search through all
-/// entries.
+/// Maximum number of violations of one object that name the closest entry and what would be allowed: each
+/// takes a search through all entries.
 const MAX_EXPLAINED: usize = 100;
 
 /// Number of JSON Schema steps that are charged for one violation, because it must be described and compared
@@ -107,7 +107,7 @@ impl<'r> ViolationReport<'r> {
         let before = self.reported;
         let mut visit = |at: &Path<'_>, fault| self.report_schema_violation(policy, rule, at, fault);
         match schema {
-            Some(schema) => schema.check(value, at, &budget, &mut visit),
+            Some(schema) => schema.check_value(value, at, &budget, &mut visit),
             None => json_schema::check_keys(value, at, &budget, &mut visit),
         }
         budget.charge((self.reported - before) as u64 * STEPS_PER_VIOLATION);
@@ -228,7 +228,7 @@ impl<'s> Sink<'s> for ViolationSink<'s, '_> {
                 text = detail.take().map(Text::compose);
             }
             let said = text.as_deref().unwrap_or_default();
-            let (at, policy) = (At::Walked(at), Some(&*location));
+            let (at, policy) = (PathRef::Walked(at), Some(&*location));
             if ratchet.takes(&Statement { rule, at, kind, value: &value, detail: said, policy }) {
                 return Reported::DROPPED;
             }

@@ -1,4 +1,4 @@
-//! Policies that are custom resources: each loads on its own, and none is left out silently.
+//! Policies as custom resources: each is loaded separately, and none is omitted silently.
 //!
 //! A resource that cannot be compiled stays in the set as a policy that cannot be evaluated ([`super::broken`]).
 //!
@@ -24,9 +24,9 @@ use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
 use tollgate_formats::gofmt;
 
-/// Most bytes of `spec` as JSON.
+/// Maximum number of bytes of `spec` as JSON.
 pub(super) const MAX_SPEC_BYTES: usize = 256 << 10;
-/// Most errors of a resource that are kept.
+/// Maximum number of errors of a resource that are kept.
 const MAX_ERRORS: usize = 32;
 
 /// A custom resource of one of the policy kinds, as the API server returned it.
@@ -105,7 +105,7 @@ pub enum Acceptance {
     /// The policy cannot be evaluated, for these reasons. Its `failurePolicy` applies to the requests that it
     /// matches.
     Rejected(Vec<FieldError>),
-    /// A file has a policy of that kind and name, which is in force instead.
+    /// A policy file contains a policy with this kind and name, which is used instead.
     ReplacedByFile,
 }
 
@@ -187,7 +187,7 @@ impl PolicySet {
             self.policies.push(Arc::clone(policy));
         }
         self.digest = format!("{:x}", digest.finalize()).into();
-        self.index = NamespaceIndex::of(&self.policies);
+        self.index = NamespaceIndex::from_policies(&self.policies);
         self.resources = states;
     }
 }
@@ -262,14 +262,14 @@ pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Findin
 fn check(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) -> Option<Policy> {
     let spec = root.get("spec");
     let spec_at = Path::ROOT.field("spec");
-    faults.check(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
+    faults.check_value(root, &Ty::Struct(&ENVELOPE), &Path::ROOT);
     if spec.exists() {
         let bytes = spec.to_json().len();
         if bytes > MAX_SPEC_BYTES {
             faults.report(&spec_at, format!("has {bytes} bytes as JSON; the maximum is {MAX_SPEC_BYTES}"));
             return None;
         }
-        faults.check(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
+        faults.check_value(spec, &Ty::Struct(kind.spec_schema()), &spec_at);
         check_limits(spec, &Ty::Struct(kind.spec_schema()), &spec_at, faults);
     }
     if !faults.0.is_empty() {
@@ -345,7 +345,7 @@ pub fn max_items(item: &Ty) -> usize {
     }
 }
 
-/// The field that names a file, which resources do not have.
+/// The field that references a schema file, which resources do not have.
 pub const SCHEMA_FILE: &str = "schemaFile";
 
 pub(super) fn field_error(fault: &PolicyFault) -> FieldError {

@@ -21,7 +21,7 @@ pub enum Ty {
     NonEmptyStr,
     /// Any string, including an empty one.
     Str,
-    /// A string, or a number, which is read as the text that it is written as.
+    /// A string or number, which is read as the text that it is written as.
     Word,
     /// A string of this format.
     Text(&'static TextFormat),
@@ -41,9 +41,9 @@ pub enum Ty {
     List(&'static Ty),
     /// A list that is not empty: without items, it would select nothing.
     NonEmptyList(&'static Ty),
-    /// Free keys, string values.
+    /// An object with arbitrary keys and string values.
     StrMap,
-    /// Keys of a list that is too long for a struct, with values of one type.
+    /// An object whose keys are from a long list, with values of one type.
     MapOf {
         keys: fn() -> Vec<&'static str>,
         /// Hint in error messages about where to find the keys.
@@ -114,13 +114,13 @@ pub const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Field {
 /// An error or warning about a policy document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PolicyFault {
-    /// The field that is wrong.
+    /// Path of the field.
     pub(super) at: FieldPath,
     /// True if the key of the field is wrong, not its value.
     pub(super) on_key: bool,
-    /// The string value, and the byte of it at which it is, for expressions.
+    /// For expressions: the string value, and the byte offset of the error in it.
     pub(super) in_text: Option<(Box<str>, usize)>,
-    /// The policy can be used all the same.
+    /// True for a warning, with which the policy can still be used.
     pub(super) is_warning: bool,
     /// Message of the error or warning.
     pub(super) message: String,
@@ -162,14 +162,14 @@ impl PolicyFaults {
     }
 
     /// Checks a value against a type, and adds an error for each difference.
-    pub(super) fn check(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
+    pub(super) fn check_value(&mut self, value: Value<'_>, ty: &Ty, at: &Path<'_>) {
         match (ty, value.kind()) {
             (Ty::Struct(ty), ValueKind::Object) => self.check_struct(value, ty, at),
             (Ty::MapOf { keys, hint, values }, ValueKind::Object) => {
                 self.check_map(value, &keys(), hint, values, at);
             }
             (Ty::AnyOf(types), kind) if types.iter().any(|ty| ty.takes(kind)) => {
-                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check(value, ty, at));
+                types.iter().filter(|ty| ty.takes(kind)).for_each(|ty| self.check_value(value, ty, at));
             }
             (Ty::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
                 self.report(
@@ -179,12 +179,12 @@ impl PolicyFaults {
             }
             (Ty::List(item) | Ty::NonEmptyList(item), ValueKind::Array) => {
                 for (index, element) in value.items().enumerate() {
-                    self.check(element, item, &at.index(index));
+                    self.check_value(element, item, &at.index(index));
                 }
             }
             (Ty::StrMap, ValueKind::Object) => {
                 for (key, member) in value.members() {
-                    self.check(member, &Ty::Str, &at.key(key.text()));
+                    self.check_value(member, &Ty::Str, &at.key(key.text()));
                 }
             }
             (Ty::NonEmptyStr | Ty::Word, ValueKind::String) if value.text().is_empty() => {
@@ -198,7 +198,7 @@ impl PolicyFaults {
             (Ty::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
                 self.report(at, format!("{:?} is not supported; {}", value.text(), suggest::one_of(words)));
             }
-            (Ty::IntOrPercent, ValueKind::Number) => self.check(value, &Ty::Int(0), at),
+            (Ty::IntOrPercent, ValueKind::Number) => self.check_value(value, &Ty::Int(0), at),
             (Ty::IntOrPercent, ValueKind::String) => {
                 if percentage(value.text()).is_none() {
                     let text = value.text();
@@ -247,7 +247,7 @@ impl PolicyFaults {
             if !known.insert(name) {
                 self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
-            self.check(member, values, &member_at);
+            self.check_value(member, values, &member_at);
         }
     }
 
@@ -263,7 +263,7 @@ impl PolicyFaults {
             if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
                 self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
-            self.check(member, &field.ty, &member_at);
+            self.check_value(member, &field.ty, &member_at);
         }
         for field in ty.fields.iter().filter(|field| field.required) {
             if !value.get(field.name).exists() {

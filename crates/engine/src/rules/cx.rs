@@ -1,11 +1,11 @@
-//! The context of a check: what holds where a rule looks, and where its findings go.
+//! The context of a check: the request, the profile, and the destination of findings.
 //!
-//! It decides which of the server's two validators is heard and whose path is printed; it judges nothing. Invariant:
-//! nothing is allocated before something is wrong.
+//! It determines which of the server's two validators reports a finding and which path is printed; it checks nothing
+//! itself. Invariant: nothing is allocated unless there is a finding.
 
 use super::Origin;
 use super::RuleSet;
-use super::ratchet::{At, Ratchet, Statement};
+use super::ratchet::{PathRef, Ratchet, Statement};
 use super::report::{Report, Reported, Sink, Text};
 use crate::admission::{Context, Operation};
 use tollgate_api::profile::{Profile, Version};
@@ -14,11 +14,11 @@ use tollgate_document::field::{Path, PathStyle};
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Findings, RuleId};
 use tollgate_formats::gotime::Timestamp;
 
-/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION`] bytes. A byte takes about a
-/// microsecond to compile, and a body has millions.
-pub(super) const EXPRESSIONS: usize = 1 << 20;
-/// Bytes that an expression counts for in addition to its length.
-const EXPRESSION: usize = 100;
+/// Budget for the expressions of one object, in bytes; each also counts [`EXPRESSION_OVERHEAD`] bytes. A byte
+/// takes about a microsecond to compile, and a body has millions.
+pub(super) const EXPRESSION_BUDGET: usize = 1 << 20;
+/// Number of bytes that each expression counts for, in addition to its length.
+const EXPRESSION_OVERHEAD: usize = 100;
 
 /// The context of a check: what holds, and where findings go.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub struct Cx<'c, 'p> {
     pub(super) declarative: bool,
     /// The current time, if it is known.
     pub now: Option<Timestamp>,
-    /// The current time as text: a time written in the same form that is not greater is not in the future, which spares
-    /// parsing it.
+    /// The current time as text. A time in the same format that is not greater is not in the future, which
+    /// avoids parsing it.
     pub latest: Option<[u8; 20]>,
     /// True if findings are about the key of a map entry and not about its value.
     pub(super) on_key: bool,
@@ -46,7 +46,7 @@ pub struct Cx<'c, 'p> {
     /// How findings are compared with those of the stored object; `None` to keep all findings.
     pub(super) ratchet: Option<Ratchet<'c>>,
     pub(super) findings: &'p mut Findings,
-    /// Remaining budget for checking expressions, see [`EXPRESSIONS`].
+    /// Remaining budget for checking expressions, see [`EXPRESSION_BUDGET`].
     pub(super) expressions: usize,
 }
 
@@ -62,21 +62,21 @@ impl<'c, 'p> Cx<'c, 'p> {
         self.declarative
     }
 
-    /// Calls `judge` for a part of the object, which is `unchanged` by an update or not. Hand-written
+    /// Calls `check` for a part of the object, which is `unchanged` by an update or not. Hand-written
     /// validation checks unchanged parts again, declarative validation does not.
-    pub fn part(&mut self, unchanged: bool, judge: impl FnOnce(&mut Self)) {
+    pub fn part(&mut self, unchanged: bool, check: impl FnOnce(&mut Self)) {
         let before = self.declarative;
         self.declarative &= !unchanged;
-        judge(self);
+        check(self);
         self.declarative = before;
     }
 
-    /// Calls `judge` for a part of the object that only declarative validation checks. Does nothing if the
+    /// Calls `check` for a part of the object that only declarative validation checks. Does nothing if the
     /// current part is not checked declaratively.
-    pub fn declaratively(&mut self, judge: impl FnOnce(&mut Self)) {
+    pub fn declaratively(&mut self, check: impl FnOnce(&mut Self)) {
         if self.declarative {
             let before = std::mem::replace(&mut self.hand_written, false);
-            judge(self);
+            check(self);
             self.hand_written = before;
         }
     }
@@ -100,7 +100,7 @@ impl<'c, 'p> Cx<'c, 'p> {
     /// Deducts the cost of checking an expression of `bytes` bytes from the budget. Returns false if the
     /// budget is exhausted, so that the expression is not checked. Always true if the engine is exact.
     pub fn spend_on_expression(&mut self, bytes: usize) -> bool {
-        let left = self.expressions.checked_sub(EXPRESSION + bytes);
+        let left = self.expressions.checked_sub(EXPRESSION_OVERHEAD + bytes);
         self.expressions = left.unwrap_or_default();
         left.is_some() || self.findings.budget().is_exact()
     }
@@ -183,7 +183,8 @@ impl<'r> Sink<'r> for RunSink<'r, '_, '_> {
             return Reported::DROPPED;
         }
         let (value, detail) = (value.into(), detail.compose());
-        let said = Statement { rule, at: At::Walked(at), kind, value: &value, detail: &detail, policy: None };
+        let said =
+            Statement { rule, at: PathRef::Walked(at), kind, value: &value, detail: &detail, policy: None };
         if ratchet.is_some_and(|ratchet| ratchet.takes(&said)) {
             return Reported::DROPPED;
         }

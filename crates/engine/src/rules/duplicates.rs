@@ -7,8 +7,8 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use foldhash::fast::FixedState;
 use foldhash::quality::RandomState;
 
-/// Longer lists are put into a hash map instead of being searched.
-const SEARCHED: usize = 64;
+/// Maximum length of a list that is searched linearly. Longer lists are hashed.
+const MAX_SEARCHED: usize = 64;
 
 /// The first item of each identity with its index, by a keyed hash of the identity, which saves memory for very long
 /// lists. The keys are random, so that collisions cannot be forced.
@@ -25,7 +25,7 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
-    let mut fingerprints = [0_u64; SEARCHED];
+    let mut fingerprints = [0_u64; MAX_SEARCHED];
     let mut many: Option<FirstItems<T>> = None;
     let items = items.enumerate();
     for (index, item) in items.clone() {

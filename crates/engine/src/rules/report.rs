@@ -1,8 +1,9 @@
 //! How a finding is reported, by rules and by policies: `cx.report(RULE, &at).invalid(value, detail).help("…")`.
 //!
-//! The call that names the kind of fault reports the finding. What follows it is added if the finding is kept. Whether it
-//! is kept is for a [`Sink`] to decide. A hostile object breaks a few rules a million times, so whatever can be composed
-//! later is: a text can be given as `format_args!` or as a closure, and is not made for a finding that is only counted.
+//! The call that names the kind of fault reports the finding. What follows it is added if the finding is kept.
+//! Whether it is kept is for a [`Sink`] to decide. A hostile object breaks a few rules a million times, so whatever
+//! can be composed later is: a text can be given as `format_args!` or as a closure, and is not made for a finding
+//! that is only counted.
 //!
 //! Invariant: nothing is allocated for a finding that is neither kept nor compared with the stored object.
 
@@ -13,7 +14,7 @@ use tollgate_api::conform::suggest;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{BadValue, ErrorType, Finding, Fix, RuleId};
 
-/// A text that is composed only if it is needed.
+/// A text that is built only if needed.
 pub trait Text {
     /// Builds the text.
     fn compose(self) -> Cow<'static, str>;
@@ -51,7 +52,7 @@ impl<F: FnOnce() -> String> Text for F {
 
 /// Receives findings: either the findings of rules, or the violations of policies.
 pub trait Sink<'r> {
-    /// Keeps a finding, counts it, or drops it; returns a handle for adding to it.
+    /// Keeps, counts or drops a finding. Returns a handle for adding to it.
     fn keep(
         self,
         rule: RuleId,
@@ -132,7 +133,7 @@ pub struct Reported<'r> {
 }
 
 impl<'r> Reported<'r> {
-    /// A finding that is not kept.
+    /// A finding that was dropped.
     pub(crate) const DROPPED: Reported<'static> = Reported { finding: None, is_fixable: false };
 
     /// Creates a handle for a finding, which is `None` if it is not kept.

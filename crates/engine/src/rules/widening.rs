@@ -1,7 +1,7 @@
-//! What a change of an object lets its tolerations and selectors match that they did not match before.
+//! Finds tolerations and selectors that match more after a change of an object.
 //!
-//! Fixes are held against it: a fix of something that a server accepts must not make it match more. Selectors of rules
-//! and patches are compared as the ratchet compares them, tolerations by the taints they stand for. What cannot be
+//! Fixes are checked with it: a fix of a value that a server accepts must not make it match more. Selectors of rules
+//! and patches are compared as by the ratchet, tolerations by the taints that they match. Anything that cannot be
 //! compared counts as more.
 
 use std::collections::HashMap;

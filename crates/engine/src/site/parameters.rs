@@ -1,4 +1,4 @@
-//! Where parameters for drivers are: opaque configurations, and the parameters of classic DRA.
+//! Finds driver parameters in objects: opaque configurations, and the parameters of classic DRA.
 
 use super::visit_claim_templates;
 use crate::admission::{DecodedAttributes, ResourceClasses};

@@ -1,9 +1,10 @@
-//! Whether a union of policy entries covers a toleration, and if not, what is missing.
+//! Checks whether a union of policy entries covers a toleration and, if not, what is missing.
 //!
-//! A toleration matches a set of taints ([`ToleratedTaints`]): keys × values × effects, with a duration for NoExecute. A
-//! [`PolicyEntry`] describes such a set too. There are infinitely many keys and values but finitely many entries, so no
-//! collection of exact keys, prefixes or values adds up to all of them: for each effect, *one* entry has to contain every
-//! key and every value that the toleration matches. Effects are finite, so entries do add up over effects.
+//! A toleration matches a set of taints ([`ToleratedTaints`]): keys × values × effects, with a duration for
+//! NoExecute. A [`PolicyEntry`] describes such a set too. There are infinitely many keys and values but finitely many
+//! entries, so no collection of exact keys, prefixes or values adds up to all of them: for each effect, *one* entry
+//! has to contain every key and every value that the toleration matches. Effects are finite, so entries do add up
+//! over effects.
 //!
 //! This file knows nothing about policies: the caller keeps track of whose entry it was.
 //!
@@ -76,9 +77,9 @@ impl Effects {
 /// The taints that a toleration matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToleratedTaints<'a> {
-    /// The key; `None` is every key.
+    /// The key; `None` for every key.
     pub key: Option<&'a str>,
-    /// The value; `None` is every value.
+    /// The value; `None` for every value.
     pub value: Option<&'a str>,
     /// The effects that it does not include.
     pub effects: Effects,
@@ -199,7 +200,7 @@ impl std::fmt::Display for KeyPattern {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyEntry {
     pub keys: KeyPattern,
-    /// The values; `None` is every value.
+    /// The values; `None` for every value.
     pub values: Option<Vec<Box<str>>>,
     pub effects: Effects,
     /// Maximum `tolerationSeconds` for NoExecute; `None` if unlimited.
@@ -263,7 +264,7 @@ pub struct Shortfall {
     pub values: bool,
     /// Effects that the entry does not allow.
     pub effects: Effects,
-    /// Time: the toleration lasts longer than this.
+    /// The maximum seconds of the entry, if the toleration lasts longer.
     pub seconds: Option<i64>,
 }
 

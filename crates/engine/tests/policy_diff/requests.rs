@@ -1,8 +1,8 @@
-//! Random pairs of policy sets, held against requests: if a comparison finds nothing wider, no request may be allowed that
-//! was refused before; and if it finds nothing stricter, none may be refused that was allowed.
+//! Random pairs of policy sets, held against requests: if a comparison finds nothing wider, no request may be allowed
+//! that was refused before; and if it finds nothing stricter, none may be refused that was allowed.
 //!
-//! Requests are judged by the engine itself, which knows nothing of comparisons. Their namespaces, labels, users, times,
-//! tolerations and taints are drawn from what policies name, and from what none of them names.
+//! Requests are judged by the engine itself, which knows nothing of comparisons. Their namespaces, labels, users,
+//! times, tolerations and taints are drawn from what policies name, and from what none of them names.
 
 use std::fmt::Write as _;
 

@@ -1,20 +1,20 @@
-//! What ResourceSlicePatches (draft r1 of KEP-5055) do to the taints of a device, step by step. Pure.
+//! Computes the taints of a device after ResourceSlicePatches (draft r1 of KEP-5055), step by step. Pure.
 //!
 //! "Taints are cumulative as long as the key and effect pairs are different", and those with the same key and effect
 //! get overwritten "using the same precedence as for attributes": a patch overrides the slice, a patch of higher
-//! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So patches
-//! are applied to the slice one after the other, in ascending precedence.
+//! priority overrides others, and at the same priority the older one wins (KEP-5027, `DevicePatch.priority`). So
+//! patches are applied to the slice one after the other, in ascending precedence.
 //!
-//! Classes and CEL selectors of a filter are evaluated like those of a DeviceTaintRule (`selection`). If the state has no
-//! classes, a patch with a class is applied to every device that the names in its filter select, and its steps are
-//! marked as conditional. What it overwrites remains possible.
+//! Classes and CEL selectors of a filter are evaluated like those of a DeviceTaintRule (`selection`). If the state
+//! has no classes, a patch with a class is applied to every device that the names in its filter select, and its steps
+//! are marked as conditional. What it overwrites remains possible.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use crate::impact::read::cel_expressions;
 use crate::impact::record::{ClassCriteria, TaintPatch};
-use crate::impact::selection::{Answer, CompiledCriteria};
+use crate::impact::selection::{CompiledCriteria, SelectionResult};
 use crate::impact::snapshot::Snapshot;
 use tollgate_api::profile::{Profile, Version};
 use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
@@ -23,9 +23,9 @@ use tollgate_formats::gotime::{self, Timestamp};
 /// The object that contains a taint: the slice or a patch.
 #[derive(Clone, Copy, Debug)]
 pub enum TaintOrigin<'d> {
-    /// The driver published it in the slice.
+    /// Published by the driver in the slice.
     Driver,
-    /// A ResourceSlicePatch adds it.
+    /// Added by this ResourceSlicePatch.
     Patch(PatchPrecedence<'d>),
 }
 
@@ -42,7 +42,7 @@ pub struct PatchPrecedence<'d> {
     pub is_conditional: bool,
 }
 
-/// A taint and where it comes from.
+/// A taint and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct SourcedTaint<'d> {
     pub taint: Taint<'d>,
@@ -68,7 +68,7 @@ pub struct PatchedDevice<'d> {
     pub device: &'d str,
     /// The taints it has in the end: each pair of key and effect once, in the order in which they came.
     pub taints: Vec<SourcedTaint<'d>>,
-    /// The taints that it has instead if the class or the selectors of a patch do not match.
+    /// The taints that the device has if the class or the selectors of a patch do not match.
     overwritten_if_selected: Vec<SourcedTaint<'d>>,
     /// The steps that lead to the final taints, starting with those of the driver.
     pub steps: Vec<PatchStep<'d>>,
@@ -105,7 +105,8 @@ impl<'d> PatchLayers<'d> {
         self.0.iter().any(|layer| layer.precedence.name == patch && layer.precedence.is_conditional)
     }
 
-    /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects are omitted.
+    /// Applies the patches to the devices of a slice, in ascending precedence. Devices that no patch selects
+    /// are omitted.
     pub fn apply(&self, slice: SliceSpec<'d>, version: Version) -> Vec<PatchedDevice<'d>> {
         apply_patches(slice, version, &self.0)
     }
@@ -160,7 +161,10 @@ impl PatchLayer<'_> {
         let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let matches = |criteria: &CompiledCriteria| {
             let attributes = device.body(version).rule_selector_device(slice.driver());
-            matches!(criteria.ask(attributes.as_ref()), Answer::Selected | Answer::Unknown)
+            matches!(
+                criteria.evaluate_device(attributes.as_ref()),
+                SelectionResult::Selected | SelectionResult::Unknown
+            )
         };
         fits(filter.driver(), slice.driver())
             && fits(filter.pool(), slice.pool().name())
@@ -227,7 +231,7 @@ impl SourcedTaint<'_> {
 }
 
 impl<'d> PatchPrecedence<'d> {
-    /// Reads what decides the precedence of a patch.
+    /// Reads the fields that determine the precedence of a patch.
     fn of(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
         PatchPrecedence {
             name: patch.metadata().name(),

@@ -68,9 +68,9 @@ pub struct ProcessGroup<'d> {
     pub node: &'d str,
     /// The current condition of the process group.
     pub condition: Condition,
-    /// The taint that is first to have it replaced.
+    /// The taint that causes the earliest replacement.
     pub taint: Taint<'d>,
-    /// The key of the option that holds for the taint, and its duration.
+    /// The key of the matching option, and its duration in seconds.
     pub option: (&'d str, i64),
     /// The time at which the taint was added or, if the node does not state it, detected.
     pub detected: Timestamp,
@@ -94,7 +94,7 @@ pub struct Forecast<'d> {
 /// Returns which process groups are on tainted nodes, and when they are replaced.
 pub fn forecast_replacements<'d>(input: ReplacementInput<'_, 'd>) -> Forecast<'d> {
     let mut forecast = Forecast::default();
-    let [way, ..] = FoundationDbCluster::WAYS;
+    let [way, ..] = FoundationDbCluster::REPLACEMENT_PATHS;
     let replacements = input.cluster.replacements(way).unwrap_or(Replacements::of(Value::absent()));
     let options = replacements.taint_replacement_options();
     if options.is_empty() {

@@ -1,4 +1,4 @@
-//! What expressions mean, and that none can stall.
+//! Tests the results of expressions, and that no expression can stall.
 #![expect(clippy::disallowed_methods, reason = "measures how soon a hostile expression is stopped")]
 #![expect(clippy::disallowed_macros, reason = "numbers for people, with --nocapture")]
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Aspect, Scene, level_at};
+use super::{Aspect, Circumstances, level_at};
 use crate::policy::cel::canonical;
 use crate::policy::kind::PolicyKind;
 use crate::policy::{MatchedPolicy, Policy};
@@ -13,11 +13,11 @@ use crate::rules::Level;
 use tollgate_document::doc;
 use tollgate_formats::gotime::Timestamp;
 
-/// Most conditions whose outcomes are combined.
+/// Maximum number of conditions whose outcomes are combined.
 const MAX_CONDITIONS: usize = 10;
 
 /// Beginning of the text for differences in expressions that fail.
-pub(super) const FAILURE: &str = "requests for which an expression cannot be evaluated";
+pub(super) const FAILED_EXPRESSION: &str = "requests for which an expression cannot be evaluated";
 
 /// The parts of the expressions in a list of a policy; all of them must be true.
 fn parts(policy: &Policy, list: &str) -> BTreeSet<String> {
@@ -78,22 +78,22 @@ pub(super) struct EvaluatedExpressions<'s> {
 }
 
 impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
-    type Probe = SampleOutcome;
+    type Sample = SampleOutcome;
 
-    fn probes(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> Vec<SampleOutcome> {
-        let all = EvaluatedExpressions::of(policies, scene);
-        let mut probes = BTreeSet::new();
+    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> Vec<SampleOutcome> {
+        let all = EvaluatedExpressions::of(policies, circumstances);
+        let mut samples = BTreeSet::new();
         for (_, validations, every) in &all.policies {
-            probes.extend(validations.iter().cloned().map(SampleOutcome::Fails));
+            samples.extend(validations.iter().cloned().map(SampleOutcome::Fails));
             // What only one policy evaluates is not compared: a condition that is removed makes no policy weaker.
             let is_shared =
                 |part: &&String| all.policies.iter().filter(|(.., all)| all.contains(*part)).count() > 1;
-            probes.extend(every.iter().filter(is_shared).cloned().map(SampleOutcome::CannotEvaluate));
+            samples.extend(every.iter().filter(is_shared).cloned().map(SampleOutcome::CannotEvaluate));
         }
-        probes.into_iter().collect()
+        samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], scene: &Scene<'_>) -> EvaluatedExpressions<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], circumstances: &Circumstances<'_>) -> EvaluatedExpressions<'s> {
         let binding =
             policies.iter().filter(|matched| matched.binds && !matched.policy.expressions.is_empty());
         let with_parts = binding.map(|matched| {
@@ -101,11 +101,11 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
             let every = validations.union(&conditions(matched.policy)).cloned().collect();
             (matched.policy, validations, every)
         });
-        EvaluatedExpressions { policies: with_parts.collect(), now: scene.now }
+        EvaluatedExpressions { policies: with_parts.collect(), now: circumstances.now }
     }
 
-    fn level(&self, probe: &SampleOutcome) -> Option<Level> {
-        let refusing = self.policies.iter().filter(|(policy, validations, every)| match probe {
+    fn level(&self, sample: &SampleOutcome) -> Option<Level> {
+        let refusing = self.policies.iter().filter(|(policy, validations, every)| match sample {
             SampleOutcome::Fails(part) => validations.contains(part),
             SampleOutcome::CannotEvaluate(part) => {
                 every.contains(part) && !policy.expressions.ignore_failures()
@@ -114,15 +114,15 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
         refusing.map(|(policy, ..)| level_at(policy, self.now)).max()
     }
 
-    fn describe(probe: &SampleOutcome) -> String {
-        match probe {
+    fn describe(sample: &SampleOutcome) -> String {
+        match sample {
             SampleOutcome::Fails(part) => format!("requests that violate the validation {part}"),
-            SampleOutcome::CannotEvaluate(part) => format!("{FAILURE}: {part}"),
+            SampleOutcome::CannotEvaluate(part) => format!("{FAILED_EXPRESSION}: {part}"),
         }
     }
 
-    fn slot(probe: &SampleOutcome) -> Option<String> {
-        matches!(probe, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
+    fn slot(sample: &SampleOutcome) -> Option<String> {
+        matches!(sample, SampleOutcome::Fails(_)).then(|| "validations".to_owned())
     }
 }
 
@@ -130,23 +130,24 @@ impl<'s> Aspect<'s> for EvaluatedExpressions<'s> {
 pub(super) struct WhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
 
 impl<'s> Aspect<'s> for WhileUnavailable<'s> {
-    type Probe = PolicyKind;
+    type Sample = PolicyKind;
 
-    fn probes(_: &[MatchedPolicy<'s>], _: &Scene<'_>) -> Vec<PolicyKind> {
+    fn samples(_: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> Vec<PolicyKind> {
         PolicyKind::ALL.to_vec()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], _: &Scene<'_>) -> WhileUnavailable<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], _: &Circumstances<'_>) -> WhileUnavailable<'s> {
         WhileUnavailable(policies.to_vec())
     }
 
-    fn level(&self, probe: &PolicyKind) -> Option<Level> {
-        let is_closed =
-            |matched: &MatchedPolicy<'_>| matched.policy.spec.kind() == *probe && matched.policy.fails_closed;
+    fn level(&self, sample: &PolicyKind) -> Option<Level> {
+        let is_closed = |matched: &MatchedPolicy<'_>| {
+            matched.policy.spec.kind() == *sample && matched.policy.fails_closed
+        };
         self.0.iter().any(is_closed).then_some(Level::Deny)
     }
 
-    fn describe(probe: &PolicyKind) -> String {
-        format!("objects of {} policies while Tollgate does not respond", probe.name())
+    fn describe(sample: &PolicyKind) -> String {
+        format!("objects of {} policies while Tollgate does not respond", sample.name())
     }
 }

@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use tollgate_document::doc::{self, Value, ValueKind};
 use tollgate_formats::gofmt;
 
-/// Most characters of a value that are shown.
+/// Maximum number of characters of a value that are shown.
 const MAX_SHOWN: usize = 200;
 /// Values nested deeper than this are compared as a whole.
 const MAX_DEPTH: usize = 64;

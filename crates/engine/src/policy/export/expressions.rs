@@ -59,7 +59,7 @@ const INVALID: &str =
     "the lists and maps in an expression of a ValidatingAdmissionPolicy must have items of one type";
 
 /// Requires the validations of all policies.
-pub(super) fn check(draft: &mut Draft<'_>) {
+pub(super) fn export_validations(draft: &mut Draft<'_>) {
     for bound in draft.policies.clone() {
         let source = bound.source;
         let has_raw_values = matches!(

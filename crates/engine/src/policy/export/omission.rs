@@ -1,4 +1,4 @@
-//! What an export leaves out, and why.
+//! The parts of policies that an export omits, and why.
 //!
 //! Invariant: every field of a policy is listed here. A field that is not, such as one that a later release adds, is
 //! reported as left out.
@@ -18,7 +18,7 @@ pub enum OmissionReason {
     Defaults,
     /// The part compares the keys of opaque JSON as they are written.
     AmbiguousKeys,
-    /// An expression that fails counts as true.
+    /// A failing expression counts as true.
     IgnoredFailure,
     /// The expression is not valid in a ValidatingAdmissionPolicy.
     Expression,
@@ -29,7 +29,7 @@ pub enum OmissionReason {
 }
 
 impl OmissionReason {
-    /// The name in JSON reports.
+    /// Name of the reason in JSON reports.
     pub fn name(self) -> &'static str {
         match self {
             OmissionReason::ClusterState => "ClusterState",

@@ -23,7 +23,7 @@ const ACCOUNT: &str = "(request.userInfo.username.substring(22, request.userInfo
 pub(super) struct Source<'s> {
     pub(super) policy: &'s Policy,
     pub(super) spec: Value<'s>,
-    /// Names the policy in variables; unique in the set.
+    /// Identifier of the policy in variable names, unique in the set.
     pub(super) id: String,
     pub(super) action: Level,
     /// True if its allow entries count but it does not deny yet.

@@ -136,7 +136,7 @@ pub(super) enum Closest {
 
 impl Closest {
     /// True if it is the policy with this index.
-    pub(super) fn is(&self, index: usize) -> Test {
+    pub(super) fn is_policy(&self, index: usize) -> Test {
         match self {
             Closest::Always(only) if *only == index => Test::Always,
             Closest::Always(_) => Test::Never,
@@ -222,7 +222,7 @@ pub(super) fn live_denied<T: Clone>(
 
 /// The message for a value that no allow entry contains. `policies` are the policies with an allow list.
 pub(super) fn not_allowed(what: &str, policies: &[&str]) -> String {
-    /// Most policies that a message names.
+    /// Maximum number of policies that a message names.
     const NAMED: usize = 5;
     let named: Vec<&str> = policies.iter().take(NAMED).copied().collect();
     let more = policies.len().saturating_sub(NAMED);

@@ -55,7 +55,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// The text, in parentheses if an operator of that binding would take it apart.
+    /// The text, in parentheses if it binds less tightly than `binding`.
     fn within(&self, binding: Binding) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
@@ -66,7 +66,7 @@ impl Test {
         Test::When(Text { text, binding })
     }
 
-    /// A variable, a call, or anything else that no operator takes apart.
+    /// A variable, a call, or another expression that needs no parentheses.
     pub(super) fn call(text: impl Into<String>) -> Test {
         Test::when(text.into(), Binding::Call)
     }
@@ -126,7 +126,7 @@ impl Test {
     }
 }
 
-/// Joins tests by an operator: `neutral` adds nothing, and `absorbing` decides everything.
+/// Joins tests with an operator: `neutral` tests are dropped, and an `absorbing` test decides the result.
 fn join(
     tests: impl IntoIterator<Item = Test>,
     neutral: Test,

@@ -1,16 +1,16 @@
-//! How many steps the JSON Schemas of a request may take.
+//! The step budget for evaluating JSON Schemas.
 //!
-//! The `jsonschema` crate has no limit of its own. It sees the data only by way of [`Instance`](super::instance::Instance),
-//! which takes a step for each look. Once there are no steps left, values look as if they were empty, so that evaluation
-//! ends soon.
+//! The `jsonschema` crate has no limit of its own. It reads the data only through
+//! [`Instance`](super::instance::Instance), which takes a step for each access. When no steps are left, values appear
+//! to be empty, so that the evaluation ends soon.
 //!
-//! Invariant: what was decided after the meter was closed is never used.
+//! Invariant: results after the budget was exhausted are never used.
 
 use std::cell::Cell;
 
 use tollgate_document::doc::Value;
 
-/// Steps that every object may take.
+/// Steps available for every object.
 const BASE_STEPS: u64 = 50_000;
 /// Steps for each key, item and scalar of the data.
 const STEPS_PER_NODE: u64 = 256;
@@ -62,7 +62,7 @@ impl Budget {
         self.taken.set(self.taken.get().saturating_add(steps).min(self.granted.get()));
     }
 
-    /// Steps that were taken.
+    /// Number of steps taken so far.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()
@@ -105,7 +105,7 @@ impl<'b> Meter<'b> {
         is_open
     }
 
-    /// The steps, or the errors that may be collected, were used up.
+    /// True if the steps, or the number of collectible errors, are used up.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }

@@ -1,8 +1,9 @@
-//! What is wrong with a value: the places, in the words of the `jsonschema` crate.
+//! Converts errors of the `jsonschema` crate to violations with paths and messages.
 //!
-//! Alternatives (`anyOf`, `oneOf`, `not`) are one fault where they stand; the faults of their branches are not reported.
+//! A failed alternative (`anyOf`, `oneOf`, `not`) is one violation at its own path; the errors of its branches are
+//! not reported.
 //!
-//! Invariant: the number of faults and the length of their texts do not depend on the data.
+//! Invariant: the number of violations and the length of their messages do not depend on the data.
 
 use std::collections::HashSet;
 
@@ -10,13 +11,13 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::LocationSegment;
 
-use super::{alternatives, cut};
+use super::{alternatives, shortened_name};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
 /// Maximum number of reported violations for one value.
 const MAX_FAULTS: usize = 16;
-/// Values of this many bytes are shown, and the one that exceeds them.
+/// Maximum total size in bytes of values shown in messages. The value that exceeds it is still shown.
 const MAX_BYTES: usize = 64 * 1024;
 /// Maximum number of names listed in one message.
 const MAX_NAMES: usize = 16;
@@ -26,7 +27,7 @@ const MAX_SHOWN: usize = 1024;
 /// A violation and its path.
 #[derive(Debug)]
 pub(in crate::policy) struct SchemaViolation {
-    /// The value there, as JSON; `None` where it is about all of a value that cannot be shown.
+    /// The value as JSON; `None` if the violation is about a whole value that cannot be shown.
     pub(in crate::policy) value: Option<String>,
     /// Message of the violation.
     pub(in crate::policy) text: String,
@@ -39,7 +40,7 @@ pub(super) struct ViolationSink<'v> {
     visit: &'v mut dyn FnMut(&Path<'_>, SchemaViolation),
     said: usize,
     bytes: usize,
-    /// Paths and texts of errors: the crate repeats what it finds in several branches.
+    /// Paths and messages reported so far, because the crate repeats errors of several branches.
     known: HashSet<(String, String)>,
 }
 
@@ -158,12 +159,12 @@ fn describe_value(shown: &str, error: &ValidationError<'_>) -> String {
     moved.map_or_else(|| error.masked_with(shown).to_string(), |requirement| format!("{shown} {requirement}"))
 }
 
-/// Names or values in quotes, and one more than are listed.
+/// The names or values in quotes, up to one more than are listed.
 fn quoted(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
-    names.take(MAX_NAMES + 1).map(|name| format!("'{}'", cut(name.as_ref()))).collect()
+    names.take(MAX_NAMES + 1).map(|name| format!("'{}'", shortened_name(name.as_ref()))).collect()
 }
 
-/// A value in a text; a long one is not repeated there.
+/// The value for a message; long values are not included.
 fn shown(value: Value<'_>) -> String {
     let bytes: usize = value.descendants().take(MAX_SHOWN).map(|part| part.text().len() + 1).sum();
     if bytes <= MAX_SHOWN && value.size() < MAX_SHOWN { value.to_json() } else { "value".to_owned() }

@@ -1,16 +1,17 @@
 //! Keys that a Go decoder takes for others: the same one twice, and names that differ from a known one in case only.
 //!
 //! Drivers decode with Go's `encoding/json`, which takes the last of equal keys, merges objects, and falls back to
-//! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys are
-//! faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all other
-//! keys are those of a map, and free. Expressions have no schema: known are the names that they contain ([`SoughtNames`]).
+//! comparing names without case. A schema that sees another field than the driver is no check at all, so such keys
+//! are faults. Names are known where a subschema that may apply, in whatever branch, has them in `properties`; all
+//! other keys are those of a map, and free. Expressions have no schema: known are the names that they contain
+//! ([`SoughtNames`]).
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::budget::Meter;
 use super::faults::ViolationSink;
 use super::graph::Graph;
-use super::{cut, fold};
+use super::{fold, shortened_name};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 
@@ -19,33 +20,33 @@ pub(in crate::policy) const TYPE_NAMES: [&str; 2] = ["apiVersion", "kind"];
 
 /// The input of a check of keys.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'r> {
+pub(super) struct KeyCheck<'r> {
     pub(super) graph: &'r Graph,
     pub(super) meter: &'r Meter<'r>,
 }
 
 /// Checks every key of a value to which the given subschemas, or those that they reference, may apply.
-pub(super) fn check(
-    run: Run<'_>,
+pub(super) fn check_keys(
+    key_check: KeyCheck<'_>,
     value: Value<'_>,
     schemas: &[u32],
     names: &[&str],
     at: &Path<'_>,
     faults: &mut ViolationSink<'_>,
 ) {
-    if faults.is_full() || value.is_empty() || !run.meter.take(value.len() as u64) {
+    if faults.is_full() || value.is_empty() || !key_check.meter.take(value.len() as u64) {
         return;
     }
-    let schemas = run.graph.all_branches(schemas, run.meter);
+    let schemas = key_check.graph.all_branches(schemas, key_check.meter);
     match value.kind() {
         ValueKind::Object => {
             report_duplicates(value, at, faults, |_| true);
             for (key, member) in value.members() {
-                if faults.is_full() || !run.meter.take(schemas.len() as u64) {
+                if faults.is_full() || !key_check.meter.take(schemas.len() as u64) {
                     return;
                 }
                 let key_at = at.field(key.text());
-                if let Some(intended_name) = intended_name(run.graph, key.text(), &schemas, names) {
+                if let Some(intended_name) = intended_name(key_check.graph, key.text(), &schemas, names) {
                     faults.report(
                         &key_at,
                         member.to_json(),
@@ -54,21 +55,21 @@ pub(super) fn check(
                     );
                 }
                 if !member.is_empty() {
-                    let known = schemas.iter().filter_map(|number| run.graph.get(*number));
+                    let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                     let below: Vec<u32> =
-                        known.flat_map(|schema| schema.for_member(key, run.meter)).collect();
-                    check(run, member, &below, &[], &key_at, faults);
+                        known.flat_map(|schema| schema.for_member(key, key_check.meter)).collect();
+                    check_keys(key_check, member, &below, &[], &key_at, faults);
                 }
             }
         }
         ValueKind::Array => {
             for (index, item) in value.items().enumerate().filter(|(_, item)| !item.is_empty()) {
-                if faults.is_full() || !run.meter.take(schemas.len() as u64) {
+                if faults.is_full() || !key_check.meter.take(schemas.len() as u64) {
                     return;
                 }
-                let known = schemas.iter().filter_map(|number| run.graph.get(*number));
+                let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
                 let below: Vec<u32> = known.flat_map(|schema| schema.for_item(index)).collect();
-                check(run, item, &below, &[], &at.index(index), faults);
+                check_keys(key_check, item, &below, &[], &at.index(index), faults);
             }
         }
         _ => {}
@@ -80,7 +81,7 @@ pub(super) fn check(
 pub(in crate::policy) struct SoughtNames {
     /// The names, by their case-folded form.
     names: HashMap<String, BTreeSet<String>>,
-    /// The expressions look into parameters or data, perhaps under names that they compute.
+    /// True if the expressions read parameters or data, possibly with computed names.
     looks_inside: bool,
 }
 
@@ -88,7 +89,7 @@ pub(in crate::policy) struct SoughtNames {
 const OPAQUE_FIELDS: [&str; 4] = ["config", "opaque", "parameters", "data"];
 
 impl SoughtNames {
-    /// The names of some expressions.
+    /// Collects the names that some expressions read.
     pub(in crate::policy) fn of<'n>(names: impl Iterator<Item = &'n String>) -> SoughtNames {
         let mut sought = SoughtNames::default();
         for name in names {
@@ -98,7 +99,7 @@ impl SoughtNames {
         sought
     }
 
-    /// The name that a key is taken for, if it is not that name. Elsewhere the same names have another meaning.
+    /// The name that a Go decoder would confuse the key with; `None` if it is exactly that name or unrelated.
     fn intended(&self, key: &str) -> Option<&str> {
         if !self.looks_inside {
             return None;
@@ -139,13 +140,13 @@ pub(super) fn check_sought(
     }
 }
 
-/// Keys of one object that differ in case only.
+/// Reports keys of an object that differ only in case.
 fn report_other_cases(value: Value<'_>, at: &Path<'_>, faults: &mut ViolationSink<'_>) {
     let mut first: HashMap<String, &str> = HashMap::new();
     for (key, member) in value.members() {
         let known = *first.entry(fold::folded(key.text())).or_insert(key.text());
         if known != key.text() {
-            let text = describe_other_case(key.text(), &cut(known));
+            let text = describe_other_case(key.text(), &shortened_name(known));
             faults.report(&at.field(key.text()), member.to_json(), text, true);
         }
     }
@@ -179,11 +180,11 @@ pub(in crate::policy) fn values_of<'d>(
 fn describe_other_case(key: &str, name: &str) -> String {
     format!(
         "key \"{}\" differs from \"{name}\" only in case, and Go decoders read it as \"{name}\": write \"{name}\"",
-        cut(key)
+        shortened_name(key)
     )
 }
 
-/// Keys that come more than once.
+/// Reports duplicate keys.
 fn report_duplicates(
     value: Value<'_>,
     at: &Path<'_>,
@@ -197,8 +198,10 @@ fn report_duplicates(
         let [one, next] = pair else { continue };
         if one == next && last != Some(*one) && !faults.is_full() {
             last = Some(*one);
-            let text =
-                format!("key \"{}\" is set twice, and decoders differ in which value they use", cut(one));
+            let text = format!(
+                "key \"{}\" is set twice, and decoders differ in which value they use",
+                shortened_name(one)
+            );
             faults.report(&at.field(one), as_written(value), text, true);
         }
     }
@@ -219,7 +222,7 @@ fn as_written(value: Value<'_>) -> String {
     out
 }
 
-/// The known name that a key is taken for, if it is not that name.
+/// The known name that a Go decoder would confuse the key with, if any.
 fn intended_name(graph: &Graph, key: &str, schemas: &[u32], names: &[&str]) -> Option<String> {
     let known = || schemas.iter().filter_map(|number| graph.get(*number));
     if names.contains(&key) || known().any(|schema| schema.properties.contains_key(key)) {

@@ -38,7 +38,7 @@ impl TaintedLimit {
     }
 }
 
-/// A request and what it does to the rules of a cluster.
+/// A request, and its change to the rules of a cluster.
 struct Change<'c> {
     matched: MatchedPolicy<'c>,
     state: &'c ClusterState,

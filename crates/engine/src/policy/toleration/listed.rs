@@ -1,6 +1,6 @@
-//! What the claims of a namespace may tolerate, as a list to read: the entries that apply, and the policies that have them.
+//! Lists the tolerations that the claims of a namespace may use: the entries that apply, and their policies.
 //!
-//! Not here: the verdict on a toleration, which is that of [`super::check`].
+//! The verdict on a toleration is in [`super::check_tolerations`].
 
 use super::{EntryGroup, Grant, toleration_policies};
 use crate::admission::{Labels, Operation};
@@ -52,8 +52,8 @@ pub struct ListedTolerations {
 }
 
 impl PolicySet {
-    /// Returns what new claims in a namespace may tolerate, if this user creates them, for each action that a policy has.
-    /// The error names a policy that selects by labels which are not known.
+    /// Returns what new claims in a namespace may tolerate, if this user creates them, for each action that a
+    /// policy has. The error names a policy that selects by labels which are not known.
     pub fn tolerations(
         &self,
         namespace: &str,

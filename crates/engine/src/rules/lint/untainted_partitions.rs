@@ -1,8 +1,8 @@
-//! A tainted device that shares counters with other devices of its slice, none of which is tainted: a taint on a GPU does
-//! not apply to its partitions.
+//! A tainted device that shares counters with other devices of its slice, none of which is tainted: a taint on a GPU
+//! does not apply to its partitions.
 //!
-//! Cost: linear in the number of counters that devices consume, and nothing is allocated unless a tainted device consumes
-//! counters.
+//! Cost: linear in the number of counters that devices consume, and nothing is allocated unless a tainted device
+//! consumes counters.
 // kubernetes-sigs/dra-driver-nvidia-gpu#1316
 
 use std::collections::HashMap;

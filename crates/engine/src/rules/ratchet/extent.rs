@@ -30,7 +30,7 @@ const DEFAULT_RATE: i64 = 10;
 
 /// Maximum number of list items that are searched. Valid lists are not longer, and this bounds the time for
 /// hostile ones.
-const SEARCHED: usize = 128;
+const MAX_SEARCHED: usize = 128;
 
 /// Compares the effect of the taints in an update with that of the stored taints.
 pub fn extent(admission: &DecodedAttributes<'_>) -> Extent {
@@ -54,7 +54,7 @@ fn is_same_pool(old: Slice<'_>, new: Slice<'_>) -> bool {
     (old.driver(), old.pool().name()) == (new.driver(), new.pool().name())
 }
 
-/// Compares what a rule reaches with what the stored rule reaches.
+/// Compares the devices and pods that a rule and the stored rule affect.
 fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     let (old_taint, new_taint) = (old.taint(), new.taint());
     let evicts = new_taint.effect() == "NoExecute";
@@ -76,7 +76,7 @@ fn rule_extent(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> Extent {
     }
 }
 
-/// Compares what a patch reaches with what the stored patch reaches.
+/// Compares the devices and pods that a patch and the stored patch affect.
 fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     let is_narrowed = match (old.filter(), new.filter()) {
         (None, _) => true,
@@ -91,7 +91,7 @@ fn patch_extent(old: DevicePatch<'_>, new: DevicePatch<'_>) -> Extent {
     let has = |taint: Taint<'_>| {
         before.iter().any(|stored| is_within(stored, taint) && is_same_content(stored, taint))
     };
-    let is_short = before.len() <= SEARCHED && after.len() <= SEARCHED;
+    let is_short = before.len() <= MAX_SEARCHED && after.len() <= MAX_SEARCHED;
     let is_same = |name: &str| old.json().get(name).to_json() == new.json().get(name).to_json();
     // Of two patches the one of higher priority counts.
     let is_rest_same =

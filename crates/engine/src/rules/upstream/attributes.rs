@@ -10,7 +10,7 @@ use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 use tollgate_formats::names;
 
-/// Most attributes and capacities of a device, together.
+/// Maximum number of attributes and capacities of a device, together.
 const LIMIT: usize = 32;
 /// Longest string or version, in bytes.
 const VALUE_LIMIT: usize = 64;
@@ -64,7 +64,7 @@ fn list_fields(attribute: Attribute<'_>) -> impl Iterator<Item = (&'static str, 
 }
 
 /// Checks the names and values of the attributes at `at`.
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
+pub fn check_attributes(cx: &mut Cx<'_, '_>, at: &Path<'_>, attributes: Map<'_, Attribute<'_>>) {
     for (name, attribute) in attributes.iter() {
         if !qualified::is_plain(name) {
             let name_at = bad_key_at(cx.profile, at, name, NAME_LIMIT);

@@ -8,12 +8,17 @@ use tollgate_api::view::Strings;
 use tollgate_document::field::Path;
 use tollgate_formats::names;
 
-/// Most conditions in either of the two lists.
+/// Maximum number of conditions in either of the two lists.
 const LIMIT: usize = 4;
 
 /// Checks the two lists of the device or result at `at`.
 // upstream v1.36 validateDeviceBindingParameters
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failures: Strings<'_>) {
+pub fn check_binding_conditions(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    conditions: Strings<'_>,
+    failures: Strings<'_>,
+) {
     let (conditions_at, failures_at) = (at.field("bindingConditions"), at.field("bindingFailureConditions"));
     check_items(cx, &conditions_at, conditions);
     check_items(cx, &failures_at, failures);

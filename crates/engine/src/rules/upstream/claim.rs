@@ -15,7 +15,7 @@ use tollgate_document::finding::BadValue;
 
 /// Checks the spec of a claim or template; on an update, also that it is unchanged.
 // upstream v1.36 ValidateResourceClaim, ValidateResourceClaimTemplate and their updates
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_claim(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }

@@ -16,7 +16,7 @@ use tollgate_cel::Target;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
 
-/// Most derived attributes of one request.
+/// Maximum number of derived attributes of one request.
 const DERIVED_LIMIT: usize = 32;
 /// Maximum total cost of all expressions in a claim.
 const TOTAL_COST: u64 = 1_000_000;

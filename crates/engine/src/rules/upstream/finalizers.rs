@@ -17,7 +17,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// Checks that each finalizer is a label key, and that `orphan` and `foregroundDeletion` are not both set. The server's
 /// path ends at the list.
 // upstream v1.36 ValidateFinalizers
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
+pub fn check_finalizers(cx: &mut Cx<'_, '_>, at: &Path<'_>, finalizers: Strings<'_>) {
     let (unit, word) = (cx.profile.label_unit, cx.profile.label_key_word);
     for (index, finalizer) in finalizers.iter().enumerate() {
         names::label_key(finalizer, unit, word, &mut |detail| {

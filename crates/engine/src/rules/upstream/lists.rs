@@ -1,6 +1,6 @@
-//! Lists as upstream treats them: how many elements they may have, and whether one repeats another.
+//! Checks of lists: their length, and duplicate elements.
 //!
-//! No rules of its own: the caller passes the rule that speaks. A clean short list costs no allocation.
+//! It has no rules of its own: the caller passes the rule to report. A valid short list needs no allocation.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

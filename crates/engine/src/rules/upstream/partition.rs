@@ -8,7 +8,12 @@ use tollgate_api::view::{Device, SliceSpec};
 use tollgate_document::field::Path;
 
 // upstream v1.37 validatePartitionTypeAttribute
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>, old: Option<SliceSpec<'_>>) {
+pub fn check_partition_type(
+    cx: &mut Cx<'_, '_>,
+    at: &Path<'_>,
+    spec: SliceSpec<'_>,
+    old: Option<SliceSpec<'_>>,
+) {
     let Some(name) = spec.partition_type_attribute() else { return };
     let name_at = at.field("partitionTypeAttribute");
     let unchanged = old.is_some_and(|old| old.partition_type_attribute() == Some(name));

@@ -17,7 +17,7 @@ use tollgate_document::finding::{BadValue, Edit, Fix};
 
 /// Checks the claims of a pod or pod template, and the claims that its containers use.
 // upstream v1.36 ValidatePodSpec
-pub fn check(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
+pub fn check_pod_claims(cx: &mut Cx<'_, '_>, admission: &DecodedAttributes<'_>) {
     if admission.is_status() {
         return;
     }
@@ -161,9 +161,9 @@ fn check_overlap<'d>(
     }
 }
 
-/// Most names that a message lists. Upstream lists all, but a hostile pod has a million of them.
+/// Maximum number of names that a message lists. Upstream lists all, but a hostile pod has a million of them.
 const LISTED_NAMES: usize = 64;
-/// Longer names are not listed.
+/// Maximum length of a name that is listed.
 const LISTED_LENGTH: usize = 64;
 
 /// Reports a reference to a claim that the pod does not have, and lists the existing ones.

@@ -12,7 +12,7 @@ const KNOWN: [&str; 3] = ["*", "NodePrepareResources", "NodeUnprepareResources"]
 
 /// Checks the list at `at`. `old` is the stored list, whose items declarative validation does not check again.
 // upstream v1.37 validateSkipNodeOperations
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
+pub fn check_skip_node_operations(cx: &mut Cx<'_, '_>, at: &Path<'_>, list: Strings<'_>, old: Strings<'_>) {
     let unchanged = list.iter().eq(old.iter());
     cx.part(unchanged, |cx| {
         lists::for_each_duplicate(list.iter(), |index, operation| {

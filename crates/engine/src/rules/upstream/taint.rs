@@ -53,7 +53,7 @@ pub fn check_list(
 
 /// Checks one taint. `old` is the stored taint of a rule.
 // upstream v1.36 validateDeviceTaint
-pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
+pub fn check_taint(cx: &mut Cx<'_, '_>, at: &Path<'_>, new: Taint<'_>, old: Option<Taint<'_>>) {
     check_key(cx, at, new.key());
     check_value(cx, at, new.value());
     let kept = cx.profile.skips_unchanged_taints && old.is_some_and(|old| old.effect() == new.effect());
