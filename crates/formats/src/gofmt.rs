@@ -1,7 +1,7 @@
-//! Values as Go prints them: `%q`, `encoding/json` strings, raw JSON and numbers.
+//! Formats values as Go does: `%q`, `encoding/json` strings, raw JSON and numbers.
 //!
-//! Upstream's messages quote bad values in Go's notation, so ours must too, byte for byte. This is not a JSON
-//! writer for our own output and reads nothing back. Every function is total: any text has exactly one rendering.
+//! Upstream's messages quote invalid values in Go's notation, so Tollgate's messages must do so too, byte for byte.
+//! This is not a general JSON writer, and parses nothing. Every function accepts any text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Which characters Go prints as they are.
+//! The characters that Go prints unescaped.
 //!
 //! The set of Go's `strconv.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space, in
 //! Unicode 15.0, the version of the Go releases that built Kubernetes 1.33 to 1.37. Rust's own tables belong to a

@@ -1,5 +1,5 @@
-//! Arithmetic as upstream's `Quantity` does it in place: an amount stays an `int64` while that is exact, and is a decimal
-//! from then on.
+//! Arithmetic as upstream's `Quantity` does it in place: an amount stays an `int64` while that is exact, and is a
+//! decimal from then on.
 //!
 //! The difference shows: only an `int64` converts to an integer. Sums that nobody can mean are not computed.
 
