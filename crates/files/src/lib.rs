@@ -1,11 +1,12 @@
 //! Finds, reads and replaces the files that the user names. Not what is in them: that is `tollgate-document`'s.
 //!
 //! A file given by the user is read whatever its name; a folder is searched for manifests, in the order of names,
-//! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for input
-//! that must be complete (policies, dumps) and leaves nothing out; `walk` is for repositories and obeys `.gitignore`.
+//! without hidden folders. Files are read one at a time, by the caller. There are two searches: [`collect`] is for
+//! input that must be complete (policies, dumps) and leaves nothing out; `walk` is for repositories and obeys
+//! `.gitignore`.
 //!
-//! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is inside, as
-//! in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
+//! Invariant: searching a folder reads no manifest outside of it. A symbolic link is followed if its target is
+//! inside, as in the volumes of a kubelet (`..data`); others are listed, for the caller to report or to reject.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the door to the file system that the others go through"

@@ -1,9 +1,9 @@
-//! Replaces the text of a file, whole or not at all.
+//! Replaces the text of a file atomically.
 //!
-//! The new text is written beside the file and renamed onto it, so that nobody ever reads half of it. A symbolic link
-//! stays one: its target is replaced. Owner, permissions and the byte order mark are kept.
+//! The new text is written beside the file and renamed onto it, so that no reader sees a partial file. A symbolic
+//! link stays one: its target is replaced. Owner, permissions and the byte order mark are kept.
 //!
-//! Invariant: a file that is not what was judged any more is left as it is.
+//! Invariant: a file that has changed since it was checked is not modified.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Write as _};
@@ -61,8 +61,8 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Creates a file in `folder` or below it, with the folders above it. An error of the kind `AlreadyExists` if there is a
-/// file or a link; an error if a link leads out of the folder.
+/// Creates a file in `folder` or below it, with the folders above it. An error of the kind `AlreadyExists` if
+/// there is a file or a link; an error if a link leads out of the folder.
 pub fn create_text(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     let above = path.parent().unwrap_or(folder);
     // Before folders are created: they must not be created elsewhere, either.

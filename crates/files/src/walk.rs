@@ -2,7 +2,8 @@
 //!
 //! It also notes what tells the role of other files: Helm charts and kustomizations. Nothing is parsed here.
 //!
-//! Invariant: see [`super`]: no link out of the folder is followed. A folder is read once, however many links lead to it.
+//! Invariant: see [`super`]: no link out of the folder is followed. A folder is read once, however many links lead to
+//! it.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -22,26 +23,26 @@ const CHART: &str = "Chart.yaml";
 pub struct WalkOptions {
     /// Patterns of excluded paths.
     pub excludes: Vec<Excludes>,
-    /// `.gitignore` and `.ignore` do not count.
+    /// True to disregard `.gitignore` and `.ignore`.
     pub no_ignore: bool,
-    /// Markdown files are inputs.
+    /// True to include Markdown files as inputs.
     pub markdown: bool,
 }
 
 /// The files that a walk found.
 #[derive(Debug, Default)]
 pub struct FolderWalk {
-    /// Manifests by their names, dangling links included.
+    /// Files with a manifest's extension, including dangling links.
     pub inputs: Vec<Input>,
-    /// Markdown files that are no inputs.
+    /// Markdown files that are not inputs.
     pub markdown: Vec<PathBuf>,
     /// Errors for files and folders that cannot be read.
     pub errors: Vec<InputError>,
     /// Links to targets outside of the folder, which are not followed.
     pub outside: Vec<PathBuf>,
-    /// Manifests by their names, and folders, that an ignore file leaves out.
+    /// Number of manifests and folders that an ignore file excludes.
     pub ignored: usize,
-    /// Manifests by their names, and folders, that an exclude leaves out.
+    /// Number of manifests and folders that `--exclude` excludes.
     pub excluded: usize,
     /// Folders with a Helm chart, including parent folders of the walk.
     pub charts: Vec<PathBuf>,
@@ -70,7 +71,7 @@ pub fn walk(folder: &Path, options: &WalkOptions) -> FolderWalk {
     let ignore_files = if options.no_ignore {
         IgnoreFiles::default()
     } else {
-        IgnoreFiles::above(&absolute, &root, &mut found)
+        IgnoreFiles::read_ignore_files_above(&absolute, &root, &mut found)
     };
     let excludes = options.excludes.iter().flat_map(|excludes| excludes.for_walk(&absolute)).collect();
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
