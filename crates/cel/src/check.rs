@@ -20,7 +20,7 @@ use super::unify::{Unifier, most_general};
 pub(super) struct Checked {
     types: Vec<Option<Type>>,
     overloads: Vec<Vec<&'static Overload>>,
-    /// Selections that are the name of something declared, such as `google.protobuf.Duration`.
+    /// Marks selections that are a declared name, such as `google.protobuf.Duration`.
     declared_names: Vec<bool>,
     unknown: Type,
 }
@@ -314,8 +314,8 @@ impl<'t> Checker<'t, '_> {
         found.clone()
     }
 
-    /// The common type of the elements so far and the next one; `dyn` if they do not agree. Literals that mix types are
-    /// refused later, except in `format`.
+    /// The common type of the elements so far and the next one; `dyn` if they differ. Literals with mixed
+    /// types are rejected later, except in `format`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.unifier.is_assignable(&previous, &current) {
@@ -368,7 +368,7 @@ impl<'t> Checker<'t, '_> {
         }
     }
 
-    /// Reports if `found` cannot stand where `expected` is.
+    /// Reports an error if `found` is not assignable to `expected`.
     fn assert_type(&mut self, id: NodeId, expected: &Type, found: &Type) {
         if !self.unifier.is_assignable(expected, found) {
             self.mismatch(id, expected, found);

@@ -41,26 +41,27 @@ pub struct Behaviour {
     /// The environment for type checking. A scheduler evaluates stored expressions, so all libraries of its
     /// release are available.
     pub env: CelEnv,
-    /// A device with attributes that are lists fails every selector.
+    /// Every selector fails for a device with list attributes.
     pub refuses_list_attributes: bool,
-    /// Attributes that are lists, and the types that allow for them, need the feature DRAListTypeAttributes.
+    /// List attributes, and the types that allow them, require the feature DRAListTypeAttributes.
     pub lists_need_feature: bool,
     /// `lists.range` rejects negative sizes and sizes above a million.
     pub range_is_checked: bool,
-    /// The longest list that `includes` looks into.
+    /// Maximum length of a list that `includes` searches.
     pub includes_limit: Option<usize>,
     /// `indexOf("", n)` and `lastIndexOf("", n)` check that `n` is within the text.
     pub empty_part_checks_range: bool,
-    /// `x.or(y)` and `x.orValue(y)` refuse an `x` that is no optional value; before that, they return it.
+    /// `x.or(y)` and `x.orValue(y)` reject an `x` that is not an optional value. Otherwise they return it.
     pub optional_or_needs_optional: bool,
-    /// `q.add(…)` and `q.sub(…)` change `q` where that is a decimal.
+    /// `q.add(…)` and `q.sub(…)` modify `q` if it is a decimal.
     pub sums_change_quantities: bool,
-    /// `startsWith` and `endsWith` cost as much as the affix is long; before that, as the text.
+    /// The cost of `startsWith` and `endsWith` depends on the length of the affix. Otherwise it depends on
+    /// the text.
     pub affix_costs_its_own_size: bool,
 }
 
 impl Behaviour {
-    /// The behaviour with the feature DRAListTypeAttributes on or off.
+    /// The behavior with the feature DRAListTypeAttributes enabled or disabled.
     #[must_use]
     pub const fn with_list_attributes(self, is_on: bool) -> Behaviour {
         if !self.lists_need_feature {
@@ -71,9 +72,9 @@ impl Behaviour {
     }
 }
 
-/// Kubernetes 1.33. Nothing but the libraries is known to differ from 1.34.
+/// Kubernetes 1.33, which differs from 1.34 only in the libraries.
 pub const BEHAVIOUR_V1_33: Behaviour = Behaviour { env: super::V1_33, ..BEHAVIOUR_V1_34 };
-/// Kubernetes 1.34. It runs the libraries of 1.36 in the same versions.
+/// Kubernetes 1.34, which has the same library versions as 1.36.
 pub const BEHAVIOUR_V1_34: Behaviour = Behaviour {
     env: CelEnv { ext_lists: true, ..super::V1_34 },
     refuses_list_attributes: true,

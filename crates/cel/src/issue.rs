@@ -16,7 +16,7 @@ pub(super) const BEFORE_START: usize = usize::MAX;
 /// The position of an issue. The order of variants is the order of printing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Position {
-    /// The expression as a whole.
+    /// The issue is about the expression as a whole.
     Nowhere,
     BeforeStart,
     /// A byte offset in the source.

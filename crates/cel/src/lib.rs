@@ -56,7 +56,7 @@ const TYPES_TOO_LARGE: &str = "the types are too large to compare";
 /// expression goes.
 const DEEP_STACK: usize = 64 << 20;
 
-/// Checks expressions for the rules. Whoever runs them decides how: by compiling each, or with a cache.
+/// Checks expressions for the rules. Implementations can compile each expression or use a cache.
 pub trait Checker: std::fmt::Debug + Sync {
     /// The outcome of [`check`]; its text may end anywhere after `max_detail` bytes.
     fn check(&self, expression: &str, target: Target, env: &CelEnv, max_detail: usize) -> Outcome;
@@ -130,7 +130,7 @@ fn check_here(expression: &str, target: Target, env: CelEnv, max_detail: usize) 
     if cost > MAX_COST { Outcome::TooComplex { cost } } else { Outcome::Accepted { cost } }
 }
 
-/// The tree with its types and valid literals; `None` if the types are too large.
+/// The tree with its types, after checking literals; `None` if the types are too large.
 fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>, Issues<'_>> {
     let tree = syntax::parse(expression, env)?;
     let mut issues = Issues::new(expression);
@@ -141,7 +141,7 @@ fn check_types(expression: &str, env: CelEnv) -> Result<Option<(Tree, Checked)>,
     if issues.is_empty() { Ok(Some((tree, checked))) } else { Err(issues) }
 }
 
-/// An expression whose types are right.
+/// An expression that passed type checking.
 pub struct Expression {
     tree: Tree,
 }

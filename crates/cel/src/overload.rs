@@ -48,7 +48,7 @@ pub(super) enum Since {
     DurationOfInt,
     /// Only in device selectors, because it is not evaluated in policies.
     Selectors,
-    /// Evaluated, though no server has it.
+    /// Only in policies, where it is evaluated although no server has it.
     Policies,
 }
 
@@ -88,7 +88,7 @@ pub(super) const fn member(name: &'static str, params: &'static [Decl], result: 
 }
 
 impl Overload {
-    /// The declaration, limited to environments that have a library or option.
+    /// Restricts the overload to environments with this library or option.
     pub(super) const fn since(self, since: Since) -> Overload {
         Overload { since, ..self }
     }

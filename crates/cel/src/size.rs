@@ -10,11 +10,11 @@ pub(super) struct Size {
     pub(super) max: u64,
 }
 
-/// Reading a string costs a tenth of its length. cel-go `StringTraversalCostFactor`
+/// Cost of reading one character: a tenth. cel-go `StringTraversalCostFactor`
 pub(super) const PER_CHARACTER: f64 = 0.1;
-/// A regular expression costs a quarter of its length. cel-go `RegexStringLengthCostFactor`
+/// Cost of one character of a regular expression: a quarter. cel-go `RegexStringLengthCostFactor`
 pub(super) const PER_PATTERN_CHARACTER: f64 = 0.25;
-/// Reading a string and writing another costs twice as much as reading it.
+/// Cost of reading one character and writing another.
 pub(super) const PER_COPIED_CHARACTER: f64 = 2.0 * PER_CHARACTER;
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;

@@ -26,7 +26,7 @@ impl Unifier {
         Unifier { bindings: Vec::new(), trail: Vec::new(), fuel: FUEL }
     }
 
-    /// True if the fuel is used up, so that answers are no longer right.
+    /// True if the step limit is reached, so that results are no longer reliable.
     pub(super) fn is_exhausted(&self) -> bool {
         self.fuel == 0
     }
@@ -38,7 +38,7 @@ impl Unifier {
         Type::Param(id)
     }
 
-    /// True if a value of type `from` may stand where `to` is expected; binds parameters if so.
+    /// True if a value of type `from` is assignable to `to`. Binds parameters if so.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         self.attempt(|unifier| unifier.assignable(from, to))
     }
@@ -59,7 +59,7 @@ impl Unifier {
         self.substitute(found, Some(&Type::Dyn))
     }
 
-    /// Calls `unify`, and takes back its bindings if it returns false.
+    /// Calls `unify`, and reverts its bindings if it returns false.
     fn attempt(&mut self, unify: impl FnOnce(&mut Self) -> bool) -> bool {
         self.trail.clear();
         let agreed = unify(self);
@@ -194,13 +194,13 @@ impl Unifier {
 #[derive(PartialEq)]
 enum Agreement {
     Agreed,
-    /// The parameter is bound to something that does not agree.
+    /// The parameter is bound to an incompatible type.
     Refused,
     /// Binding it would make the type contain itself.
     Cyclic,
 }
 
-/// True if `null` may stand for a value of the type.
+/// True if `null` is a valid value of the type.
 fn is_nullable(found: &Type) -> bool {
     matches!(
         found,

@@ -27,7 +27,7 @@ impl Estimate {
     }
 }
 
-/// An argument, or what a function is called on; its size is what was known before the next argument was read.
+/// An argument or the target of a call. Its size is the one known before the next argument is read.
 pub(super) struct Operand<'t> {
     pub(super) id: NodeId,
     pub(super) path: Path<'t>,
@@ -63,7 +63,8 @@ impl Call<'_, '_> {
 }
 
 impl<'t> Estimator<'t> {
-    /// The cost of a call with its arguments, by the dearest of its overloads; sets the size of its result.
+    /// The cost of a call with its arguments, for the most expensive of its overloads. Sets the size of its
+    /// result.
     pub(super) fn cost_of_call(&mut self, id: NodeId, target: Option<NodeId>, args: &'t [NodeId]) -> u64 {
         let checked = self.checked;
         let overloads = checked.overloads(id);
@@ -213,8 +214,8 @@ fn comparison_cost(left: &Operand<'_>, right: &Operand<'_>) -> u64 {
     Size::up_to(known_size(left).max.min(known_size(right).max)).cost(PER_CHARACTER)
 }
 
-/// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty one does not
-/// make a pattern free.
+/// The cost of matching a text with a pattern. The text counts as one character longer, so that an empty text
+/// has a cost.
 pub(super) fn pattern_cost(text: Size, pattern: Size) -> u64 {
     text.plus(Size::exactly(1)).cost(PER_CHARACTER).saturating_mul(pattern.cost(PER_PATTERN_CHARACTER))
 }

@@ -26,7 +26,8 @@ const MAX_ID: u64 = 32;
 /// Value of `DeviceAttributeMaxValueLength`.
 const MAX_VALUE: u64 = 64;
 
-/// The first `len` of `steps`; `capacity` is that of Go's slice, which decides when memory is shared.
+/// A path in the device: the first `len` of `steps`. `capacity` is that of Go's slice, which determines when
+/// memory is shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path<'t> {
     steps: Rc<RefCell<Vec<&'t str>>>,
@@ -40,7 +41,7 @@ impl<'t> Path<'t> {
         Path { steps: Rc::new(RefCell::new(vec![name])), len: 1, capacity: 1 }
     }
 
-    /// The path with one more step, as by Go's `append`: in the same memory while there is room.
+    /// The path with one more step, like Go's `append`: in the same memory while there is capacity.
     pub(super) fn extended(&self, step: &'t str) -> Path<'t> {
         if self.len < self.capacity {
             let mut steps = self.steps.borrow_mut();

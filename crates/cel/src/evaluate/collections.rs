@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::value::{Failure, Value, cost_limit_exceeded, panicked};
 
-/// The most elements that are read at once. An evaluation that needs more costs more than it may.
+/// Maximum number of elements that are read at once. Evaluations that need more exceed the cost limit.
 pub(super) const MAX_READ: usize = 4_000_000;
 
 #[derive(Clone, Debug)]
@@ -115,18 +115,18 @@ pub(super) enum Key {
     Bool(bool),
     Int(i64),
     Uint(u64),
-    /// The bits of a number that is no integer of the others' kinds.
+    /// The bits of a floating-point number that does not equal an integer.
     Double(u64),
     String(Arc<str>),
     Type(&'static str),
     Duration(i64),
     Null,
-    /// A value that equals only itself, by its address.
+    /// A value that equals only itself, identified by its address.
     Identity(usize),
 }
 
 impl Key {
-    /// Go cannot hash a value with a slice in it, and panics.
+    /// Converts a value to a map key. Fails for values that contain a list, for which Go panics.
     pub(super) fn of(value: &Value) -> Result<Key, Failure> {
         Ok(match value {
             Value::Null => Key::Null,
@@ -161,11 +161,11 @@ impl Key {
 /// How a map handles missing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Numbers of different types are the same key where they are equal.
+    /// Numbers of different types are the same key if they are equal.
     Values,
     /// A map of the device, from names.
     Names,
-    /// `device.attributes`, `device.capacity`: every key is found, and most have an empty map.
+    /// `device.attributes` and `device.capacity`: every key exists, and most have an empty map.
     Domains,
 }
 
@@ -211,7 +211,7 @@ impl Map {
         self.read(BTreeMap::len)
     }
 
-    /// The value of a key that the map has.
+    /// The value of an existing key.
     pub(super) fn own(&self, key: &Value) -> Result<Option<Value>, Failure> {
         if self.len() == 0 || (self.kind != Kind::Values && key.as_str().is_none()) {
             return Ok(None);
@@ -220,7 +220,7 @@ impl Map {
         Ok(found(&Key::of(key)?).or_else(|| equal_numbers(key).iter().find_map(found)))
     }
 
-    /// The value that indexing gives.
+    /// The value that indexing the map returns.
     pub(super) fn find(&self, key: &Value) -> Result<Option<Value>, Failure> {
         let own = self.own(key)?;
         let is_found = own.is_some() || self.kind != Kind::Domains;
@@ -243,7 +243,7 @@ impl Map {
         Ok(true)
     }
 
-    /// A copy that nothing changes any more.
+    /// Returns a copy that does not change any more.
     pub(super) fn collected(&self) -> Map {
         Map::of(self.read(Clone::clone), self.kind)
     }

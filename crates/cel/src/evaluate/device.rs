@@ -40,9 +40,9 @@ pub struct Device {
     allows_multiple_allocations: bool,
     attributes: Arc<Map>,
     capacity: BTreeMap<Arc<str>, Vec<(Arc<str>, Quantity<'static>)>>,
-    /// The variable for expressions that do not look at the capacity.
+    /// The variable `device` for expressions that do not read the capacity.
     without_capacity: Value,
-    /// The name of an attribute that is a list.
+    /// Name of an attribute that is a list, if there is one.
     list_attribute: Option<String>,
 }
 

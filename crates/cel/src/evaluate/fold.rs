@@ -39,7 +39,7 @@ struct Planner<'t> {
     evaluated: Vec<bool>,
 }
 
-/// A constant, or `None` where there is something to evaluate later; the error is the server's text.
+/// A constant, or `None` if the node must be evaluated later. The error is the server's message.
 type Planned = Result<Option<Constant>, String>;
 
 impl Planner<'_> {

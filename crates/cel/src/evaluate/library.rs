@@ -79,7 +79,7 @@ pub(super) fn operand_guard(name: &str) -> Option<Guard> {
     })
 }
 
-/// Calls a function if its arguments are what it takes.
+/// Calls a function after checking its arguments with `guard`.
 pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
     match guard {
         Guard::None => {}

@@ -18,7 +18,7 @@ pub(super) struct Scope<'p> {
     is_growing: bool,
     first: Option<Value>,
     second: Option<Value>,
-    /// The loop's own variables are gone; the accumulator is left.
+    /// True after the loop, when only the accumulator is visible.
     is_result: bool,
 }
 

@@ -13,11 +13,11 @@ use super::value::Value;
 use crate::overload::Overload;
 use crate::tree::NodeId;
 
-/// A step's number in its plan.
+/// Index of a step in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StepId(pub(super) usize);
 
-/// An attribute's number in its plan.
+/// Index of an attribute in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttributeId(pub(super) usize);
 
@@ -64,7 +64,7 @@ pub(super) enum StepKind {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) function: &'static str,
-    /// The only overload that the checker found.
+    /// The overload, if the checker found only one.
     pub(super) overload: Option<&'static Overload>,
     pub(super) args: Vec<StepId>,
     /// True if the arguments after a failed argument are not evaluated.
@@ -77,11 +77,11 @@ pub(super) struct Call {
 /// The requirement on the arguments of a function.
 #[derive(Debug)]
 pub(super) enum Guard {
-    /// The function looks itself.
+    /// The function checks its arguments itself.
     None,
-    /// The first argument has what the operator needs.
+    /// The first argument must support the operator.
     Operand(fn(&Value) -> bool),
-    /// The types of one of the overloads.
+    /// The arguments must match one of these overloads.
     Overloads(Vec<&'static Overload>),
 }
 
@@ -97,7 +97,7 @@ pub(super) struct LoopStep {
     pub(super) result: StepId,
 }
 
-/// A variable or a value, and what is selected from it.
+/// A variable or value, with the qualifiers selected from it.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) id: NodeId,
@@ -109,7 +109,7 @@ pub(super) struct Attribute {
 pub(super) enum Base {
     Variable {
         name: Arc<str>,
-        /// Past the variables of loops.
+        /// True if the name skips loop variables.
         is_global: bool,
     },
     Step(StepId),
@@ -132,7 +132,7 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// An attribute that is itself not tracked.
+    /// Another attribute, which is not tracked itself.
     Attribute(AttributeId),
     /// Any other expression, converted to an attribute.
     Computed(AttributeId),

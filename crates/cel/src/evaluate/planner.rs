@@ -50,7 +50,8 @@ pub(super) struct Planner<'t> {
     checked: &'t Checked,
     pub(super) behaviour: &'t Behaviour,
     plan: Plan,
-    /// A node that two others use is planned once; nested ones would double each time.
+    /// The step of each planned node. A node that two others use is planned once, because nested ones would
+    /// double each time.
     planned: Vec<Option<StepId>>,
 }
 

@@ -42,7 +42,7 @@ pub(super) enum Value {
     Format(&'static NamedFormat),
 }
 
-/// A point in time, and the offset it was written with: its text has that offset.
+/// A point in time, with the time zone offset that it was written with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) time: Timestamp,
@@ -57,7 +57,7 @@ pub(super) enum Failure {
     Error(Arc<str>),
     /// The evaluation was cancelled as a whole.
     Cancelled(Arc<str>),
-    /// Ends the evaluation, because what the server would answer is not known here. The name of what that depends on.
+    /// Ends the evaluation, because the server's result depends on the named feature, which is not supported.
     Unsupported(&'static str),
 }
 
@@ -77,7 +77,7 @@ pub(super) fn panicked(what: &str) -> Failure {
     Failure::Cancelled(format!("internal error: {what}").into())
 }
 
-/// The evaluation took more than it may.
+/// The error for an evaluation that exceeds the cost limit.
 pub(super) fn cost_limit_exceeded() -> Failure {
     Failure::Cancelled("operation cancelled: actual cost limit exceeded".into())
 }
@@ -171,7 +171,7 @@ impl Value {
         )
     }
 
-    /// The size that costs are counted by: one for what has none.
+    /// The size for cost calculations; 1 for values without a size.
     pub(super) fn cost_size(&self) -> u64 {
         let size = match self {
             Value::String(text) => text.chars().count(),
@@ -185,7 +185,7 @@ impl Value {
         size as u64
     }
 
-    /// cel-go `IsZeroValue`; what cannot be zero is not.
+    /// True for zero values, as cel-go's `IsZeroValue`. False for types without a zero value.
     pub(super) fn is_zero(&self) -> bool {
         match self {
             Value::Null => true,

@@ -29,7 +29,7 @@ impl<'t> Lexer<'t> {
         Lexer { text, at: 0 }
     }
 
-    /// Reads the next token, white space and the end of the text included, or what is no token.
+    /// Reads the next token, including white space and the end of the text, or reports invalid characters.
     pub(super) fn step(&mut self) -> Lexed {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
@@ -99,8 +99,8 @@ fn from(text: &[u8], at: usize) -> &[u8] {
     text.get(at..).unwrap_or(&[])
 }
 
-/// The kind and length of the keyword, name, or string with a prefix at the start of a text. A string that does not end
-/// leaves its prefix a name.
+/// The kind and length of the keyword, name, or string with a prefix at the start of a text. If a string is
+/// unterminated, its prefix is a name.
 fn word(rest: &[u8]) -> (Kind, usize) {
     let length = run_length(rest, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let name = rest.get(..length).unwrap_or(rest);
@@ -209,7 +209,7 @@ fn triple_quoted(text: &[u8], quote: u8, escapes: Escapes) -> Option<usize> {
     }
 }
 
-/// The end of the escape whose backslash is at `at`, or where it goes wrong.
+/// The end of the escape sequence whose backslash is at `at`, or the position at which it is invalid.
 fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
     let digits = |from: usize, count: usize, accept: fn(&u8) -> bool| match (from..from + count)
         .find(|at| !text.get(*at).is_some_and(accept))

@@ -5,7 +5,8 @@
 use super::token::Kind;
 use crate::tree::Literal;
 
-/// The value of a literal; the server's words if it has none. `negative` is true if a minus is before its text.
+/// The value of a literal, or the server's message if it is invalid. `negative` is true if a minus sign
+/// precedes the text.
 pub(super) fn read_literal(kind: Kind, text: &str, negative: bool) -> Result<Literal, &'static str> {
     match kind {
         Kind::Int => parse_int(text, negative).map(Literal::Int).ok_or("invalid int literal"),

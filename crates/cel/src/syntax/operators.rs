@@ -23,7 +23,7 @@ const RELATION: TokenSet = TokenSet::of(&[Equals, NotEquals, In, Less, LessEqual
 const PRODUCT: TokenSet = TokenSet::of(&[Star, Slash, Percent]);
 const SUM: TokenSet = TokenSet::of(&[Minus, Plus]);
 
-/// The stack is grown if less than this is left. A debug build needs less for one level of nesting.
+/// Minimum remaining stack size in bytes. The stack is grown if less is left.
 const RED_ZONE: usize = 256 << 10;
 const MORE_STACK: usize = 4 << 20;
 
@@ -148,8 +148,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Counts a rule as left and entered again, as the server does for each operator of a rule that recurses on its
-    /// left.
+    /// Counts a rule as left and entered again, as the server does for each operator of a left-recursive
+    /// rule.
     pub(super) fn go_round(&mut self, rule: Rule) -> Result<(), Stop> {
         self.count_out(rule);
         self.count_in(rule)

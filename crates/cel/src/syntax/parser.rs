@@ -8,9 +8,9 @@ use super::token::{Kind, Token, TokenSet};
 use super::tree::{Node, NodeIndex};
 use crate::issue::Issues;
 
-/// cel-go `errorReportingLimit`
+/// Maximum number of reported errors, cel-go's `errorReportingLimit`.
 const MAX_REPORTS: usize = 100;
-/// cel-go `maxRecursionDepth`, counted for each rule
+/// Maximum recursion depth of each rule, cel-go's `maxRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 
 /// The rules of the grammar.
@@ -35,7 +35,7 @@ pub(super) enum Rule {
     Literal,
 }
 
-/// Places of the grammar at which an error can be found.
+/// Positions in the grammar at which an error can be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     EndOfText,
@@ -68,7 +68,7 @@ pub(super) enum Place {
     Literal,
 }
 
-/// The parser stops because a limit of the server is reached, which has been reported.
+/// The parser stops because a server limit is exceeded, which has been reported.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -82,7 +82,7 @@ pub(super) struct Fault {
 /// The kind of error at the current token.
 #[derive(Debug)]
 pub(super) enum FaultKind {
-    /// The current token is none of these.
+    /// The current token is not in this set.
     Mismatch(TokenSet),
     /// No alternative begins with the tokens from the current one up to `further` tokens ahead.
     NoAlternative { further: usize },
@@ -105,7 +105,7 @@ impl From<Stop> for Halt {
 pub(super) struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
-    /// All tokens read so far, with hidden ones.
+    /// All tokens read so far, including hidden ones.
     pub(super) tokens: Vec<Token>,
     /// Indices in `tokens` of the tokens that are not whitespace or comments.
     pub(super) visible: Vec<usize>,
@@ -260,7 +260,7 @@ impl<'t> Parser<'t> {
         Ok(found.unwrap_or_else(|| self.add(Node::Broken { at: None })))
     }
 
-    /// Counts that a rule is entered, or goes round once more; an error beyond the limit of depth.
+    /// Counts entering a rule, or another iteration of it. Fails beyond the depth limit.
     pub(super) fn count_in(&mut self, rule: Rule) -> Result<(), Stop> {
         let Some(depth) = self.depths.get_mut(rule as usize) else { return Ok(()) };
         *depth += 1;
@@ -304,8 +304,8 @@ impl<'t> Parser<'t> {
         Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
-    /// Checks, before a choice, that the current token is one of `expected`. Leaves it out if the next one is;
-    /// otherwise it is an error.
+    /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
+    /// otherwise fails.
     pub(super) fn sync(&mut self, place: Place, expected: TokenSet) -> Result<(), Halt> {
         if self.recovering || expected.has(self.current()?) || self.delete_token(expected)? {
             return Ok(());
@@ -313,7 +313,7 @@ impl<'t> Parser<'t> {
         Err(Halt::Fault(Fault { place, kind: FaultKind::Mismatch(expected) }))
     }
 
-    /// Before another round of a loop: reports and skips tokens that neither continue nor follow it.
+    /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.
     pub(super) fn sync_loop(&mut self, expected: TokenSet) -> Result<(), Stop> {
         if self.recovering || expected.has(self.current()?) {
             return Ok(());

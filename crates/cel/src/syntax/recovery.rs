@@ -6,9 +6,9 @@
 use super::parser::{Fault, FaultKind, Parser, Place, Stop};
 use super::token::{Kind, Token, TokenSet};
 
-/// cel-go `errorRecoveryLimit`
+/// Maximum number of recoveries, cel-go's `errorRecoveryLimit`.
 const MAX_RECOVERIES: usize = 30;
-/// cel-go `errorRecoveryTokenLookaheadLimit`
+/// Maximum number of skipped tokens, cel-go's `errorRecoveryTokenLookaheadLimit`.
 const MAX_SKIPPED: usize = 256;
 
 impl Parser<'_> {
@@ -29,7 +29,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reports and leaves out the current token if the next one is expected; otherwise returns false.
+    /// Reports and skips the current token if the next one is expected; otherwise returns false.
     pub(super) fn delete_token(&mut self, expected: TokenSet) -> Result<bool, Stop> {
         if !expected.has(self.peek(1)?.kind) {
             return Ok(false);

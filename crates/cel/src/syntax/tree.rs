@@ -5,8 +5,7 @@ use super::token::Token;
 /// Index of a node in the arena.
 pub(super) type NodeIndex = usize;
 
-/// A node as the parser recognised it. Positions are byte offsets in the expression; a part that is absent was not
-/// recognised.
+/// A parsed node. Positions are byte offsets in the expression; an absent part was not recognized.
 #[derive(Debug)]
 pub(super) enum Node {
     /// No alternative matches. Errors point at `at`, or have no position.
@@ -85,11 +84,11 @@ pub(super) struct Name {
     pub(super) token: Token,
 }
 
-/// The name of a field; errors about it point at `start`, which a superfluous token may have.
+/// The name of a field. Errors point at `start`, which may be a superfluous token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) start: usize,
-    /// Absent if something else is there.
+    /// The name token; absent if another token is there.
     pub(super) token: Option<Token>,
 }
 

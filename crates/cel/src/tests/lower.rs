@@ -12,7 +12,7 @@ use crate::macros;
 use crate::outcome::CelEnv;
 use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, StructField, Tree};
 
-/// cel-go `checkAndIncrementRecursionDepth`
+/// Maximum recursion depth, cel-go's `checkAndIncrementRecursionDepth`.
 const MAX_DEPTH: u32 = 250;
 /// The parser counts from zero where cel-go counts from one.
 const MAX_NESTING: u16 = 249;

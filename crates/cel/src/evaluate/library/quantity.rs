@@ -15,9 +15,9 @@ type Cell = Arc<Mutex<Quantity<'static>>>;
 
 #[derive(Clone, Debug)]
 pub(in crate::evaluate) struct SharedQuantity {
-    /// An integer belongs to this value alone; a decimal may be shared with others, `decimal`.
+    /// The amount. An integer belongs to this value alone; a decimal may be shared with other values.
     cell: Arc<Mutex<Amount>>,
-    /// The result of `add` or `sub`. Nothing but itself can be compared with it by `==` on the right.
+    /// True for the result of `add` or `sub`, which equals only itself when it is on the right side of `==`.
     pub(in crate::evaluate) is_computed: bool,
 }
 

@@ -41,7 +41,7 @@ fn out_of_range<T>(index: i64) -> Result<T, Failure> {
     error(format!("index out of range: {index}"))
 }
 
-/// The byte at which a character begins, or the end of the text. `None` past it.
+/// The byte offset of a character, or the end of the text; `None` beyond it.
 fn byte_at(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);

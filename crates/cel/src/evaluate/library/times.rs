@@ -10,7 +10,7 @@ use tollgate_formats::gotime::{self, Timestamp};
 use crate::evaluate::value::{Evaluated, Failure, Moment, Value, error, no_such_overload};
 
 const SECOND: i128 = 1_000_000_000;
-/// Seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
+/// The range of valid times, in seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
 const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Evaluated> {
@@ -68,7 +68,7 @@ fn part(args: &[Value], part: fn(&Clock) -> i64) -> Evaluated {
     Ok(Value::Int(part(&Clock::of(*moment, offset))))
 }
 
-/// The part of a time, or a duration in whole units.
+/// A field of a time, or a duration in whole units.
 fn amount(args: &[Value], unit: i128, clock: fn(&Clock) -> i64) -> Evaluated {
     match args {
         [Value::Duration(nanos)] => {
@@ -215,7 +215,7 @@ pub(super) fn between(left: Moment, right: Moment) -> Evaluated {
     i64::try_from(nanos).map_or_else(|_| error("integer overflow"), |nanos| Ok(Value::Duration(nanos)))
 }
 
-/// Go's `RFC3339Nano`, with the offset that the time was written with.
+/// Formats a time like Go's `RFC3339Nano`, with its original time zone offset.
 pub(super) fn text(moment: Moment) -> String {
     let seconds = moment.time.seconds.saturating_add(moment.offset);
     let mut text = gotime::rfc3339(Timestamp { seconds, nanos: 0 });

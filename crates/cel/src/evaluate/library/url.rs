@@ -52,7 +52,7 @@ impl Url {
         escaped
     }
 
-    /// The values of each name, as far as they can be read.
+    /// The query parameters: the values of each name, as far as they are valid.
     fn query(&self) -> Map {
         let mut values: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for pair in self.query.iter().flat_map(|query| query.split('&')) {
