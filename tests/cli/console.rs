@@ -64,7 +64,7 @@ fn audit_is_neither_a_denial_nor_a_warning() {
 }
 
 /// Runs a command whose output is closed after `lines` lines. Returns the exit code.
-fn hung_up(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
+fn exit_code_with_closed_output(folder: &Path, arguments: &[&str], lines: usize) -> i32 {
     let mut child =
         tollgate(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut reader = BufReader::with_capacity(16, child.stdout.take().expect("a pipe"));
@@ -143,12 +143,16 @@ fn a_closed_pipe_does_not_change_the_exit_code() {
         let whole = tollgate(&folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
         assert_eq!(whole.expect("it runs").code(), Some(*code), "{arguments:?} read to the end");
         for lines in [0, 1] {
-            assert_eq!(hung_up(&folder, arguments, lines), *code, "{arguments:?} after {lines} lines");
+            assert_eq!(
+                exit_code_with_closed_output(&folder, arguments, lines),
+                *code,
+                "{arguments:?} after {lines} lines"
+            );
         }
     }
 }
 
-/// A reader of `--output-file` may go away as well.
+/// The exit code does not change if the reader of `--output-file` closes it.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_for_a_second_report_does_not_change_the_exit_code() {
@@ -340,8 +344,8 @@ fn help_is_a_command_and_an_origin_is_explained() {
 /// breaks that start workflow commands.
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{85}\u{202e}\u{2066}\u{200b}\u{feff}\u{7f}\n::error::pwned\r::warning::x ##[error]y ##vso[z]";
 
-/// The first thing in an output that a terminal or a CI server would obey.
-fn obeyed(text: &str) -> Option<String> {
+/// The first control sequence or CI command in an output.
+fn first_control_sequence(text: &str) -> Option<String> {
     let is_active =
         |c: &char| *c != '\n' && (c.is_control() || "\u{202e}\u{2066}\u{200b}\u{feff}".contains(*c));
     let active = text.chars().find(is_active).map(|c| format!("{c:?}"));
@@ -444,7 +448,7 @@ fn nothing_that_others_wrote_is_obeyed() {
                     |line: &&str| !line.starts_with("::error file=") && !line.starts_with("::warning file=");
                 text = text.lines().filter(is_command).collect::<Vec<&str>>().join("\n");
             }
-            if let Some(found) = obeyed(&text) {
+            if let Some(found) = first_control_sequence(&text) {
                 _ = writeln!(failures, "{arguments:?} {stream}: {found}");
             }
         }

@@ -1,7 +1,7 @@
 //! `tollgate lsp` as an editor uses it: the program, its pipes, framed messages.
 //!
-//! The sessions of `tests/lsp` are data: what is sent, and what comes back, message by message. Here is what plays them,
-//! and what no session can hold.
+//! The sessions of `tests/lsp` are data: what is sent, and what comes back, message by message. Here is what plays
+//! them, and what no session can hold.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![expect(clippy::disallowed_methods, reason = "reads sessions and writes the files they are about")]
 
@@ -16,7 +16,7 @@ use tollgate::{Value, ValueKind, documents, parse_json};
 
 use super::program::{folder, tollgate};
 
-/// Long enough for any machine: only a server that hangs waits for it.
+/// Timeout that only a hanging server reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running language server.
@@ -255,7 +255,7 @@ fn garbage_between_messages_is_survived() {
     assert_eq!(server.finish().0, 1, "no shutdown");
 }
 
-/// A length is no reason to allocate, and a stream that promises more than anybody sends is not waited for.
+/// A large length must not cause an allocation, and a message that never completes must not block.
 #[test]
 fn a_huge_length_ends_the_session_with_a_message() {
     let mut server = Server::start(&folder("lsp-huge"), &[]);

@@ -24,7 +24,7 @@ struct Mark {
     line: usize,
     rule: String,
     help: String,
-    /// Empty for what follows from another finding.
+    /// The expected fix; empty for a finding that follows from another one.
     fix: String,
 }
 
@@ -75,7 +75,7 @@ fn copy(name: &str) -> PathBuf {
 }
 
 /// The findings of each file: rule, line, message with help, and available fix.
-fn judge(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>> {
+fn findings_by_file(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>> {
     let (_, json, _) = run(folder, &[&JUDGE[..], &["-o", "json"]].concat());
     let (_, sarif, _) = run(folder, &[&JUDGE[..], &["-o", "sarif"]].concat());
     let sarif = tollgate::parse_json(&sarif).expect("SARIF");
@@ -108,7 +108,7 @@ fn judge(folder: &Path) -> BTreeMap<String, Vec<(String, usize, String, String)>
 
 #[test]
 fn each_is_found_and_its_help_names_the_fix() {
-    let found = judge(&copy("mistakes-judged"));
+    let found = findings_by_file(&copy("mistakes-judged"));
     let data = data();
     assert!(data.len() >= 120, "{}", data.len());
     for (file, text) in &data {
@@ -130,11 +130,11 @@ fn each_is_found_and_its_help_names_the_fix() {
 }
 
 /// Applies fixes, and counts the files in which every finding with such a fix is gone and nothing is denied.
-fn mended(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
+fn count_fixed_files(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
     let folder = copy(name);
     run(&folder, &[&JUDGE[..], flags].concat());
     let (again, _, _) = run(&folder, &[&JUDGE[..], flags, &["--diff"]].concat());
-    let after = judge(&folder);
+    let after = findings_by_file(&folder);
     let (mut mended, mut total) = (0, 0);
     let mut is_all_mended = true;
     for (file, text) in data() {
@@ -163,8 +163,8 @@ fn mended(flags: &[&str], name: &str, applied: &[&str]) -> (usize, usize) {
 
 #[test]
 fn most_are_mended_and_comments_stay() {
-    let (safe, total) = mended(&["--fix"], "mistakes-safe", &["safe"]);
-    let (all, _) = mended(&["--fix", "--unsafe-fixes"], "mistakes-unsafe", &["safe", "unsafe"]);
+    let (safe, total) = count_fixed_files(&["--fix"], "mistakes-safe", &["safe"]);
+    let (all, _) = count_fixed_files(&["--fix", "--unsafe-fixes"], "mistakes-unsafe", &["safe", "unsafe"]);
     println!("{total} mistakes: {safe} mended by --fix, {all} with --unsafe-fixes ({}%)", all * 100 / total);
     assert!(all * 100 >= total * 60, "{all} of {total}");
     assert_eq!((safe, all, total), (88, 107, 147), "say so here and in docs/reference/fixes.md");

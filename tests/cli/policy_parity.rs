@@ -30,7 +30,7 @@ fn tollgate(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// A finding without its position in the file, which a review does not have.
-fn without_place(finding: &Value) -> Value {
+fn without_position(finding: &Value) -> Value {
     let mut finding = finding.clone();
     for key in ["line", "column", "endLine", "endColumn"] {
         finding.as_object_mut().unwrap().remove(key);

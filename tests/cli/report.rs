@@ -1,4 +1,5 @@
-//! What holds for each report format whatever its content; the snapshots are in `tests/fixtures/reports.rs`.
+//! Properties of each report format that do not depend on its content; the snapshots are in
+//! `tests/fixtures/reports.rs`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot read its data has failed")]
 #![allow(clippy::disallowed_methods, reason = "writes what is checked")]
 

@@ -1,4 +1,5 @@
-//! The process when its output goes nowhere or it is told to stop: it never exits with 0 if something was denied.
+//! Tests the process when its output is closed or it receives a signal: it never exits with 0 if something was
+//! denied.
 //!
 //! Closed pipes are in `console.rs`.
 #![cfg(unix)]

@@ -1,4 +1,5 @@
-//! How commands find the API server: kubeconfigs, contexts, token files and proxies, on real files and sockets.
+//! Tests how commands find the API server: kubeconfigs, contexts, token files and proxies, with real files and
+//! sockets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

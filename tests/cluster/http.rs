@@ -59,14 +59,14 @@ impl Stream {
         self.write(format!("{head}{body}").as_bytes())
     }
 
-    /// Answers with text, in chunks that end anywhere.
+    /// Sends a text in chunks of arbitrary length.
     pub(crate) fn answer_text(&mut self, text: &str) -> io::Result<()> {
         self.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")?;
         text.as_bytes().chunks(4099).try_for_each(|part| self.chunk(part))?;
         self.chunk(b"")
     }
 
-    /// Begins an answer in chunks.
+    /// Starts a chunked response.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
@@ -90,7 +90,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads one; `None` at the end of the connection. `unread` is what came after the last one.
+    /// Reads a request; `None` at the end of the connection. `unread` contains bytes after the previous one.
     pub(crate) fn read(stream: &mut Stream, unread: &mut Vec<u8>) -> io::Result<Option<Request>> {
         let head = loop {
             if let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -151,8 +151,7 @@ fn fill(stream: &mut Stream, unread: &mut Vec<u8>) -> io::Result<bool> {
     Ok(count > 0)
 }
 
-/// JSON with the keys in the order in which an API server writes them: what identifies an object comes first, and what can
-/// be long comes last.
+/// Formats JSON with the keys in the order of an API server: identifying fields first, long fields last.
 pub(crate) fn go_text(value: &Value) -> String {
     const FIRST: [&str; 11] = [
         "type",

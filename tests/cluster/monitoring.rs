@@ -103,7 +103,7 @@ fn exposition() -> String {
     let resource = json!({"group": "resource.k8s.io", "version": "v1", "resource": "devicetaintrules"});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request":
         {"uid": "u", "kind": kind, "resource": resource, "name": "a", "operation": "CREATE", "object": rule}});
-    assert_eq!(webhook.ask(review.to_string().as_bytes())["allowed"], false);
+    assert_eq!(webhook.send_review(review.to_string().as_bytes())["allowed"], false);
     webhook.process.get("/metrics").text()
 }
 

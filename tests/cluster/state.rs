@@ -82,7 +82,7 @@ impl Fixture {
 
     /// The warnings in the response to a rule for this pool.
     fn warnings(&self, pool: &str) -> String {
-        let response = self.ask(&review(pool));
+        let response = self.send_review(&review(pool));
         assert_eq!(response["allowed"], true, "{response}");
         response["warnings"].to_string()
     }
@@ -151,7 +151,7 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
         double.until_watched(collection);
     }
     assert!(!fixture.warnings("node-1").contains("ago"));
-    double.go();
+    double.stop_listening();
     double.delete(PODS, "a/one");
     until("told how old", || {
         let warnings = fixture.warnings("node-1");
@@ -159,7 +159,7 @@ fn an_api_server_that_is_gone_leaves_what_was_known_with_its_age() {
         warnings.contains("s ago)") && !warnings.contains("of 0 s ago")
     });
     assert_eq!(fixture.process.get("/readyz").status, 200);
-    double.come_back();
+    double.listen_again();
     until("current again", || {
         let warnings = fixture.warnings("node-1");
         warnings.contains("evicts 0 pods") && !warnings.contains("ago")

@@ -49,7 +49,7 @@ impl Webhook {
     }
 
     /// The response to a review.
-    pub(crate) fn ask(&self, review: &[u8]) -> Value {
+    pub(crate) fn send_review(&self, review: &[u8]) -> Value {
         let reply = self.post(review);
         assert_eq!(reply.status, 200, "{}", reply.text());
         let answer: Value = serde_json::from_slice(&reply.body).expect("JSON");

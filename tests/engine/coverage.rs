@@ -18,7 +18,7 @@ const EFFECTS: [&str; 3] = ["None", "NoSchedule", "NoExecute"];
 /// Sample toleration durations in seconds; the last one means forever.
 const DURATIONS: [i64; 5] = [0, 1, 60, 600, i64::MAX];
 
-/// SplitMix64: the same cases on every run.
+/// A seeded pseudorandom number generator (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -74,7 +74,7 @@ fn random_entry(dice: &mut Dice) -> PolicyEntry {
     PolicyEntry { keys: KeyPattern::parse(keys).unwrap(), values, effects, seconds }
 }
 
-/// True if the entry has the taint for that long: the definition, written down a second time.
+/// True if the entry contains the taint for this duration: an independent implementation of the definition.
 fn has(entry: &PolicyEntry, key: &str, value: &str, effect: &str, duration: Option<i64>) -> bool {
     let key_in = match &entry.keys {
         KeyPattern::Any => true,
@@ -88,7 +88,7 @@ fn has(entry: &PolicyEntry, key: &str, value: &str, effect: &str, duration: Opti
     key_in && value_in && entry.effects.contains(Effects::named(effect)) && in_time
 }
 
-/// Every (taint, duration) of the universe that the toleration tolerates.
+/// Calls `visit` for every taint and duration of the universe that the toleration tolerates.
 fn each_taint(toleration: Toleration<'_>, mut visit: impl FnMut(&str, &str, &str, Option<i64>)) {
     let limit = toleration.toleration_seconds().map_or(i64::MAX, |seconds| seconds.max(0));
     for key in KEYS {

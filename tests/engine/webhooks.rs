@@ -43,7 +43,7 @@ fn listed(overlay: &str) -> Vec<Value> {
     found
 }
 
-/// Decodes and encodes: what is lost was misspelt.
+/// Checks that a document decodes without loss, which means that no field is misspelled.
 fn check_whole<T: serde::de::DeserializeOwned + serde::Serialize>(document: &Value) -> T {
     let typed: T =
         serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{error}: {document:#}"));
@@ -95,8 +95,7 @@ const RESOURCES: [(&str, ApiKind); 5] = [
     ("deviceclasses", ApiKind::DeviceClass),
 ];
 
-/// Every version that a release serves is registered, so that objects arrive as their authors wrote them; nothing is
-/// registered that no release serves.
+/// Checks that every version that a release serves is registered, and no others.
 fn check_rules(name: &str, rules: &[RuleWithOperations]) -> Vec<String> {
     let mut resources = Vec::new();
     for rule in rules {
@@ -272,7 +271,7 @@ fn only_what_uses_claims_is_asked_about() {
         ] {
             let spec = wrap(&pod(claims));
             let object = format!(r#"{{{type_meta},"metadata":{{"name":"a"{extra}}},"spec":{spec}}}"#);
-            assert_eq!(holds(&conditions, &object), asked, "{webhook}: {object}");
+            assert_eq!(conditions_hold(&conditions, &object), asked, "{webhook}: {object}");
         }
     }
 }
@@ -285,7 +284,7 @@ fn conditions_of(webhook: &str) -> Vec<Value> {
 }
 
 /// True if all conditions hold, tested with a policy that denies all requests that pass them.
-fn holds(conditions: &[Value], object: &str) -> bool {
+fn conditions_hold(conditions: &[Value], object: &str) -> bool {
     let policy = serde_json::json!({
         "apiVersion": "tollgate.dev/v1alpha1", "kind": "ParameterPolicy", "metadata": {"name": "p"},
         "spec": {"matchConditions": conditions, "validations": [{"expression": "false", "message": "asked"}]},

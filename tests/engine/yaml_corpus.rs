@@ -33,7 +33,7 @@ struct Outcome {
     specs: Vec<(String, String)>,
 }
 
-fn judge(file: &str, bytes: Vec<u8>) -> Outcome {
+fn check_file(file: &str, bytes: Vec<u8>) -> Outcome {
     let mut outcome = Outcome::default();
     let text = match source::decode(file, bytes) {
         Ok(text) => text,
@@ -115,7 +115,7 @@ fn agrees_with_kubectl() {
         let note = expected.get("note").str();
         files += 1;
         let bytes = std::fs::read(format!("{}/{file}", folder())).expect("a file of the corpus");
-        let outcome = judge(file, bytes);
+        let outcome = check_file(file, bytes);
         let accepted = outcome.objects > 0 && outcome.refused.is_empty();
         let should = expected.get("accepted").bool() == Some(true) && !DUPLICATES.contains(&file);
         if accepted != should {

@@ -1,8 +1,8 @@
-//! The Helm chart: rendered with an implementation of Go's template language, its values checked against their schema, its
-//! README compared with the values.
+//! The Helm chart: rendered with an implementation of Go's template language, its values checked against their
+//! schema, its README compared with the values.
 //!
-//! Of Helm's functions those that the chart uses are here; any other one is an error, because a template that names it does
-//! not parse. Helm itself renders the same objects.
+//! Of Helm's functions those that the chart uses are here; any other one is an error, because a template that names
+//! it does not parse. Helm itself renders the same objects.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
 #![allow(
     clippy::expect_used,
@@ -89,7 +89,7 @@ fn schema(files: &Files, values: &Value) -> Vec<String> {
     validator.iter_errors(values).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
-/// Helm decodes values with encoding/json: numbers are floats.
+/// Converts values to Helm's representation, in which numbers are floats.
 fn input(value: &Value) -> Input {
     match value {
         Value::Null => Input::Nil,
@@ -103,7 +103,7 @@ fn input(value: &Value) -> Input {
     }
 }
 
-/// The other way; whole numbers are whole again.
+/// Converts values back; whole numbers become integers.
 fn output(value: &Input) -> Value {
     match value {
         Input::Bool(flag) => json!(flag),
@@ -137,7 +137,7 @@ fn wrong(function: &str, count: usize) -> FuncError {
     FuncError::ExactlyXArgs(function.to_owned(), count)
 }
 
-/// A block of lines; what is below the first level is JSON, which is YAML.
+/// Implements `toYaml`: a block of lines, with JSON below the first level.
 fn to_yaml(arguments: &[Input]) -> Result<Input, FuncError> {
     let [value] = arguments else { return Err(wrong("toYaml", 1)) };
     let lines: Vec<String> = match output(value) {
@@ -150,7 +150,7 @@ fn to_yaml(arguments: &[Input]) -> Result<Input, FuncError> {
     Ok(Input::from(lines.join("\n")))
 }
 
-/// A line break, and every line indented.
+/// Implements `nindent`: a line break, followed by the indented lines.
 fn nindent(arguments: &[Input]) -> Result<Input, FuncError> {
     let [Input::Number(spaces), Input::String(text)] = arguments else { return Err(wrong("nindent", 2)) };
     let spaces =

@@ -38,19 +38,19 @@ fn unquoted_parts(line: &str) -> Vec<String> {
 }
 
 /// The objects that commands may name: those of the manifests, the examples and the page itself.
-struct Named<'f> {
+struct KnownObjects<'f> {
     files: &'f Files,
     text: String,
 }
 
-impl<'f> Named<'f> {
-    fn on(page: &str, files: &'f Files) -> Named<'f> {
+impl<'f> KnownObjects<'f> {
+    fn on(page: &str, files: &'f Files) -> KnownObjects<'f> {
         let mut text: String = files.0.values().map(String::as_str).collect();
         for example in crate::tidy::files(&crate::tidy::root().join("examples"), "yaml") {
             text.push_str(&std::fs::read_to_string(example).expect("an example"));
         }
         text.push_str(page);
-        Named { files, text }
+        KnownObjects { files, text }
     }
 
     /// An object has this name.
@@ -84,7 +84,7 @@ const OTHERS: [&str; 16] = [
 ];
 
 /// The problems of a command.
-fn faults(named: &Named<'_>, command: &str) -> Vec<String> {
+fn command_problems(named: &KnownObjects<'_>, command: &str) -> Vec<String> {
     let words: Vec<&str> = command.split_whitespace().skip_while(|word| word.contains('=')).collect();
     let mut faults = missing_paths(&words);
     faults.extend(match words.as_slice() {
@@ -131,7 +131,7 @@ fn cargo(words: &[&str]) -> Vec<String> {
 }
 
 /// Checks that the names in a kubectl command exist in the manifests and examples.
-fn kubectl(named: &Named<'_>, words: &[&str]) -> Vec<String> {
+fn kubectl(named: &KnownObjects<'_>, words: &[&str]) -> Vec<String> {
     const VERBS: [&str; 19] = [
         "apply",
         "annotate",
@@ -227,9 +227,9 @@ fn commands_of_documents_name_what_exists() {
     let (mut count, mut wrong) = (0, Vec::new());
     for page in documents() {
         let text = std::fs::read_to_string(&page).expect("the page");
-        let named = Named::on(&text, &files);
+        let named = KnownObjects::on(&text, &files);
         for command in commands(&text) {
-            let faults = faults(&named, &command);
+            let faults = command_problems(&named, &command);
             wrong.extend(faults.iter().map(|fault| format!("{}: {command}: {fault}", page.display())));
             count += 1;
         }
@@ -258,7 +258,7 @@ fn webhook_configurations_are_deleted_first() {
 #[test]
 fn a_command_that_cannot_work_is_noticed() {
     let files = Files::of_repository();
-    let named = Named::on("", &files);
+    let named = KnownObjects::on("", &files);
     for command in [
         "kubectl apply -k manifests/overlays/nowhere",
         "kubectl apply -k examples/nowhere",
@@ -279,7 +279,7 @@ fn a_command_that_cannot_work_is_noticed() {
         "cargo run --example nothing",
         "docker run tollgate",
     ] {
-        assert!(!faults(&named, command).is_empty(), "{command}");
+        assert!(!command_problems(&named, command).is_empty(), "{command}");
     }
 }
 

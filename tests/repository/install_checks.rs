@@ -1,6 +1,8 @@
-//! What must hold between the objects of an installation, whatever built them: kustomize, the chart, `tollgate manifests`.
+//! Checks of the objects of an installation, independent of how they were built: kustomize, the chart, `tollgate
+//! manifests`.
 //!
-//! Each check returns what is wrong. `installs.rs` runs them on every variant, and plants a fault for each of them.
+//! Each check returns the problems that it finds. `installs.rs` runs the checks on every variant, and plants an error
+//! for each of them.
 #![cfg_attr(not(feature = "online"), allow(dead_code, reason = "the checks need the whole program"))]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "builds JSON")]
 #![allow(clippy::indexing_slicing, reason = "a missing field is null, and null is a fault")]

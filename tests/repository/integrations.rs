@@ -1,6 +1,6 @@
-//! The ways into CI, run as far as they go without a network: the scripts of the GitHub Action and of the GitLab job, the
-//! hooks of pre-commit, and the commands of the page. The program is the one that was built; downloads and renderers are
-//! played by scripts in the PATH.
+//! The ways into CI, run as far as they go without a network: the scripts of the GitHub Action and of the GitLab job,
+//! the hooks of pre-commit, and the commands of the page. The program is the one that was built; downloads and
+//! renderers are played by scripts in the PATH.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

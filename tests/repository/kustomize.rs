@@ -1,8 +1,8 @@
 //! Builds a kustomization as kustomize does, as far as `manifests/` uses it; anything else is an error.
 //!
-//! Known are: resources, components, strategic-merge and JSON patches from files, and names and tags of images. It is stricter where
-//! kustomize is silent: a patch whose target selects nothing is an error here. The real tool gives the same objects; this
-//! one runs wherever `cargo test` does.
+//! Known are: resources, components, strategic-merge and JSON patches from files, and names and tags of images. It is
+//! stricter where kustomize is silent: a patch whose target selects nothing is an error here. The real tool gives the
+//! same objects; this one runs wherever `cargo test` does.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, builds JSON")]
 #![allow(
     clippy::expect_used,
@@ -55,7 +55,7 @@ impl Files {
         names
     }
 
-    /// The text of a file is changed; what is replaced must be there.
+    /// Replaces a text in a file, which must contain it.
     pub(crate) fn edit(&mut self, path: &str, from: &str, to: &str) {
         let text = self.0.get_mut(path).unwrap_or_else(|| panic!("{path} is not there"));
         assert!(text.contains(from), "{path} has no {from:?}");
@@ -316,7 +316,8 @@ fn order(object: &Value) -> (usize, String) {
     (place, id(object))
 }
 
-/// Order of keyed lists and empty fields mean nothing: the same objects compare as equal.
+/// Normalizes an object, so that equal objects compare as equal despite the order of keyed lists and empty
+/// fields.
 pub(crate) fn normalized(object: &Value) -> Value {
     match object {
         Value::Object(fields) => {

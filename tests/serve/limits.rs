@@ -1,5 +1,5 @@
-//! What clients may cost: slow ones, large ones, too many at once, and requests that fail us.
-//! Memory and connections have files of their own (`memory`, `patience`).
+//! Tests the limits on clients: slow ones, large ones, too many at once, and failing requests. Memory and connections
+//! have their own files (`memory`, `patience`).
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;

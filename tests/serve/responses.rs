@@ -1,4 +1,5 @@
-//! What is answered: recordings as `admit` answers them, and anything else with the right code and a reason.
+//! Tests the responses: recordings as `admit` answers them, and anything else with the right status code and a
+//! reason.
 
 use serde_json::{Value, json};
 use tollgate::{Endpoint, Labels, admit};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tollgate::{Endpoint, Engine, Namespaces, PolicyFile, PolicySet, Profile, RuleSet, admit};
 
-/// A moment after the entry that expires.
+/// A time after the expiring entry has expired.
 pub(crate) const NOW: &str = "2026-06-01T00:00:00Z";
 pub(crate) const RULES: &str = "policy,decoding";
 

@@ -11,7 +11,7 @@ pub(crate) fn recordings() -> String {
     unpacked("recordings/reviews.jsonl.gz")
 }
 
-/// A file of the tests, unpacked.
+/// Reads a compressed file of the tests.
 pub(crate) fn unpacked(name: &str) -> String {
     let path = format!("{}/tests/{name}", env!("CARGO_MANIFEST_DIR"));
     let bytes = std::fs::read(path).expect("it is in the tree");

@@ -1,4 +1,5 @@
-//! How the double serves policies: with discovery, a status of their own, and definitions that somebody can delete.
+//! How the API server double serves policies: with discovery, a status subresource, and definitions that can be
+//! deleted.
 
 use serde_json::{Value, json};
 use tollgate::cluster::POLICIES;

@@ -1,8 +1,8 @@
-//! Bodies made from the tables of the API's types: every list, map, text and struct of every kind, as long as wanted, and
-//! wrong in every way that has a name.
+//! Bodies made from the tables of the API's types: every list, map, text and struct of every kind, as long as wanted,
+//! and wrong in every way that has a name.
 //!
-//! Shared by `tests/engine/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by hand: a
-//! field that a new release brings is covered when its row is.
+//! Shared by `tests/engine/shapes.rs` (bytes, counted) and `benches/shapes.rs` (time, measured). Nothing is listed by
+//! hand: a field that a new release brings is covered when its row is.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,15 +12,15 @@ use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Version};
 use tollgate_api::schema::{Field, StructTy, Ty};
 
-/// A field of a kind, by the fields on the way to it.
+/// A field of a kind, with the path of fields that leads to it.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct HostileField {
     pub(crate) kind: ApiKind,
     pub(crate) version: Version,
     pub(crate) way: Vec<&'static Field>,
 }
 
-impl Place {
+impl HostileField {
     /// The type of the field.
     pub(crate) fn ty(&self) -> &'static Ty {
         &self.way.last().expect("a place has a field").ty
@@ -37,9 +37,9 @@ impl Place {
     }
 }
 
-/// Every field of every type of every kind and version that a profile serves, where it is met first.
-pub(crate) fn places(profile: &'static Profile) -> Vec<Place> {
-    let mut all: Vec<Place> = Vec::new();
+/// Every field of every type that a profile serves, at its first occurrence.
+pub(crate) fn places(profile: &'static Profile) -> Vec<HostileField> {
+    let mut all: Vec<HostileField> = Vec::new();
     let mut met = HashSet::new();
     for kind in ApiKind::ALL {
         for &version in profile.versions(kind) {
@@ -47,7 +47,7 @@ pub(crate) fn places(profile: &'static Profile) -> Vec<Place> {
             descend(fields::root(kind, version), &mut way, &mut |way| {
                 let last = way.last().map(|field| std::ptr::from_ref::<Field>(field));
                 if met.insert((last, kind.has_full_schema())) {
-                    all.push(Place { kind, version, way: way.to_vec() });
+                    all.push(HostileField { kind, version, way: way.to_vec() });
                 }
             });
         }
@@ -68,7 +68,7 @@ fn descend(ty: &'static StructTy, way: &mut Vec<&'static Field>, found: &mut dyn
     }
 }
 
-/// The struct that a type holds, in lists and maps or by itself.
+/// The struct that a type contains, directly or in lists and maps.
 fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
     match ty {
         Ty::Struct(inner) | Ty::StringOr(inner) => Some(inner),
@@ -81,28 +81,28 @@ fn inside(ty: &'static Ty) -> Option<&'static StructTy> {
 /// How a field is filled in a hostile review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Style {
-    /// Elements as a user would write them, each different.
+    /// Realistic elements, each different.
     Plausible,
-    /// All elements the same.
+    /// Equal elements.
     Repeated,
-    /// Elements with nothing in them.
+    /// Empty elements.
     Empty,
     Null,
     /// Elements of another JSON type.
     WrongType,
     /// Elements with an unknown field.
     Unknown,
-    /// Elements that are too long, and have characters that must be escaped.
+    /// Elements that are too long and contain characters that must be escaped.
     Odd,
     /// Many unknown fields beside the field.
     Strangers,
-    /// The field itself, as often as wanted.
+    /// The field itself, repeated many times.
     Again,
     /// A single long text of letters and of characters that must be escaped.
     Letters,
     Controls,
     Digits,
-    /// Short parts, each of them wrong.
+    /// Many short parts, each of them invalid.
     Parts,
     /// A long key that takes half of the bytes, with errors below it.
     LongKey,
@@ -136,22 +136,23 @@ impl Style {
 
 /// The kind of request for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum RequestKind {
     Create,
-    /// The stored object is the same with its elements in another order.
+    /// The stored object has the same elements in another order.
     Turned,
-    /// The stored object has the elements that a user would write.
+    /// The stored object has valid elements.
     Mended,
     Mutate,
 }
 
-impl Ask {
-    pub(crate) const ALL: [Ask; 4] = [Ask::Turned, Ask::Mended, Ask::Create, Ask::Mutate];
+impl RequestKind {
+    pub(crate) const ALL: [RequestKind; 4] =
+        [RequestKind::Turned, RequestKind::Mended, RequestKind::Create, RequestKind::Mutate];
 }
 
 /// A review in which the field takes about `bytes` bytes.
-pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> String {
-    let is_update = matches!(ask, Ask::Turned | Ask::Mended) || place.in_status();
+pub(crate) fn review(place: &HostileField, style: Style, ask: RequestKind, bytes: usize) -> String {
+    let is_update = matches!(ask, RequestKind::Turned | RequestKind::Mended) || place.in_status();
     let share = if is_update { bytes / 2 } else { bytes };
     let new = object(place, style, share, false);
     let (group, version, kind) = (place.kind.group(), place.version.name(), place.kind.name());
@@ -162,7 +163,7 @@ pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> Str
     );
     if is_update {
         let old = match ask {
-            Ask::Mended => object(place, Style::Plausible, share, false),
+            RequestKind::Mended => object(place, Style::Plausible, share, false),
             _ => object(place, style, share, true),
         };
         _ = write!(out, r#","oldObject":{old}"#);
@@ -171,7 +172,7 @@ pub(crate) fn review(place: &Place, style: Style, ask: Ask, bytes: usize) -> Str
     out
 }
 
-fn object(place: &Place, style: Style, bytes: usize, turned: bool) -> String {
+fn object(place: &HostileField, style: Style, bytes: usize, turned: bool) -> String {
     let api_version = match place.kind.group() {
         "" => place.version.name().to_owned(),
         group => format!("{group}/{}", place.version.name()),
@@ -193,7 +194,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    /// The members of a struct on the way: its texts and numbers, and the next step.
+    /// Writes the members of a struct on the path: its scalars, and the next step.
     fn members(self, out: &mut String, ty: &'static StructTy, way: &[&'static Field], is_root: bool) {
         let Some((next, rest)) = way.split_first() else { return };
         for field in ty.fields {
@@ -241,7 +242,7 @@ impl Leaf {
         }
     }
 
-    /// The field at the end of the way.
+    /// Writes the field at the end of the path.
     fn last(self, out: &mut String, ty: &'static Ty) {
         let unit = match self.style {
             Style::Letters => Some("abcdefgh"),
@@ -303,7 +304,7 @@ impl Leaf {
         out.push('}');
     }
 
-    /// Elements until there are enough bytes.
+    /// Writes elements until there are enough bytes.
     fn fill(self, out: &mut String, mut write: impl FnMut(&mut String, usize)) {
         let mut one = String::new();
         write(&mut one, 1_000);
@@ -321,7 +322,7 @@ fn comma(out: &mut String) {
     }
 }
 
-/// A field beside the way: texts and numbers as a user would write them, or nothing.
+/// Writes a field beside the path with realistic scalars, or nothing.
 fn sketch(out: &mut String, field: &'static Field, style: Style) {
     let is_scalar =
         !matches!(field.ty, Ty::Struct(_) | Ty::StringOr(_) | Ty::List(_) | Ty::Map { .. } | Ty::Raw);

@@ -1,4 +1,5 @@
-//! What the program asks of the API server and the API server of it: permissions, webhooks, and the flags that decide.
+//! Checks of the access between the program and the API server: permissions, webhooks, and the flags that determine
+//! them.
 #![cfg_attr(
     not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")

@@ -1,4 +1,4 @@
-//! A fault for each check, planted into objects that pass all of them.
+//! Plants an error for each check into objects that pass all checks.
 #![cfg_attr(
     not(feature = "online"),
     allow(dead_code, unused_imports, reason = "the checks need the whole program")
