@@ -13,7 +13,7 @@ pub(crate) use manifest::{Destination, OptionalApi};
 
 use tollgate_api::profile::{self, ApiKind, Profile};
 use tollgate_engine::engine::Engine;
-use tollgate_engine::policy::Among;
+use tollgate_engine::policy::PolicySubset;
 use tollgate_engine::rules::{self, Origin};
 
 /// Tolerations of claims and templates; fails closed.
@@ -90,9 +90,9 @@ impl WebhookEntries {
         let (lints, ours) = (enabled(Origin::Lint), enabled(Origin::Lint) || enabled(Origin::Documented));
         let enforced = enabled(Origin::Policy);
         let policies = &engine.policies;
-        let (every, closed) = (Among::Every, Among::FailingClosed);
+        let (every, closed) = (PolicySubset::Every, PolicySubset::FailingClosed);
         let is_about = |kind, among| enforced && policies.is_about(kind, among);
-        let judges_every = |kind, among| enforced && policies.judges_every(kind, among);
+        let judges_every = |kind, among| enforced && policies.can_deny_any(kind, among);
         let has_parameters = |kind, among| enforced && policies.checks_parameters(kind, among);
         let all_claims = |among| CLAIM_KINDS.into_iter().any(|kind| judges_every(kind, among));
         let details = |among| CLAIM_KINDS.into_iter().any(|kind| has_parameters(kind, among));

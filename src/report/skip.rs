@@ -1,4 +1,4 @@
-//! Why documents are skipped, and how many for each reason.
+//! The reasons why documents are skipped, and their counts.
 //!
 //! Invariant: the counts of all reasons add up to the number of skipped documents.
 

@@ -1,8 +1,9 @@
-//! Where the cursor is in a document: inside of which keys and lists, on a key or on a value.
+//! Finds the position of the cursor in a document: the enclosing keys and lists, and whether it is on a key or on a
+//! value.
 //!
-//! A text being typed is broken most of the time, so this does not parse it: it goes by indentation in block style and
-//! by brackets in flow style and JSON, and gives up nothing because of a line that it does not understand. It checks
-//! nothing; a wrong answer costs a wrong suggestion.
+//! A text being typed is invalid most of the time, so it is not parsed: the position follows from the indentation in
+//! block style and from brackets in flow style and JSON, and lines that are not understood are skipped. A wrong
+//! result only causes a wrong suggestion.
 //!
 //! Invariant: never panics, time is linear in the document, whatever the text is.
 

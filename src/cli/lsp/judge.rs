@@ -1,4 +1,4 @@
-//! What a document is checked with: an engine, its policies, namespaces and levels.
+//! The engine, policies, namespaces and levels with which a document is checked.
 //!
 //! Loaded from the configuration file of the document and the flags of the command, again when files change. It checks
 //! through [`TextChecker`], as `validate` does.

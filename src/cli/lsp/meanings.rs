@@ -1,4 +1,4 @@
-//! What fields and words of the API mean, in a sentence each: for hovers and completions.
+//! Descriptions of the fields and values of the API, one sentence each, for hovers and completions.
 //!
 //! Fields of policies are not here: their rows have descriptions of their own (`policy/fields/`).
 //!

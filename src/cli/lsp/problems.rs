@@ -1,4 +1,4 @@
-//! What is wrong with an open document, and how the protocol says it.
+//! The problems of an open document, as diagnostics of the protocol.
 //!
 //! Findings come from `check`, as those of every command; here they get severities, ranges and links.
 //!

@@ -1,4 +1,4 @@
-//! A session with an editor: which messages may come when, and what each of them does.
+//! A session with an editor: the allowed messages in each phase, and their effects.
 //!
 //! Messages are handled one at a time, in their order. Documents are checked by `worker`; what it finds is published
 //! when nothing else waits, and only for the newest state.

@@ -1,4 +1,4 @@
-//! What may be written where: types of the API and of policies, from the tables that documents are decoded by.
+//! The keys and values that can be written at a position, from the tables with which documents are decoded.
 //!
 //! Invariant: nothing is offered that decoding would not accept in one of the profiles.
 

@@ -1,4 +1,4 @@
-//! What files are checked with: one engine per configuration, built once and shared by all threads.
+//! The settings with which files are checked: one engine per configuration, built once and shared by all threads.
 //!
 //! Invariant: every file has the settings of its nearest configuration file, and of no other.
 
