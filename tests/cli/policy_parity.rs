@@ -62,7 +62,7 @@ fn server_and_command_line_say_the_same() {
     for (index, object) in cases.iter().enumerate() {
         let offline = &validated["results"][index];
         let findings: Vec<Value> =
-            offline["findings"].as_array().unwrap().iter().map(without_place).collect();
+            offline["findings"].as_array().unwrap().iter().map(without_position).collect();
         assert_eq!(&Value::from(findings.clone()), &reviewed[index]["findings"], "{object}");
         let allowed = offline["verdict"] == "valid";
         assert_eq!(reviewed[index]["allowed"], allowed, "{object}");

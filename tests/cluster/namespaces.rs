@@ -201,7 +201,9 @@ fn broken_watches_go_on_and_forgotten_versions_are_listed_again() {
     let fixture = Fixture::start("broken", &double, &[]);
     fixture.until_ready();
     // Ended in good order, cut in the middle: no list, nothing missed.
-    for (round, break_it) in [Double::end_watches as fn(&Double), Double::cut].into_iter().enumerate() {
+    for (round, break_it) in
+        [Double::end_watches as fn(&Double), Double::close_connections].into_iter().enumerate()
+    {
         double.until_watched(NAMESPACES);
         let name = format!("new-{round}");
         double.mute(true);

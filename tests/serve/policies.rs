@@ -356,9 +356,9 @@ fn the_readme_says_what_the_shipped_policies_say() {
         let mut answer: Value = serde_json::from_slice(&reply.body).expect("JSON");
         answer["response"].take()
     };
-    let good = send_claim("examples/recorded/good.json");
+    let good = ask("examples/recorded/good.json");
     assert!(good["allowed"] == true && good["warnings"].is_null(), "{good}");
-    let bad = send_claim("examples/recorded/bad.json");
+    let bad = ask("examples/recorded/bad.json");
     assert_eq!((&bad["allowed"], &bad["status"]["code"]), (&json!(false), &json!(403)));
     let readme = std::fs::read_to_string(root.join("README.md")).expect("a README");
     let mut shown = format!("and {} policies (policies/)\n\n", metric(&process, "tollgate_policies"));
