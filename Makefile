@@ -18,6 +18,8 @@ SOURCE = $(shell awk -F'"' '/^repository = / {print $$2; exit}' Cargo.toml)
 IMAGE ?= tollgate:$(VERSION)
 # Target of the image. Releases use the musl targets; glibc also links statically and does not need a second target.
 STATIC_TARGET ?= $(shell rustc -vV | awk '/^host: / {print $$2}')
+# The image has no commands for a desk: neither `ui` nor `mcp`.
+IMAGE_FEATURES = --no-default-features --features online
 STATIC_BINARY = $(TARGET_DIR)/$(STATIC_TARGET)/release/tollgate
 AUDITABLE = $(shell cargo auditable --version >/dev/null 2>&1 && echo auditable)
 
@@ -53,10 +55,11 @@ e2e: ## test with a real cluster; needs KUBECONFIG and TOLLGATE_E2E_URL=https://
 	cargo test --locked --test cluster e2e -- --nocapture
 
 .PHONY: lint
-lint: ## check formatting and lints (warnings are errors), also of the program without the webhook
+lint: ## check formatting and lints (warnings are errors), also of the program without the webhook and without a client
 	$(RUSTFMT) --check $(SOURCES)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --no-default-features -- -D warnings
+	cargo clippy --locked --no-default-features --features cluster,ui,mcp -- -D warnings
 
 .PHONY: check
 check: lint test ## run everything that CI runs
@@ -137,7 +140,7 @@ workflows: ## check the workflows with actionlint and zizmor, offline
 .PHONY: static
 static: ## build the static binary for the image, with an embedded list of dependencies if cargo-auditable is installed
 	RUSTFLAGS="-C target-feature=+crt-static" \
-		cargo $(AUDITABLE) build --locked --release --bin tollgate --target $(STATIC_TARGET)
+		cargo $(AUDITABLE) build --locked --release --bin tollgate --target $(STATIC_TARGET) $(IMAGE_FEATURES)
 	@# Removing the symbol table saves 3 MB; a panic still shows the file and line.
 	strip --strip-all --keep-section=.dep-v0 $(STATIC_BINARY)
 
@@ -149,7 +152,7 @@ static-test: static ## check that the binary is static, at most 25 MB, and runs 
 .PHONY: sbom
 sbom: ## write the software bill of materials in CycloneDX format (needs cargo-cyclonedx)
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) cargo cyclonedx -q --format json --spec-version 1.5 \
-		--describe binaries --no-build-deps --target $(STATIC_TARGET)
+		--describe binaries --no-build-deps --target $(STATIC_TARGET) $(IMAGE_FEATURES)
 	@mkdir -p $(TARGET_DIR)
 	@# Remove the build path, which differs between machines.
 	sed 's#path+file://$(CURDIR)#pkg:cargo/tollgate#g' tollgate_bin.cdx.json > $(TARGET_DIR)/tollgate.cdx.json

@@ -6,7 +6,7 @@
 //! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
 mod audit;
-#[cfg(feature = "online")]
+#[cfg(feature = "serve")]
 mod certs;
 mod check;
 mod classes;
@@ -14,7 +14,7 @@ mod clock;
 mod completed;
 mod completions;
 mod config;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod conformance;
 mod console;
 mod devices;
@@ -29,7 +29,7 @@ mod impact;
 mod init;
 mod levels;
 mod limit_list;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod live;
 mod lsp;
 mod manifests;
@@ -44,10 +44,10 @@ mod profiles;
 mod progress;
 mod review;
 mod schema;
-#[cfg(feature = "online")]
+#[cfg(feature = "serve")]
 mod serve;
 mod shared;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod snapshot;
 mod state;
 mod stream;
@@ -56,7 +56,7 @@ mod taint;
 mod test;
 #[cfg(test)]
 mod tests;
-#[cfg_attr(not(feature = "online"), expect(dead_code, reason = "most units belong to flags of the server"))]
+#[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "most units belong to flags of the server"))]
 mod units;
 mod validate;
 mod version;
@@ -122,12 +122,12 @@ macro_rules! commands {
 }
 
 commands! {
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     Serve(Box<serve::Arguments>);
     Validate(validate::Arguments);
     Mutate(mutate::Arguments);
     Review(review::Arguments);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     Certs(certs::Arguments);
     Manifests(manifests::Arguments);
     Test(test::Arguments);
@@ -135,10 +135,10 @@ commands! {
     Forecast(Box<forecast::Arguments>);
     Devices(devices::Arguments);
     Drain(Box<drain::Drain>);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     Undrain(drain::Undrain);
     Audit(audit::Arguments);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     Snapshot(snapshot::Arguments);
     Taint(taint::Taint);
     Untaint(taint::Untaint);
@@ -149,7 +149,7 @@ commands! {
     Config(config::Arguments);
     Explain(explain::Arguments);
     Profiles(profiles::Arguments);
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     Conformance(conformance::Arguments);
     Completions(completions::Arguments);
     Version(version::Arguments);

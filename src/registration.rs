@@ -129,14 +129,14 @@ impl WebhookEntries {
 
     /// These entries, and the one for policies that are custom resources.
     #[must_use]
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn with_policies(&self) -> WebhookEntries {
         WebhookEntries::select(|name| name == POLICIES || self.contains(name), |name| self.fails_closed(name))
     }
 
     /// The entries that either of both has.
     #[must_use]
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn union(&self, other: &WebhookEntries) -> WebhookEntries {
         let has = |name| self.contains(name) || other.contains(name);
         let is_closed = |name| self.fails_closed(name) || other.fails_closed(name);
@@ -145,7 +145,7 @@ impl WebhookEntries {
     }
 
     /// True if the entry is registered.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(&name)
     }

@@ -10,7 +10,7 @@ mod deadlines;
 mod dump;
 mod exports;
 mod judge;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod live;
 mod openreports;
 mod reporter;
@@ -151,7 +151,7 @@ impl Arguments {
         Ok(self.exit.apply(reporter.end(console)?))
     }
 
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let asked = self.engine.release.live_server()?;
         let run = self.audit_run(self.engine.release.live_profiles()?)?;
@@ -162,7 +162,7 @@ impl Arguments {
         Ok(self.exit.apply(reporter.end(console)?))
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())

@@ -122,7 +122,7 @@ impl Console {
     }
 
     /// Drops all further output, for commands whose output does not matter.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(super) fn discard(&mut self) {
         self.out.get_mut().is_closed = true;
     }

@@ -11,14 +11,14 @@ use std::io::Write as _;
 
 use super::clock;
 use super::console::Console;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ReleaseArgs, StateArgs};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::target::DeviceTarget;
@@ -148,7 +148,7 @@ impl Arguments {
     }
 
     /// Reports the devices of the running cluster.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
         let asked = self.release.live_server()?;
         let profile = one_profile(&self.release.live_profiles()?)?;
@@ -162,7 +162,7 @@ impl Arguments {
         Ok(Tally { unreadable: omissions.failures.len(), ..Tally::default() })
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())

@@ -5,46 +5,46 @@
 //! Invariant: with `--state` or `--dry-run` nothing is sent but reads. Without them nothing starts unless a person said
 //! yes on a terminal, or `--yes` came with the name of the cluster.
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod online;
 mod plan_json;
 mod plan_text;
 mod planning;
 
 use std::io::Write as _;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use std::time::Duration;
 
 use super::clock;
 use super::console::Console;
 use super::devices::one_profile;
 use super::forecast::{COMPLETE_HINT, CourseArgs, NEEDED_KINDS};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::given::GivenFlags;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::ReleaseArgs;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::taint::rule_version;
 use super::version::Output;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cluster::{BUDGETS, ListedKind};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::commands::{
     NOT_REPEATED, check_confirmable, check_named, cluster_name, next_commands, typed_flags,
 };
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::reporter::{NextCommands, PlanContext, Reporter};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::settings::{RunArgs, RunSettings, TypedNotes, WaitFor, release_problems};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use online::start::{Session, lock_settings};
 use plan_json::plan_record;
 use planning::{PlanOptions, plan_for};
@@ -62,7 +62,7 @@ use tollgate_formats::{gotime, names};
 #[derive(Debug, clap::Args)]
 #[command(after_help = SHORT_AFTER_HELP, after_long_help = AFTER_HELP)]
 pub(super) struct Drain {
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[command(flatten)]
     given: GivenFlags,
 
@@ -77,7 +77,7 @@ pub(super) struct Drain {
     #[arg(long, value_name = "DUMP", env = "TOLLGATE_STATE")]
     state: Vec<PathBuf>,
 
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     #[command(flatten)]
     run: RunArgs,
 
@@ -106,7 +106,7 @@ pub(super) struct Drain {
 /// Delete the DeviceTaintRules of a drain, so that new pods can use the devices again
 ///
 /// Finds the rules by their label and annotations, even if the devices no longer exist. Other rules are not deleted.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 #[derive(Debug, clap::Args)]
 #[command(after_help = UNDRAIN_AFTER_HELP)]
 pub(super) struct Undrain {
@@ -192,7 +192,7 @@ Exit codes:
   4  internal error
 If several codes apply, 4 takes precedence over 1, and 1 over 3.";
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 const UNDRAIN_AFTER_HELP: &str = "\
 Exit codes:
   0  no rule of this drain is left; with --dry-run: the rules were listed
@@ -319,14 +319,14 @@ impl Drain {
         Ok(tally)
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn run_live(&self, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl Drain {
     /// Plans, proves or drains in the running cluster.
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
@@ -397,7 +397,7 @@ impl Drain {
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl Undrain {
     pub(super) fn run(&self, console: &mut Console) -> Result<Tally, Failure> {
         if !self.dry_run {

@@ -8,7 +8,7 @@
 //! Invariant: a document without denials has none afterwards, and the number of judgements is bounded.
 
 mod coverage;
-#[cfg(all(test, feature = "online"))]
+#[cfg(all(test, feature = "cluster"))]
 mod tests;
 mod verdict;
 

@@ -21,15 +21,15 @@ use super::clock;
 use super::console::Console;
 use super::impact::GroupBy;
 use super::limit_list::LimitList;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::live;
 use super::outcome::{Failure, Tally};
 use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts, no_objects_message};
 use super::version::Output;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
 use given::{Admission, GivenObject, GivenTexts};
 pub(super) use json::totals_record;
@@ -143,7 +143,7 @@ impl Arguments {
     }
 
     /// Reads the running cluster and reports the forecast for it.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn report_live(
         &self,
         given: &[GivenObject<'_>],
@@ -160,7 +160,7 @@ impl Arguments {
         self.report_state(&objects, &profiles, &omissions.failures, given, tally, console)
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(clippy::unused_self, reason = "the same call with and without the feature")]
     fn report_live(&self, _: &[GivenObject<'_>], _: Tally, _: &mut Console) -> Result<Tally, Failure> {
         Err(super::shared::state_is_required())
@@ -279,7 +279,7 @@ pub(super) fn release_of(profile: &'static Profile) -> Release {
 }
 
 /// What is listed in a running cluster; workloads only if the user may list them.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub(super) const LISTED_KINDS: [ListedKind; 8] =
     [NAMESPACES, NODES, CLASSES, SLICES, RULES, TEMPLATES, CLAIMS, PODS];
 

@@ -198,7 +198,7 @@ impl Arguments {
 
     /// Checks that an API server with this bundle trusts the certificate in `--cert-dir`. Without that flag, only the
     /// bundle itself is checked.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &Destination) -> Result<(), Failure> {
         use super::clock;
         use crate::server::{check_bundle, check_server};
@@ -219,7 +219,7 @@ impl Arguments {
     }
 
     /// Certificates are made and read by `serve`.
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "serve"))]
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,

@@ -33,7 +33,7 @@ pub(super) fn note_program_name(arguments: &[OsString]) {
 }
 
 /// How a user calls the program: `tollgate`, or `kubectl tollgate` for the plugin.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 pub(super) fn program_name() -> &'static str {
     PROGRAM_NAME.get().copied().unwrap_or("tollgate")
 }

@@ -56,7 +56,7 @@ impl StateArgs {
 }
 
 /// The error of commands that read a dump or a cluster, in a build that cannot connect to clusters.
-#[cfg(not(feature = "online"))]
+#[cfg(not(feature = "cluster"))]
 pub(super) fn state_is_required() -> Failure {
     Failure::Usage("--state is required: this build cannot connect to clusters".to_owned())
 }

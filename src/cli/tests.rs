@@ -1,5 +1,5 @@
 //! Tests of the whole command line: the command lines that people copy, and the generated parts of the reference pages.
 
 mod examples;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 mod reference;

@@ -100,7 +100,7 @@ impl Destination {
     pub(crate) const NAMESPACE: &'static str = "tollgate-system";
 
     /// The Service of the manifests in this namespace, with default names.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(crate) fn service(namespace: &str) -> Destination {
         let (namespace, name) = (namespace.to_owned(), Destination::NAME.to_owned());
         Destination { url: None, namespace, name, only: None, fail_closed: false }

@@ -5,7 +5,7 @@
 
 use super::{Arguments, GroupBy};
 use crate::cli::console::Console;
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use crate::cli::live;
 use crate::cli::outcome::{Failure, Tally};
 use crate::cli::state::{self, DumpOmissions, Inventory, MAY_BE_INCOMPLETE, StateObjects, StateTexts};
@@ -84,7 +84,7 @@ pub(super) struct ClusterInput {
 }
 
 /// Reads the running cluster.
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 fn read_live(
     arguments: &Arguments,
     needs_attributes: bool,
@@ -110,7 +110,7 @@ fn read_live(
     Ok(ClusterInput { snapshot, omissions: omissions.failures, profiles, texts: None, listed, unlisted })
 }
 
-#[cfg(not(feature = "online"))]
+#[cfg(not(feature = "cluster"))]
 fn read_live(_: &Arguments, _: bool, _: &mut Tally, _: &mut Console) -> Result<ClusterInput, Failure> {
     Err(crate::cli::shared::state_is_required())
 }

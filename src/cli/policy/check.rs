@@ -263,7 +263,7 @@ impl Check {
     }
 
     /// The labels of the namespace, from the cluster of `--context`; `None` if it is not given.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "cluster")]
     fn live_namespace(&self) -> Result<Option<Namespaces>, Failure> {
         if !self.release.server.context.is_named() {
             return Ok(None);
@@ -282,7 +282,7 @@ impl Check {
         Ok(Some(namespaces))
     }
 
-    #[cfg(not(feature = "online"))]
+    #[cfg(not(feature = "cluster"))]
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,

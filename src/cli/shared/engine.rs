@@ -122,7 +122,7 @@ impl EngineArgs {
     }
 
     /// The engine of a server, without policies.
-    #[cfg(feature = "online")]
+    #[cfg(feature = "serve")]
     pub(in super::super) fn serving_engine(&self) -> Result<Engine, Failure> {
         Ok(self
             .engine_without_policies(DefaultRules::Webhook, self.release.profiles_at_start()?)?

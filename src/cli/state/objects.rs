@@ -14,7 +14,7 @@ use crate::files::{self, Input};
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
 use tollgate_api::profile::{self, ApiKind, Version};
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 use tollgate_document::doc::{Builder, Syntax};
 use tollgate_document::doc::{Doc, NameSet, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
@@ -124,7 +124,7 @@ impl<'t> StateObjects<'t> {
     }
 }
 
-#[cfg(feature = "online")]
+#[cfg(feature = "cluster")]
 impl StateObjects<'static> {
     /// The objects of a running cluster, which are added one by one.
     pub(in crate::cli) fn of_cluster() -> StateObjects<'static> {
