@@ -33,6 +33,8 @@ mod limit_list;
 mod live;
 mod lsp;
 mod manifests;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mutate;
 mod namespaces;
 mod outcome;
@@ -145,6 +147,8 @@ commands! {
     Policy(policy::Arguments);
     Init(init::Arguments);
     Lsp(lsp::Arguments);
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Arguments);
     Schema(schema::Arguments);
     Config(config::Arguments);
     Explain(explain::Arguments);

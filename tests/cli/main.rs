@@ -11,6 +11,8 @@ mod drain;
 mod forecast;
 mod inputs;
 mod lsp;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mistakes;
 #[path = "../support/parity.rs"]
 mod parity;

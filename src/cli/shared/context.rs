@@ -1,5 +1,7 @@
 //! The cluster of `--context` and `--kubeconfig`. It is asked for its release once in a run.
 
+#[cfg(feature = "mcp")]
+use std::ffi::OsString;
 #[cfg(feature = "cluster")]
 use std::fmt::Write as _;
 #[cfg(feature = "cluster")]
@@ -50,6 +52,12 @@ impl ContextArgs {
         false
     }
 
+    /// No flags.
+    #[cfg(feature = "mcp")]
+    pub(in super::super) fn flags(&self) -> Vec<OsString> {
+        Vec::new()
+    }
+
     pub(super) fn profile(&self, _: Option<&GateChoice>) -> Result<&'static Profile, Failure> {
         Err(Failure::Usage("--kubernetes cluster: this build cannot connect to clusters".to_owned()))
     }
@@ -68,6 +76,19 @@ impl ContextArgs {
             }
         }
         command
+    }
+
+    /// These flags, for a command that is to use the same cluster. Empty if no context is named.
+    #[cfg(feature = "mcp")]
+    pub(in super::super) fn flags(&self) -> Vec<OsString> {
+        let Some(context) = &self.context else { return Vec::new() };
+        let mut flags = vec![OsString::from(format!("--context={context}"))];
+        if let Some(file) = &self.kubeconfig {
+            let mut flag = OsString::from("--kubeconfig=");
+            flag.push(file);
+            flags.push(flag);
+        }
+        flags
     }
 
     /// The API server that the flags select.
