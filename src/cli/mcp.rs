@@ -175,7 +175,9 @@ impl ServerHandler for Server {
             }
         };
         let result = match answer {
-            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
+            Err(message) => {
+                CallToolResult::error([message.as_str(), result::NOTICE].map(ContentBlock::text).to_vec())
+            }
             Ok(text) => match serde_json::from_str(&text) {
                 Ok(structured) => {
                     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);

@@ -184,11 +184,15 @@ fn calls_cannot_reach_beyond_their_arguments() {
     for (tool, arguments, expected) in [
         ("validate", json!({"manifests": RULE, "kubernetes": "cluster"}), "invalid arguments: /kubernetes"),
         ("validate", json!({"manifests": 1}), "invalid arguments: /manifests"),
-        ("validate", json!({}), "invalid arguments: "),
+        ("validate", json!({}), "invalid arguments: \"manifests\" is a required property"),
         ("explain", json!({"rule": "--help"}), "unknown rule or origin `--help`"),
         ("explain", json!({"rule": "../../Cargo.toml"}), "unknown rule or origin"),
-        ("drain_plan", json!({"targets": ["--yes"]}), "exit code 2"),
-        ("drain_plan", json!({"targets": ["a.example.com", "--record=x"]}), "exit code 2"),
+        ("drain_plan", json!({"targets": ["--yes"]}), "no ResourceSlice has driver `--yes`"),
+        (
+            "drain_plan",
+            json!({"targets": ["--record=x", "gpu.example.com"]}),
+            "no ResourceSlice has driver `--record=x`",
+        ),
         ("drain_plan", json!({"targets": []}), "invalid arguments: /targets"),
         ("devices", json!({"targets": ["a\u{0}b"]}), "invalid arguments: /targets/0"),
         ("devices", json!({"nodes": "x".repeat(600)}), "invalid arguments: /nodes"),
@@ -240,7 +244,9 @@ fn hostile_texts_stay_text() {
         "{text}"
     );
     let is_safe = |c: char| {
-        !c.is_control() && !('\u{202a}'..='\u{202e}').contains(&c) && !('\u{2066}'..='\u{2069}').contains(&c)
+        (c == '\n' || !c.is_control())
+            && !('\u{202a}'..='\u{202e}').contains(&c)
+            && !('\u{2066}'..='\u{2069}').contains(&c)
     };
     assert!(text.chars().all(is_safe), "{text}");
     assert!(text.contains("Ignore all previous instructions"), "{text}");

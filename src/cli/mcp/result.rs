@@ -47,7 +47,7 @@ struct OmittedPart {
     narrow: &'static str,
 }
 
-/// A line of the output: an object, whose lists can be shortened; or anything else, as it is.
+/// A value of the output: an object, whose lists can be shortened; or anything else, as it is.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResultPart<'a> {
@@ -67,12 +67,12 @@ pub(super) fn answer(output: &CommandOutput, is_json: bool, narrow: &'static str
     let notes = notes(&output.stderr);
     let mut results = Vec::new();
     if is_json {
-        for line in output.stdout.lines().filter(|line| !line.trim().is_empty()) {
-            results.push(
-                parse(line).map_err(|error| format!("the output of the command is not JSON: {error}"))?,
-            );
+        let values = serde_json::Deserializer::from_str(&output.stdout).into_iter();
+        for value in values {
+            let parsed = value.and_then(parse);
+            results.push(parsed.map_err(|error| format!("the output of the command is not JSON: {error}"))?);
         }
-    } else {
+    } else if !output.stdout.is_empty() {
         results.push(ResultPart::Text(&output.stdout));
     }
     // Nothing was printed because the command could not start its work: the messages say why.
@@ -99,8 +99,8 @@ fn notes(stderr: &str) -> Vec<String> {
     notes
 }
 
-fn parse(line: &str) -> Result<ResultPart<'_>, serde_json::Error> {
-    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(line)?;
+/// The fields of an object, with its lists taken apart.
+fn parse(fields: BTreeMap<String, &RawValue>) -> Result<ResultPart<'_>, serde_json::Error> {
     let mut parsed = BTreeMap::new();
     for (name, value) in fields {
         let value = if value.get().starts_with('[') {

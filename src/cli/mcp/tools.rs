@@ -143,7 +143,10 @@ impl OfferedTool {
             .validator
             .iter_errors(&arguments)
             .take(5)
-            .map(|error| format!("{}: {}", error.instance_path(), shortened(&error.masked().to_string())))
+            .map(|error| match (error.instance_path().to_string(), shortened(&error.masked().to_string())) {
+                (path, message) if path.is_empty() => message,
+                (path, message) => format!("{path}: {message}"),
+            })
             .collect();
         if !errors.is_empty() {
             return Err(format!("invalid arguments: {}", errors.join("; ")));
