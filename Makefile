@@ -61,6 +61,10 @@ lint: ## check formatting and lints (warnings are errors), also of the program w
 	cargo clippy --locked --no-default-features -- -D warnings
 	cargo clippy --locked --no-default-features --features cluster,ui,mcp -- -D warnings
 
+.PHONY: windows
+windows: ## check that everything but `serve` compiles for Windows (needs that target of rustup, and mingw-w64)
+	cargo check --locked --bin tollgate --no-default-features --features cluster,ui,mcp --target x86_64-pc-windows-gnu
+
 .PHONY: check
 check: lint test ## run everything that CI runs
 
