@@ -4,6 +4,7 @@
     clippy::indexing_slicing,
     reason = "a test that cannot read its data has failed"
 )]
+#![allow(clippy::needless_pass_by_value, reason = "arguments are literals at each call")]
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "reads files, compares JSON trees")]
 
 use std::collections::BTreeSet;
