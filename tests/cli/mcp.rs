@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::program::{folder, tollgate};
 
 /// Long enough for any machine: only a server that hangs waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const STATE: &str = concat!("--state=", env!("CARGO_MANIFEST_DIR"), "/examples/cluster.yaml");
 const POLICY: &str = concat!("--policy=", env!("CARGO_MANIFEST_DIR"), "/policies");
 const RULE: &str = "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: a}\nspec:\n  \
