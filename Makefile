@@ -12,7 +12,7 @@ SOURCES = build.rs $(shell find src crates tests benches examples -name '*.rs')
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
 # In the order in which they are published: each uses only those before it.
 CRATES = tollgate-formats tollgate-document tollgate-cel tollgate-api tollgate-allocator tollgate-engine tollgate-forecast \
-	tollgate-drain tollgate-files tollgate-cluster tollgate-server tollgate
+	tollgate-drain tollgate-picture tollgate-files tollgate-cluster tollgate-server tollgate
 VERSION = $(shell awk -F'"' '/^version = / {print $$2; exit}' Cargo.toml)
 SOURCE = $(shell awk -F'"' '/^repository = / {print $$2; exit}' Cargo.toml)
 IMAGE ?= tollgate:$(VERSION)
@@ -51,6 +51,10 @@ test: ## run all tests, with the command from the README
 e2e: ## test with a real cluster; needs KUBECONFIG and TOLLGATE_E2E_URL=https://host:port, where the API server reaches this machine
 	@test -n "$${TOLLGATE_E2E_URL:-}" || { echo "set TOLLGATE_E2E_URL=https://host:port, an address at which the API server can reach this machine" >&2; exit 2; }
 	cargo test --locked --test cluster e2e -- --nocapture
+
+.PHONY: browser-test
+browser-test: ## test the HTML pages in headless Chromium; with TOLLGATE_AXE=axe.min.js also with axe-core
+	cargo test --locked -p tollgate-picture --test browser -- --nocapture
 
 .PHONY: lint
 lint: ## check formatting and lints (warnings are errors), also of the program without the webhook

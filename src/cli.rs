@@ -6,6 +6,7 @@
 //! Invariant: nothing here panics on input, a closed pipe changes no exit code, and a bug is exit code 4.
 
 mod audit;
+mod capacity;
 #[cfg(feature = "online")]
 mod certs;
 mod check;
@@ -36,6 +37,7 @@ mod manifests;
 mod mutate;
 mod namespaces;
 mod outcome;
+mod picture;
 mod placement;
 mod plugin;
 mod policies;
@@ -163,6 +165,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     plugin::note_program_name(&arguments);
+    picture::note_command(&arguments);
     let arguments = match parse(&arguments) {
         Ok(arguments) => arguments,
         Err(error) => {

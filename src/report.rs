@@ -461,7 +461,12 @@ impl Report {
 
 /// The address of a rule's page on the web.
 pub(crate) fn docs_url(rule: &str) -> String {
-    format!("{}/blob/main/docs/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
+    format!("{}/rules/{rule}.md", docs_folder())
+}
+
+/// The address of the documentation on the web.
+pub(crate) fn docs_folder() -> &'static str {
+    concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs")
 }
 
 /// The releases and drafts that a finding is for; `None` if only one was asked for.

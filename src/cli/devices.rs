@@ -14,10 +14,11 @@ use super::console::Console;
 #[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
+use super::picture::{self, StateSource};
 use super::shared::{ReleaseArgs, StateArgs};
 #[cfg(feature = "online")]
 use super::snapshot::WORKLOAD_KINDS;
-use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateTexts};
+use super::state::{DumpOmissions, MAY_BE_INCOMPLETE, StateObjects, StateTexts};
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, NODES, PODS, RULES, SLICES};
 use tollgate_api::profile::Profile;
@@ -100,6 +101,8 @@ enum Output {
     Wide,
     /// JSON, for programs
     Json,
+    /// One HTML file with a map of the devices, for people
+    Html,
 }
 
 /// What a row of the text stands for.
@@ -143,7 +146,7 @@ impl Arguments {
         let kinds = objects.inventory.missing_kinds(&NEEDED_KINDS).filter(|_| !self.state.assume_complete);
         let omissions = DumpOmissions { parts, kinds };
         let incomplete = omissions.report(false, MAY_BE_INCOMPLETE, &mut tally, console);
-        self.print(&objects.state(), profile, &incomplete, console)?;
+        self.print(&objects, profile, &incomplete, console)?;
         Ok(tally)
     }
 
@@ -158,7 +161,7 @@ impl Arguments {
         if !omissions.failures.is_empty() {
             console.note("some objects could not be read; the report may be incomplete");
         }
-        self.print(&objects.state(), profile, &omissions.failures, console)?;
+        self.print(&objects, profile, &omissions.failures, console)?;
         Ok(Tally { unreadable: omissions.failures.len(), ..Tally::default() })
     }
 
@@ -170,22 +173,26 @@ impl Arguments {
 
     fn print(
         &self,
-        state: &State<'_>,
+        objects: &StateObjects<'_>,
         profile: &Profile,
         incomplete: &[String],
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let mut report = report_devices(state, profile);
+        let state = objects.state();
+        let mut report = report_devices(&state, profile);
         let classes = self.selected_classes(&report)?;
         self.check_targets(&report)?;
-        self.check_nodes(&report, state)?;
+        self.check_nodes(&report, &state)?;
         report.devices.retain(|device| self.selects(device, classes.as_deref()));
         let shown = self.shown_classes(&report, classes.as_deref());
         let at = self.clock.now();
+        let record = || json::devices_record(&report, &shown, (profile.name, &at), incomplete);
         match self.output {
-            Output::Json => {
-                let record = json::devices_record(&report, &shown, (profile.name, &at), incomplete);
-                writeln!(console, "{}", super::to_json(&record)?)?;
+            Output::Json => writeln!(console, "{}", super::to_json(&record())?)?,
+            Output::Html => {
+                let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
+                let page = tollgate_picture::pages::devices(record().get(), &source.page(incomplete));
+                picture::write(page, console)?;
             }
             Output::Text | Output::Wide => {
                 let is_wide = self.output == Output::Wide;

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 #[cfg(feature = "online")]
 use std::time::Duration;
 
+use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::devices::one_profile;
@@ -27,12 +28,14 @@ use super::given::GivenFlags;
 #[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::ReleaseArgs;
+use super::picture::{self, DrawnRecord, StateSource};
+use super::shared::{ReleaseArgs, ReportOutput};
 #[cfg(feature = "online")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts};
 #[cfg(feature = "online")]
 use super::taint::rule_version;
+#[cfg(feature = "online")]
 use super::version::Output;
 #[cfg(feature = "online")]
 use crate::cluster::{BUDGETS, ListedKind};
@@ -81,9 +84,9 @@ pub(super) struct Drain {
     #[command(flatten)]
     run: RunArgs,
 
-    /// Output format; in JSON, each event is one line
+    /// Output format; in JSON, each event is one line; `html` requires --dry-run or --state
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
+    output: ReportOutput,
 
     #[command(flatten)]
     moves: MoveArgs,
@@ -308,10 +311,18 @@ impl Drain {
         let assume_complete = self.assume_complete || self.state.is_empty();
         let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::at(at) };
         let options = PlanOptions { profile, settings, samples: self.courses.samples };
-        let report = plan_for(&self.request(), &objects.state(), options, incomplete)?;
+        let state = objects.state();
+        let report = plan_for(&self.request(), &state, options, incomplete)?;
         match self.output {
-            Output::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
-            Output::Text => console.write_text(&plan_text::render(&report))?,
+            ReportOutput::Json => writeln!(console, "{}", super::to_json(&plan_record(&report))?)?,
+            ReportOutput::Text => console.write_text(&plan_text::render(&report))?,
+            ReportOutput::Html => {
+                let source = StateSource::of(&self.state, &objects.inventory, &self.release)?;
+                let capacity = Some(capacity::after_drain(&state, &report.plan, profile));
+                let drawn = DrawnRecord { json: plan_record(&report), capacity };
+                let page = tollgate_picture::pages::drain(&drawn.record(), &source.page(incomplete));
+                picture::write(page, console)?;
+            }
         }
         let stays = |pod: &&tollgate_drain::PlannedPod| matches!(pod.fate, Fate::Stays { .. });
         tally.denied += report.plan.pods.iter().filter(stays).count();
@@ -330,6 +341,14 @@ impl Drain {
 impl Drain {
     /// Plans, proves or drains in the running cluster.
     fn run_live(&self, console: &mut Console) -> Result<Tally, Failure> {
+        let output = match self.output {
+            ReportOutput::Text => Output::Text,
+            ReportOutput::Json => Output::Json,
+            ReportOutput::Html if self.dry_run => Output::Text,
+            ReportOutput::Html => {
+                return Err(Failure::Usage("-o html requires --dry-run or --state".to_owned()));
+            }
+        };
         let acts = !self.dry_run && !self.run.check;
         if acts {
             check_confirmable(self.run.yes)?;
@@ -353,7 +372,7 @@ impl Drain {
                 is_confirmed: self.run.yes,
             };
             let reporter = Reporter::new(
-                self.output,
+                output,
                 NextCommands { go_on: settings.go_on.clone(), go_back: settings.go_back.clone() },
                 Some(context),
             );

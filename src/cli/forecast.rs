@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 
+use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::impact::GroupBy;
@@ -24,11 +25,11 @@ use super::limit_list::LimitList;
 #[cfg(feature = "online")]
 use super::live;
 use super::outcome::{Failure, Tally};
-use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
+use super::picture::{self, DrawnRecord, StateSource};
+use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "online")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{DumpOmissions, OmissionTexts, StateObjects, StateTexts, no_objects_message};
-use super::version::Output;
 #[cfg(feature = "online")]
 use crate::cluster::{CLAIMS, CLASSES, ListedKind, NAMESPACES, NODES, PODS, RULES, SLICES, TEMPLATES};
 use given::{Admission, GivenObject, GivenTexts};
@@ -40,6 +41,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_forecast::{Forecast, ObjectKind, Plan, PodOutcome, Release, Settings, State, Step, Totals};
 use tollgate_formats::gotime;
+use tollgate_picture::pages::Record;
 
 /// Show where pods go if objects are applied: evicted pods, new pods and pods that wait
 #[derive(Debug, clap::Args)]
@@ -55,7 +57,7 @@ pub(super) struct Arguments {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
+    output: ReportOutput,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
@@ -177,6 +179,7 @@ impl Arguments {
         console: &mut Console,
     ) -> Result<Tally, Failure> {
         let state = objects.state();
+        let mut drawn = Vec::new();
         for (index, profile) in profiles.iter().enumerate() {
             let report = self.forecast(&state, profile, missing, given)?;
             let admission = &report.admission;
@@ -192,8 +195,11 @@ impl Arguments {
                 self.report_missing(&what, &mut tally, console);
             }
             match self.output {
-                Output::Json => writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?,
-                Output::Text => {
+                ReportOutput::Json => {
+                    writeln!(console, "{}", super::to_json(&json::forecast_record(&report))?)?;
+                }
+                ReportOutput::Html => drawn.push(report.drawn(&state)),
+                ReportOutput::Text => {
                     let apart = if index > 0 { "\n" } else { "" };
                     let text = text::render(&report, self.limit, self.by);
                     console.write_text(&format!("{apart}{text}"))?;
@@ -205,6 +211,11 @@ impl Arguments {
                 tally.unreadable += checked.undecided.len();
                 checked.excesses.iter().chain(&checked.undecided).for_each(|message| console.error(message));
             }
+        }
+        if self.output == ReportOutput::Html {
+            let source = StateSource::of(&self.state.paths, &objects.inventory, &self.release)?;
+            let records: Vec<Record<'_>> = drawn.iter().map(DrawnRecord::record).collect();
+            picture::write(tollgate_picture::pages::forecast(&records, &source.page(missing)), console)?;
         }
         Ok(tally)
     }
@@ -295,6 +306,15 @@ struct ForecastReport {
     at: gotime::Timestamp,
     forecast: Forecast,
     admission: Admission,
+}
+
+impl ForecastReport {
+    /// The report for a page, with the devices of each class before and after.
+    fn drawn(&self, state: &State<'_>) -> DrawnRecord {
+        let docs = self.admission.documents();
+        let capacity = capacity::after_forecast(state, &docs, &self.forecast, self.profile);
+        DrawnRecord { json: json::forecast_record(self), capacity: Some(capacity) }
+    }
 }
 
 /// Makes every outcome unknown if parts of the state are missing: what is missing may hold the devices that a pod gets.

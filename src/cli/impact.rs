@@ -25,10 +25,10 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::shared::{ExitZeroArgs, ReleaseArgs, StateArgs};
+use super::picture::{self, DrawnRecord, StateSource};
+use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 use super::state::{StateObjects, StateTexts};
 use super::taint;
-use super::version::Output;
 use crate::files::{self, Input, MAX_FILE};
 pub(super) use by::GroupBy;
 use by::Groups;
@@ -51,6 +51,7 @@ use tollgate_engine::impact::{
 use tollgate_forecast::{GroupRestart, State, group_restarts};
 use tollgate_formats::gotime::{self, Timestamp};
 use tollgate_formats::sanitize;
+use tollgate_picture::pages::Record;
 
 /// Show the impact of a DeviceTaintRule: selected devices, evicted pods, eviction times and reasons
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ pub(super) struct Arguments {
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
+    output: ReportOutput,
 
     #[command(flatten)]
     clock: clock::ClockArgs,
@@ -162,7 +163,7 @@ impl Arguments {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
-        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted } =
+        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } =
             self.read_cluster(&mut tally, console)?;
         let parsed = texts.as_ref().map(StateTexts::parse).transpose()?;
         let state = parsed.as_ref().or(listed.as_ref()).map(StateObjects::state);
@@ -176,6 +177,7 @@ impl Arguments {
             omissions,
             unlisted,
             sums: Vec::new(),
+            drawn: Vec::new(),
             now: self.clock.now(),
             console,
             tally,
@@ -194,6 +196,11 @@ impl Arguments {
             return Err(Failure::Input(message));
         }
         reporter.report_sums()?;
+        if self.output == ReportOutput::Html {
+            let records: Vec<Record<'_>> = reporter.drawn.iter().map(DrawnRecord::record).collect();
+            let page = source.page(&reporter.omissions);
+            picture::write(tollgate_picture::pages::impact(&records, &page), reporter.console)?;
+        }
         Ok(reporter.tally)
     }
 
@@ -236,6 +243,8 @@ struct ImpactReporter<'r> {
     unlisted: Vec<String>,
     /// What all objects do together, for each profile.
     sums: Vec<ImpactSum>,
+    /// What a page draws.
+    drawn: Vec<DrawnRecord>,
     now: String,
     console: &'r mut Console,
     tally: Tally,
@@ -324,12 +333,15 @@ impl ImpactReporter<'_> {
         let json = elsewhere::change_json(object, self.arguments.effect.as_deref());
         let is_forecast = self.reported <= MAX_FORECASTS;
         assessment.elsewhere = if is_forecast { self.elsewhere(&[&json], profile, at) } else { None };
+        let record = || json::impact_record(&assessment, &self.omissions, self.arguments.limit);
         match self.arguments.output {
-            Output::Json => {
-                let record = json::impact_record(&assessment, &self.omissions, self.arguments.limit);
-                writeln!(self.console, "{}", super::to_json(&record)?)
+            ReportOutput::Json => writeln!(self.console, "{}", super::to_json(&record())?),
+            ReportOutput::Html => {
+                let capacity = self.capacity(&[&json], assessment.elsewhere.as_ref(), profile);
+                self.drawn.push(DrawnRecord { json: record(), capacity });
+                Ok(())
             }
-            Output::Text => {
+            ReportOutput::Text => {
                 let apart = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
                 let text = text::render(&assessment, self.arguments.limit, self.omissions.is_empty());
                 self.console.write_text(&format!("{apart}{text}"))
@@ -358,10 +370,14 @@ impl ImpactReporter<'_> {
         for sum in std::mem::take(&mut self.sums).iter().filter(|sum| sum.has_several()) {
             let elsewhere = self.elsewhere(&sum.changes(), sum.profile(), sum.at());
             match self.arguments.output {
-                Output::Json => {
+                ReportOutput::Json => {
                     writeln!(self.console, "{}", super::to_json(&sum.record(elsewhere.as_ref()))?)?;
                 }
-                Output::Text => {
+                ReportOutput::Html => {
+                    let capacity = self.capacity(&sum.changes(), elsewhere.as_ref(), sum.profile());
+                    self.drawn.push(DrawnRecord { json: sum.record(elsewhere.as_ref()), capacity });
+                }
+                ReportOutput::Text => {
                     let sentence = elsewhere.as_ref().and_then(Elsewhere::sentence);
                     let sentence = sentence.map(|sentence| sentence + "\n").unwrap_or_default();
                     let text = sum.text(self.omissions.is_empty());

@@ -96,6 +96,17 @@ pub(super) enum FailOn {
     Warn,
 }
 
+/// Text, JSON or a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum ReportOutput {
+    /// Human-readable text
+    Text,
+    /// JSON, for programs
+    Json,
+    /// One HTML file with drawings, for people
+    Html,
+}
+
 /// When to colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Color {

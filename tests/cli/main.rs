@@ -14,6 +14,7 @@ mod lsp;
 mod mistakes;
 #[path = "../support/parity.rs"]
 mod parity;
+mod pictures;
 mod policy_parity;
 #[path = "../support/program.rs"]
 mod program;

@@ -156,13 +156,16 @@ impl<'d> Objects<'d> {
 
     /// Removes the object of that namespace and name, if it is there.
     pub fn remove(&mut self, namespace: &str, name: &str) {
-        if self.get(namespace, name).is_none() {
-            return;
+        if self.get(namespace, name).is_some() {
+            self.retain(|object| (object.namespace(), object.name()) != (namespace, name));
         }
-        let kept = std::mem::take(&mut self.objects).into_iter();
-        let kept = kept.filter(|object| (object.namespace(), object.name()) != (namespace, name));
+    }
+
+    /// Removes the objects that are not kept.
+    pub fn retain(&mut self, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
+        let objects = std::mem::take(&mut self.objects);
         self.by_name.clear();
-        kept.collect::<Vec<_>>().into_iter().for_each(|object| self.add(object));
+        objects.into_iter().filter(is_kept).for_each(|object| self.add(object));
     }
 
     /// The object of that namespace (empty for kinds without one) and name.
@@ -228,6 +231,11 @@ impl<'d> State<'d> {
     /// Removes an object, if it is there.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
         self.of_kind_mut(kind).remove(namespace, name);
+    }
+
+    /// Removes the objects of a kind that are not kept.
+    pub fn retain(&mut self, kind: ObjectKind, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
+        self.of_kind_mut(kind).retain(is_kept);
     }
 
     fn of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {

@@ -170,7 +170,7 @@ pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
             }
             input.names type="checkbox" id="names" checked[is_named];
             label for="names" { "Show names, holders and taints" }
-            div.nodes { @for card in &shown.cards { (card) } }
+            div.nodes.many[!is_named] { @for card in &shown.cards { (card) } }
             p.choice role="status" hidden {}
         }
     }

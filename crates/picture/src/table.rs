@@ -85,6 +85,9 @@ const GROUP: usize = 100;
 /// Rows below which a filter is no help.
 const FILTERED_FROM: usize = 6;
 
+/// Rows from which a browser lays out only those in sight.
+const MANY_FROM: usize = 500;
+
 /// A table that is being written.
 #[derive(Debug)]
 pub struct Table {
@@ -140,7 +143,7 @@ impl Table {
                         code { "-o json" } " for all of them."
                     }
                 }
-                table class=(kind.class) {
+                table.(kind.class).many[count > MANY_FROM] {
                     caption { (caption) }
                     thead { tr { @for (label, _) in kind.columns { th scope="col" { (label) } } } }
                     (PreEscaped(rows)) (PreEscaped("</tbody>"))

@@ -1,3 +1,5 @@
+//! Ids, digests, the order of cards, and what happens to maps that are too large.
+
 use super::{DevicesReport, Natural, cards, devices_map};
 
 fn report(devices: &str) -> DevicesReport {

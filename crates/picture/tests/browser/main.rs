@@ -1,0 +1,89 @@
+//! The pages in a real browser. Without one the test says so on stderr and passes.
+//!
+//! `TOLLGATE_BROWSER` names the program of a browser, `TOLLGATE_AXE` the file `axe.min.js` of axe-core, and
+//! `TOLLGATE_PICTURES` a folder in which pictures of all pages are kept.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test program: it reads files and the clock, and speaks JSON with a browser"
+)]
+
+#[path = "../../../../tests/support/browser.rs"]
+mod browser;
+mod checks;
+#[path = "../../../../tests/support/hostile.rs"]
+mod hostile;
+mod reports;
+
+use std::path::PathBuf;
+
+use browser::{Browser, Tab};
+use checks::Checks;
+use serde_json::Value;
+
+/// A browser with one tab, and the folder in which pages are.
+struct Stage {
+    browser: Browser,
+    tab: Tab,
+    folder: PathBuf,
+    checks: Checks,
+}
+
+impl Stage {
+    /// Opens a page; returns its address.
+    fn show(&mut self, name: &str, html: &str) -> String {
+        let file = self.folder.join(format!("{name}.html"));
+        std::fs::write(&file, html).expect("the page is written");
+        let url = format!("file://{}", file.display());
+        self.tab.go_to(&mut self.browser, &url);
+        url
+    }
+
+    fn evaluate(&mut self, expression: &str) -> Value {
+        self.tab.evaluate(&mut self.browser, expression)
+    }
+
+    /// A check that an expression is true in the page.
+    fn holds(&mut self, what: &str, expression: &str) {
+        let value = self.evaluate(expression);
+        self.checks.that(what, value == true, &format!("{expression} is {value}"));
+    }
+
+    /// A check that an expression has a value in the page.
+    fn is(&mut self, what: &str, expression: &str, expected: &Value) {
+        let value = self.evaluate(expression);
+        self.checks.that(what, value == *expected, &format!("{expression} is {value}, expected {expected}"));
+    }
+
+    /// A check that nothing went wrong since the page was opened.
+    fn is_clean(&mut self, what: &str, url: &str) {
+        let problems = self.tab.problems(&mut self.browser, url);
+        self.checks.that(what, problems.is_empty(), &problems.join("\n"));
+    }
+}
+
+/// The values of an environment variable of this test.
+fn setting(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
+#[test]
+fn pages_work_in_a_browser() {
+    let folder = std::env::temp_dir().join(format!("tollgate-pages-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let Some(mut browser) = Browser::start(&folder.join("browser")) else { return };
+    let tab = browser.open_tab();
+    let mut stage = Stage { browser, tab, folder: folder.clone(), checks: Checks::default() };
+    checks::every_page(&mut stage);
+    checks::map(&mut stage);
+    checks::tables(&mut stage);
+    checks::hostile_names(&mut stage);
+    checks::large(&mut stage);
+    let Stage { browser, checks, .. } = stage;
+    drop(browser);
+    _ = std::fs::remove_dir_all(&folder);
+    checks.finish(60);
+}
