@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use super::clock;
 use super::console::Console;
 use super::outcome::{Failure, Tally};
-use super::picture::{self, DrawnRecord, StateSource};
+use super::picture::{self, DrawnRecord};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 use super::state::{StateObjects, StateTexts};
 use super::taint;

@@ -28,7 +28,15 @@ const REPORTS: [(&str, &[&str], &str); 5] = [
     ("devices.json", &["devices"], "<h1>Devices</h1>"),
     (
         "impact.jsonl",
-        &["impact", "examples/first-impact/drain.yaml", "examples/forecast/drain.yaml"],
+        &[
+            "impact",
+            "--target",
+            "gpu.example.com/gpu-node-01",
+            "--target",
+            "gpu.example.com/gpu-node-05",
+            "--key",
+            "gpu.example.com/degraded",
+        ],
         "<h1>Impact of 2 changes</h1>",
     ),
     (
@@ -37,7 +45,7 @@ const REPORTS: [(&str, &[&str], &str); 5] = [
         "<h1>Forecast</h1>",
     ),
     ("drain.json", &["drain", "node/gpu-node-03"], "<h1>Drain of node/gpu-node-03</h1>"),
-    ("audit.json", &["audit", "--policy", "examples/audit/policies.yaml"], "<h1>Audit</h1>"),
+    ("audit.json", &["audit", "--policy", "examples/introduce-policies/warn"], "<h1>Audit</h1>"),
 ];
 
 /// The arguments of a report in a format. An audit reads only what it checks.

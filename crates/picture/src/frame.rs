@@ -91,7 +91,7 @@ impl Frame<'_> {
                     footer {
                         p {
                             "Made by tollgate " (version) " for " time { (self.at) } "."
-                            " Nothing in this file is loaded from elsewhere."
+                            @if !self.is_live { " Nothing in this file is loaded from elsewhere." }
                         }
                         nav aria-label="Documentation" {
                             ul {

@@ -133,6 +133,9 @@ impl Taint {
     }
 }
 
+/// Cards that a browser lays out together.
+const GROUP: usize = 60;
+
 /// Devices up to which names are shown at first.
 const NAMED_UP_TO: usize = 1000;
 
@@ -170,7 +173,9 @@ pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
             }
             input.names type="checkbox" id="names" checked[is_named];
             label for="names" { "Show names, holders and taints" }
-            div.nodes.many[!is_named] { @for card in &shown.cards { (card) } }
+            div.nodes.many[!is_named] {
+                @for group in shown.cards.chunks(GROUP) { div { @for card in group { (card) } } }
+            }
             p.choice role="status" hidden {}
         }
     }

@@ -25,6 +25,7 @@
     let rows = bodies.flatMap((body) => [...body.rows]);
     const size = bodies.length ? bodies[0].rows.length : 0;
     const heads = all("th", table);
+    let filter = () => {};
     heads.forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -38,6 +39,7 @@
         keyed.sort((one, two) => turn * collator.compare(one[0], two[0]));
         rows = keyed.map((pair) => pair[1]);
         bodies.forEach((body, index) => body.append(...rows.slice(index * size, (index + 1) * size)));
+        filter();
       });
     });
     const tools = table.closest(".data").querySelector(".tools");
@@ -46,15 +48,19 @@
     const input = tools.querySelector("input");
     const output = tools.querySelector("output");
     let texts;
-    const filter = () => {
+    // Rows of a group in which nothing fits stay as they are: the group is hidden, which costs less than its rows.
+    filter = () => {
       texts ||= new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
       const wanted = words(input);
       let shown = 0;
-      for (const row of rows) {
-        const fits = wanted.every((word) => texts.get(row).includes(word));
-        if (row.hidden === fits) row.hidden = !fits;
-        shown += fits;
-      }
+      bodies.forEach((body, index) => {
+        const here = rows.slice(index * size, (index + 1) * size);
+        const fits = here.map((row) => wanted.every((word) => texts.get(row).includes(word)));
+        const count = fits.filter(Boolean).length;
+        if (body.hidden !== (count === 0)) body.hidden = count === 0;
+        if (count) here.forEach((row, place) => { if (row.hidden === fits[place]) row.hidden = !fits[place]; });
+        shown += count;
+      });
       report(output, shown, rows.length);
     };
     input.addEventListener("input", later(filter));
@@ -71,40 +77,36 @@
     tools.hidden = false;
 
     // What is searched: per card its name, and per cell its text. A card that is replaced is read again.
-    let cards = new Map();
+    let cards = all(".node", nodes);
+    let entries = new Map();
     const known = (card) => {
-      let entry = cards.get(card);
+      let entry = entries.get(card);
       if (!entry) {
         const head = card.querySelector("h3").textContent.toLowerCase() + " ";
         const cells = [...(card.querySelector(".cells")?.children || [])];
-        entry = { head, cells, texts: cells.map((cell) => head + cell.textContent.toLowerCase()), all: true };
-        cards.set(card, entry);
+        entry = { head, cells, texts: cells.map((cell) => head + cell.textContent.toLowerCase()) };
+        entries.set(card, entry);
       }
       return entry;
     };
     const filter = () => {
       const wanted = words(input);
       const off = boxes.filter((box) => !box.checked).map((box) => box.value);
-      const free = wanted.length === 0 && off.length === 0;
+      // A device is left out if all of its states are.
+      const is_on = (cell) => off.length === 0 || ["f", "a", "s", "t", "b", "u"].some((state) =>
+        cell.classList.contains(state) && !off.includes(state));
       let shown = 0;
       let total = 0;
-      for (const card of nodes.children) {
+      for (const card of cards) {
         const { head, cells, texts } = known(card);
-        const entry = cards.get(card);
-        total += cells.length;
-        if (free && entry.all) { shown += cells.length; if (card.hidden) card.hidden = false; continue; }
-        let here = 0;
-        cells.forEach((cell, index) => {
-          // A device is left out if all of its states are.
-          const fits = wanted.every((word) => texts[index].includes(word)) &&
-            (off.length === 0 || ![...cell.classList].every((state) => state.length > 1 || off.includes(state)));
-          if (cell.hidden === fits) cell.hidden = !fits;
-          here += fits;
-        });
-        entry.all = here === cells.length;
-        shown += here;
-        const empty = cells.length ? here === 0 : !wanted.every((word) => head.includes(word));
+        const fits = cells.map((cell, index) => wanted.every((word) => texts[index].includes(word)) && is_on(cell));
+        const count = fits.filter(Boolean).length;
+        const empty = cells.length ? count === 0 : !wanted.every((word) => head.includes(word));
         if (card.hidden !== empty) card.hidden = empty;
+        // Cells of a hidden card stay as they are.
+        if (count) cells.forEach((cell, index) => { if (cell.hidden === fits[index]) cell.hidden = !fits[index]; });
+        total += cells.length;
+        shown += count;
       }
       report(output, shown, total);
     };
@@ -112,7 +114,7 @@
     input.addEventListener("input", soon);
     boxes.forEach((box) => box.addEventListener("change", soon));
     // Reads the text of the cells before the first key is pressed.
-    input.addEventListener("focus", () => { for (const card of nodes.children) known(card); }, { once: true });
+    input.addEventListener("focus", () => cards.forEach(known), { once: true });
 
     // The chosen device: by pointer, or with the arrow keys within a card.
     const say = (cell) => {
@@ -142,7 +144,7 @@
     const sight = new IntersectionObserver((changes) => {
       for (const change of changes) if (change.isIntersecting) reach(change.target);
     }, { rootMargin: "50%" });
-    const watch = () => { for (const card of nodes.children) sight.observe(card); };
+    const watch = () => cards.forEach((card) => sight.observe(card));
     watch();
     nodes.addEventListener("keydown", (event) => {
       const list = event.target.closest(".cells");
@@ -159,7 +161,8 @@
     });
     // A live page calls this after it has replaced cards.
     map.addEventListener("tollgate:replaced", () => {
-      cards = new Map([...cards].filter(([card]) => card.isConnected));
+      cards = all(".node", nodes);
+      entries = new Map([...entries].filter(([card]) => card.isConnected));
       watch();
       filter();
     });

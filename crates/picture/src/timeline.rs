@@ -10,7 +10,9 @@ use crate::map::Namespaced;
 use crate::text::Text;
 
 /// Bars of the drawing; times in between are drawn together.
-const MAX_BARS: usize = 40;
+const MAX_BARS: u8 = 40;
+/// Bars up to which each has its number; of more bars only the tallest have.
+const MAX_LABELS: usize = 12;
 /// Times in the list, and names at each; more are counted.
 const MAX_TIMES: usize = 30;
 const MAX_NAMES: usize = 8;
@@ -104,7 +106,9 @@ impl<'a> Timeline<'a> {
                     @let height = (count * TALLEST / most).max(4);
                     svg x=(position(*time, span)) overflow="visible" {
                         rect x="-5" width="10" y=(GROUND - height) height=(height) {}
-                        text x="0" y=(GROUND - height - 4) text-anchor="middle" { (grouped(*count)) }
+                        @if bars.len() <= MAX_LABELS || *count == most {
+                            text x="0" y=(GROUND - height - 4) text-anchor="middle" { (grouped(*count)) }
+                        }
                     }
                 }
             }
@@ -113,7 +117,8 @@ impl<'a> Timeline<'a> {
 
     /// The number of evictions at each time after the start; near times are put together.
     fn bars(&self, span: i64) -> BTreeMap<i64, usize> {
-        let step = if self.times.len() > MAX_BARS { (span / MAX_BARS as i64).max(1) } else { 1 };
+        let step =
+            if self.times.len() > usize::from(MAX_BARS) { (span / i64::from(MAX_BARS)).max(1) } else { 1 };
         let mut bars = BTreeMap::new();
         for (time, pods) in &self.times {
             *bars.entry((time - self.start) / step * step).or_default() += pods.len();

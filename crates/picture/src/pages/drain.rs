@@ -84,6 +84,9 @@ struct Totals {
     waves: usize,
 }
 
+const AFTER: &str =
+    "After: the devices are closed, and each pod that moves has as many devices of the class elsewhere.";
+
 /// Pods of a lane and nodes of a pod that are written out; the table has all of them.
 const MAX_CHIPS: usize = 60;
 const MAX_NODES: usize = 3;
@@ -117,8 +120,7 @@ pub fn drain(record: &Record<'_>, page: &Page) -> serde_json::Result<String> {
                 }
                 (lanes(&plan))
             }
-            (capacity(&record.changes()?, "After: the devices are closed, and the replacements of moved pods have devices elsewhere, \
-                on average over all courses of the forecast."))
+            (capacity(&record.changes()?, AFTER))
             section { h2 { "Pods" } (pods(&plan)) }
             (notes("Notes", &plan.notes))
         },

@@ -1,5 +1,7 @@
 //! The page of `tollgate impact`.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -116,7 +118,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
         [only] => format!("Impact of {}", &*only.rule),
         _ => format!("Impact of {}", counted(rules.len(), "change")),
     };
-    let lead = sums.first().map(|sum| sum_lead(sum)).or(first.map(lead)).unwrap_or_default();
+    let lead = sums.first().map(sum_lead).or(first.map(lead)).unwrap_or_default();
     let frame = Frame {
         page,
         title: &title,
@@ -128,6 +130,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
                 section {
                     h2 { "All changes together (Kubernetes " (sum.profile) ")" }
                     p { (sum_lead(sum)) }
+                    (evictions_of_all(sum, &rules).render())
                     @if let Some(outcomes) = sum.replacements { (outcomes.render()) }
                 }
                 (capacity(&sum.capacity, AFTER))
@@ -151,6 +154,18 @@ const AFTER: &str = "After: the taints are in force, evicted pods are gone, and 
 /// `12 pods are evicted in 3 namespaces`
 fn sum_lead(sum: &Impact) -> Markup {
     html! { strong { (counted(sum.sum.evicted, "pod")) } " evicted in " (counted(sum.sum.namespaces, "namespace")) "." }
+}
+
+/// When the rules of a sum evict pods: each pod once, when the first of them does.
+fn evictions_of_all<'a>(sum: &Impact, rules: &'a [Impact]) -> Timeline<'a> {
+    let mut first: BTreeMap<&Namespaced, &Text> = BTreeMap::new();
+    for pod in rules.iter().filter(|rule| rule.profile == sum.profile).flat_map(|rule| &rule.pods) {
+        if let Some(at) = &pod.at {
+            let known = first.entry(&pod.name).or_insert(at);
+            *known = at.min(known);
+        }
+    }
+    Timeline::new(&sum.at, first.into_iter().map(|(pod, at)| (at, pod)))
 }
 
 /// The most important about one rule.

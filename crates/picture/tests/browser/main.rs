@@ -70,20 +70,36 @@ fn setting(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
+/// Runs checks in a browser, at least so many; without a browser none.
+fn in_a_browser(name: &str, least: usize, run: impl Fn(&mut Stage)) {
+    let folder = std::env::temp_dir().join(format!("tollgate-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    if let Some(mut browser) = Browser::start(&folder.join("browser")) {
+        let tab = browser.open_tab();
+        let mut stage = Stage { browser, tab, folder: folder.clone(), checks: Checks::default() };
+        run(&mut stage);
+        let Stage { browser, checks, .. } = stage;
+        drop(browser);
+        checks.finish(name, least);
+    }
+    _ = std::fs::remove_dir_all(&folder);
+}
+
 #[test]
 fn pages_work_in_a_browser() {
-    let folder = std::env::temp_dir().join(format!("tollgate-pages-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let Some(mut browser) = Browser::start(&folder.join("browser")) else { return };
-    let tab = browser.open_tab();
-    let mut stage = Stage { browser, tab, folder: folder.clone(), checks: Checks::default() };
-    checks::every_page(&mut stage);
-    checks::map(&mut stage);
-    checks::tables(&mut stage);
-    checks::hostile_names(&mut stage);
-    checks::large(&mut stage);
-    let Stage { browser, checks, .. } = stage;
-    drop(browser);
-    _ = std::fs::remove_dir_all(&folder);
-    checks.finish(60);
+    in_a_browser("pages", 70, |stage| {
+        checks::every_page(stage);
+        checks::map(stage);
+        checks::tables(stage);
+    });
+}
+
+#[test]
+fn hostile_names_are_text() {
+    in_a_browser("hostile", 50, checks::hostile_names);
+}
+
+#[test]
+fn large_pages_are_quick() {
+    in_a_browser("large", 10, checks::large);
 }

@@ -13,7 +13,7 @@ pub(crate) const DOCS: &str = "https://docs.example.com/tollgate";
 pub(crate) fn page(command: &str, incomplete: &[&str]) -> Page {
     Page {
         source: Text::from("context production (https://production.example.com:6443)"),
-        taken: Some(Text::from("2026-11-16T08:20:00Z")),
+        taken: Some(Text::from("2026-11-16T08:50:00Z")),
         incomplete: incomplete.iter().map(|what| Text::from(*what)).collect(),
         command: Text::from(command),
         version: Text::from("0.1.0"),
@@ -40,7 +40,7 @@ pub(crate) fn recorded_pages() -> Vec<(&'static str, String)> {
         ("impact", pages::impact(&impacts, &page("impact"))),
         ("forecast", pages::forecast(&[record(&forecast)], &page("forecast"))),
         ("drain", pages::drain(&record(&drain), &page("drain"))),
-        ("audit", pages::audit(&recorded("audit.json"), "2026-11-16T09:00:00Z", &page("audit"))),
+        ("audit", pages::audit(&recorded("audit.json"), "2026-11-16T09:30:00Z", &page("audit"))),
     ]
     .map(|(name, page)| (name, page.expect("a page")))
     .into()
