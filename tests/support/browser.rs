@@ -26,7 +26,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// How long an answer may take. Machines that also compile are slow.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Names under which browsers are installed.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
@@ -116,9 +116,9 @@ impl Browser {
 
     /// A new page, whose problems are collected.
     pub fn open_tab(&mut self) -> Tab {
-        let target = self.call("", "Target.createTarget", json!({"url": "about:blank"}));
+        let target = self.call("", "Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let attached = self.call("", "Target.attachToTarget", attach);
+        let attached = self.call("", "Target.attachToTarget", &attach);
         let session = attached["sessionId"].as_str().expect("a session").to_owned();
         let tab = Tab { session, runs_script: Cell::new(true) };
         for domain in ["Page", "Runtime", "Log", "Network", "Audits", "DOM"] {
@@ -127,7 +127,7 @@ impl Browser {
         tab
     }
 
-    fn call(&mut self, session: &str, method: &str, parameters: Value) -> Value {
+    fn call(&mut self, session: &str, method: &str, parameters: &Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({"id": id, "method": method, "params": parameters});
@@ -177,8 +177,9 @@ impl Drop for Browser {
 
 impl Tab {
     /// Calls a method of the protocol.
+    #[expect(clippy::needless_pass_by_value, reason = "parameters are mostly written at the call")]
     pub fn call(&self, browser: &mut Browser, method: &str, parameters: Value) -> Value {
-        browser.call(&self.session, method, parameters)
+        browser.call(&self.session, method, &parameters)
     }
 
     /// Opens an address and waits until it is loaded. Problems of the page before are dropped.

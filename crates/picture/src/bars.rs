@@ -56,16 +56,17 @@ pub fn classes(classes: &[Class]) -> Markup {
                 li {
                     h3 { (class.name) }
                     @if let Some(error) = &class.error { p.warn { "The selector does not compile: " (error) } }
-                    (classes_bar(class))
+                    (state_bar(class))
+                    (numbers(&class.parts()))
                 }
             }
         }
     }
 }
 
-/// The bar and the numbers of one group of devices.
-pub(crate) fn classes_bar(class: &Class) -> Markup {
-    html! { (bar(&class.parts(), class.total)) (numbers(&class.parts())) }
+/// The bar of one group of devices, without numbers.
+pub(crate) fn state_bar(class: &Class) -> Markup {
+    bar(&class.parts(), class.total)
 }
 
 /// The devices of each class before and after a change.

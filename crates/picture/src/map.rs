@@ -162,7 +162,7 @@ pub fn devices_map(report: &DevicesReport, budget: usize) -> Markup {
                 output data-noun="device" { (counted(report.devices.len(), "device")) }
             }
             (legend(&present))
-            @if shown.reduced > 0 {
+            @if shown.reduced + shown.omitted > 0 {
                 p.omitted {
                     "To keep this file below 10 MB, " (counted(shown.reduced, "node"))
                     " without taints and obstacles " @if shown.reduced == 1 { "is" } @else { "are" }
@@ -203,28 +203,31 @@ struct Fitting {
 fn fitting(cards: Vec<Card>, budget: usize) -> Fitting {
     let mut order: Vec<usize> = (0..cards.len()).collect();
     order.sort_by_key(|index| cards.get(*index).is_none_or(|card| !card.is_unusual));
-    let mut left = budget;
+    let whole: usize = cards.iter().map(|card| card.html.0.len()).sum();
+    // Unless all cards fit, a part of the room is for numbers.
+    let reserve = if whole <= budget { 0 } else { (cards.len() * COMPACT_SIZE).min(budget / 2) };
+    let mut left = budget - reserve;
     let mut is_full = vec![false; cards.len()];
     for index in order {
         let (Some(card), Some(is_full)) = (cards.get(index), is_full.get_mut(index)) else { continue };
-        // Room for the numbers of the others stays free.
-        let size = card.html.0.len() + COMPACT_SIZE;
+        let size = card.html.0.len();
         if size <= left {
             left -= size;
             *is_full = true;
         }
     }
+    left += reserve;
     let mut fitting = Fitting { cards: Vec::with_capacity(cards.len()), reduced: 0, omitted: 0 };
     for (card, is_full) in cards.into_iter().zip(is_full) {
         if is_full {
             fitting.cards.push(card.html);
             continue;
         }
-        fitting.reduced += 1;
         let compact = card.compact();
         if compact.0.len() <= left {
             left -= compact.0.len();
             fitting.cards.push(compact);
+            fitting.reduced += 1;
         } else {
             fitting.omitted += 1;
         }

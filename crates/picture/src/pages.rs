@@ -53,10 +53,10 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// A bar with the outcomes and their numbers.
-    fn render(self) -> Markup {
+    /// A bar with the outcomes and their numbers. `fit` is what is said of pods that fit.
+    fn render(self, fit: &'static str) -> Markup {
         let parts = [
-            ("free", "fit elsewhere", self.fits),
+            ("free", fit, self.fits),
             ("allocated", "fit only sometimes", self.sometimes),
             ("tainted", "stay Pending", self.pending),
             ("blocked", "have an unknown outcome", self.unknown),

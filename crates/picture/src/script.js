@@ -97,16 +97,26 @@
         cell.classList.contains(state) && !off.includes(state));
       let shown = 0;
       let total = 0;
-      for (const card of cards) {
-        const { head, cells, texts } = known(card);
-        const fits = cells.map((cell, index) => wanted.every((word) => texts[index].includes(word)) && is_on(cell));
-        const count = fits.filter(Boolean).length;
-        const empty = cells.length ? count === 0 : !wanted.every((word) => head.includes(word));
-        if (card.hidden !== empty) card.hidden = empty;
-        // Cells of a hidden card stay as they are.
-        if (count) cells.forEach((cell, index) => { if (cell.hidden === fits[index]) cell.hidden = !fits[index]; });
-        total += cells.length;
-        shown += count;
+      // Groups and cards in which nothing fits are hidden whole: what is in them stays as it is.
+      for (const group of nodes.children) {
+        const changes = [];
+        let any = false;
+        for (const card of group.children) {
+          const { head, cells, texts } = known(card);
+          const fits = cells.map((cell, index) => wanted.every((word) => texts[index].includes(word)) && is_on(cell));
+          const count = fits.filter(Boolean).length;
+          const empty = cells.length ? count === 0 : !wanted.every((word) => head.includes(word));
+          any ||= !empty;
+          changes.push([card, empty, cells, fits]);
+          total += cells.length;
+          shown += count;
+        }
+        if (group.hidden === any) group.hidden = !any;
+        if (!any) continue;
+        for (const [card, empty, cells, fits] of changes) {
+          if (card.hidden !== empty) card.hidden = empty;
+          if (!empty) cells.forEach((cell, index) => { if (cell.hidden === fits[index]) cell.hidden = !fits[index]; });
+        }
       }
       report(output, shown, total);
     };

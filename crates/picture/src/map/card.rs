@@ -54,7 +54,7 @@ pub(super) fn full_card(place: Place<'_>, devices: &[&Device], seen: &mut BTreeS
 }
 
 /// About the bytes of a card with numbers only.
-pub(super) const COMPACT_SIZE: usize = 900;
+pub(super) const COMPACT_SIZE: usize = 600;
 
 impl Card {
     /// The card with numbers only.
@@ -62,7 +62,7 @@ impl Card {
         html! {
             article.node.sum id=(self.id) data-digest=(self.digest) {
                 (heading(&self.title, false, &self.counts))
-                (bars::classes_bar(&self.counts))
+                (bars::state_bar(&self.counts))
             }
         }
     }

@@ -1,5 +1,8 @@
 //! The page of `tollgate forecast`.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -148,7 +151,7 @@ fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
             (bad_if(totals.not_recreated), totals.not_recreated, "pods not recreated"),
         ]))
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
-        section { h2 { "What becomes of pods" } (totals.render()) }
+        section { h2 { "What becomes of pods" } (totals.render("fit")) }
         (capacity(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit, on average over all \
             courses of the forecast."))
         @if !forecast.refused.is_empty() {
@@ -198,13 +201,20 @@ fn outcome(pod: &Pod, samples: usize) -> Markup {
 }
 
 fn nodes(pod: &Pod, samples: usize) -> Markup {
-    let more = pod.placements.len().saturating_sub(MAX_NODES) + pod.placements_omitted;
+    // A node has a placement for each choice of devices.
+    let mut courses: BTreeMap<&Text, usize> = BTreeMap::new();
+    for placement in &pod.placements {
+        *courses.entry(&placement.node).or_default() += placement.courses;
+    }
+    let mut nodes: Vec<(&Text, usize)> = courses.into_iter().collect();
+    nodes.sort_by_key(|(_, courses)| Reverse(*courses));
     html! {
-        @for (index, placement) in pod.placements.iter().take(MAX_NODES).enumerate() {
+        @for (index, (node, courses)) in nodes.iter().take(MAX_NODES).enumerate() {
             @if index > 0 { ", " }
-            (placement.node) " (" (placement.courses * 100 / samples.max(1)) "%)"
+            (node) " (" (courses * 100 / samples.max(1)) "%)"
         }
-        @if more > 0 { " and " (grouped(more)) " more" }
+        @if nodes.len() > MAX_NODES { " and " (grouped(nodes.len() - MAX_NODES)) " more" }
+        @if pod.placements_omitted > 0 { ", and other placements" }
         @if pod.placements.is_empty() { "–" }
     }
 }

@@ -131,7 +131,7 @@ pub fn impact(records: &[Record<'_>], page: &Page) -> serde_json::Result<String>
                     h2 { "All changes together (Kubernetes " (sum.profile) ")" }
                     p { (sum_lead(sum)) }
                     (evictions_of_all(sum, &rules).render())
-                    @if let Some(outcomes) = sum.replacements { (outcomes.render()) }
+                    @if let Some(outcomes) = sum.replacements { (outcomes.render("fit elsewhere")) }
                 }
                 (capacity(&sum.capacity, AFTER))
             }
@@ -210,7 +210,7 @@ fn one_impact(impact: &Impact, has_heading: bool, budget: usize) -> Markup {
             @if timeline.is_empty() { p.none { "No pod is evicted." } } @else { (timeline.render()) }
         }
         @if let Some(outcomes) = impact.replacements {
-            section { h2 { "Where evicted pods go" } (outcomes.render()) }
+            section { h2 { "Where evicted pods go" } (outcomes.render("fit elsewhere")) }
         }
         (capacity(&impact.capacity, AFTER))
         @if !impact.budgets.is_empty() {

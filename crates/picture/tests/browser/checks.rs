@@ -111,7 +111,7 @@ pub(crate) fn every_page(stage: &mut Stage) {
         stage.tab.resize(&mut stage.browser, 1280, 900);
         let printed = stage.folder.join(format!("{name}.pdf"));
         stage.tab.print(&mut stage.browser, &printed);
-        let size = std::fs::metadata(&printed).map(|file| file.len()).unwrap_or(0);
+        let size = std::fs::metadata(&printed).map_or(0, |file| file.len());
         stage.checks.that(&format!("{name} can be printed"), size > 5_000, &format!("{size} bytes"));
         if let Some(file) = keep("print.pdf") {
             std::fs::copy(&printed, file).expect("the print is kept");
@@ -209,11 +209,11 @@ pub(crate) fn map(stage: &mut Stage) {
 
 /// Tables: sorting, filtering, and both with keys.
 pub(crate) fn tables(stage: &mut Stage) {
-    let html = reports::many_pods(250);
-    let url = stage.show("table", &html);
     const FIRST: &str = "document.querySelector('tbody tr').cells[0].textContent";
     const ROWS: &str =
         "[...document.querySelectorAll('tbody tr')].filter(e => !e.closest('[hidden]')).length";
+    let html = reports::many_pods(250);
+    let url = stage.show("table", &html);
     stage.is("all rows are there", ROWS, &json!(250));
     stage.tab.click(&mut stage.browser, "th:nth-child(4) button");
     stage.is("a click sorts", FIRST, &json!("team-0/train-0-abcde"));

@@ -1,5 +1,7 @@
 //! Reports for the pages: recorded ones of the examples, and made-up ones.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 use tollgate_picture::pages::{self, Record};
 use tollgate_picture::{Page, Text};
@@ -144,12 +146,13 @@ pub(crate) fn many_devices(count: usize) -> String {
             ),
             _ => (r#""free""#, "", String::new()),
         };
-        json.push_str(&format!(
+        _ = write!(
+            json,
             r#"{separator}{{"driver":"gpu.example.com","pool":"gpu-node-{node:05}","device":"gpu-{}","node":"gpu-node-{node:05}","states":[{states}],"taints":[{taints}],"holders":[{holders}]}}"#,
             index % 8
-        ));
+        );
     }
-    json.push_str(&format!(r#"],"classes":[],"totals":{{"devices":{count}}}}}"#));
+    _ = write!(json, r#"],"classes":[],"totals":{{"devices":{count}}}}}"#);
     pages::devices(&json, &page("tollgate devices -o html", &[])).expect("a page")
 }
 
