@@ -13,10 +13,12 @@ use super::outcome::Failure;
 use super::plugin;
 use super::shared::ReleaseArgs;
 use super::state::Inventory;
-use crate::report::docs_folder;
 use crate::report::record::Json;
 use tollgate_picture::pages::Record;
 use tollgate_picture::{Page, Text};
+
+/// The documentation on the web, as reports link to it.
+const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs");
 
 /// The words after the name of the program, as a user would type them.
 static COMMAND: OnceLock<String> = OnceLock::new();
@@ -73,7 +75,7 @@ impl StateSource {
             incomplete: incomplete.iter().map(|what| Text::from(what.as_str())).collect(),
             command: Text::from(format!("{} {command}", plugin::program_name())),
             version: Text::from(env!("CARGO_PKG_VERSION")),
-            docs: Text::from(docs_folder()),
+            docs: Text::from(DOCS),
         }
     }
 }
