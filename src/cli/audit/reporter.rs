@@ -128,7 +128,7 @@ impl AuditReporter {
         if !piece.is_empty() {
             let is_first = !std::mem::replace(&mut self.started, true);
             if let Some((json, _)) = &mut self.drawn {
-                return json.push_str(&piece.text(is_first));
+                return json.push_str(piece.text(is_first));
             }
             let written = console.write_all(piece.text(is_first).as_bytes());
             if let Err(error) = written {
