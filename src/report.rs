@@ -32,17 +32,17 @@ macro_rules! formats {
     ($($file:ident: $format:ident, $doc:literal;)*) => {
         $(mod $file;)*
 
-        /// The format of a report.
+        /// How a report is written.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Format {
             $(#[doc = $doc] $format,)*
         }
 
         impl Format {
-            /// All formats.
+            /// Every format.
             pub const ALL: [Format; [$(Format::$format),*].len()] = [$(Format::$format),*];
 
-            /// Name of the format, such as `json`.
+            /// `json`
             pub fn name(self) -> &'static str {
                 match self {
                     $(Format::$format => stringify!($file),)*
@@ -75,7 +75,7 @@ impl Format {
     }
 }
 
-/// Interface of an output format. The methods are called in the order of their declaration.
+/// What an output format implements. The calls come in the order of the methods.
 trait ReportWriter {
     /// Returns the header of the report.
     fn begin(&self, report: &Report) -> String {
@@ -99,18 +99,18 @@ trait ReportWriter {
 /// The verdict on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentStatus {
-    /// No finding denies the document; there may be warnings.
+    /// No finding denies it; there may be warnings.
     Valid,
-    /// A finding denies the document.
+    /// Some finding denies it.
     Invalid,
-    /// The document is not checked: it is of another kind, or not an object.
+    /// Not checked: another kind, or no object at all.
     Skipped,
-    /// The document cannot be read.
+    /// Cannot be read.
     Unreadable,
 }
 
 impl DocumentStatus {
-    /// The status as a word, such as `invalid`.
+    /// `invalid`
     pub fn name(self) -> &'static str {
         match self {
             DocumentStatus::Valid => "valid",
@@ -126,37 +126,37 @@ impl DocumentStatus {
 pub struct LocatedFinding {
     /// The finding.
     pub diagnostic: Diagnostic,
-    /// Position of the finding.
+    /// Its position.
     pub location: SourceLocation,
     /// Related positions.
     pub also: Vec<SourceLocation>,
-    /// The fix as edits of this text.
+    /// How to mend it in this text.
     pub fix: Option<TextFix>,
 }
 
 /// A finding that is accepted: counted, not reported.
 #[derive(Clone, Debug)]
 pub struct AcceptedFinding {
-    /// The finding with its position.
+    /// The finding.
     pub located: LocatedFinding,
-    /// The reason why the finding is accepted.
+    /// What accepts it.
     pub by: AcceptedBy,
 }
 
-/// Why a finding is accepted.
+/// What accepts a finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcceptedBy {
     /// A comment in the file.
     Comment {
-        /// The reason given in the comment.
+        /// Its reason.
         reason: String,
     },
-    /// The finding is in the baseline.
+    /// A baseline.
     Baseline,
     /// An override of the configuration.
     Override {
-        /// The reason given in the configuration.
+        /// Its reason.
         reason: String,
     },
 }
@@ -172,15 +172,15 @@ pub struct DocumentResult<'a> {
     pub document: usize,
     /// The line of its start; 0 if unknown.
     pub line: usize,
-    /// `apiVersion` of the object.
+    /// `apiVersion`
     pub api_version: &'a str,
-    /// `kind` of the object.
+    /// `kind`
     pub kind: &'a str,
-    /// `metadata.namespace` of the object.
+    /// `metadata.namespace`
     pub namespace: &'a str,
     /// `metadata.name`, or `generateName` without a name.
     pub name: &'a str,
-    /// Result of the check.
+    /// The verdict.
     pub status: DocumentStatus,
     /// The findings, in order.
     pub findings: &'a [LocatedFinding],
@@ -192,9 +192,9 @@ pub struct DocumentResult<'a> {
     pub allowed: usize,
     /// The profiles it was checked against.
     pub profiles: &'a [&'static str],
-    /// The error, if the document cannot be read.
+    /// Why it cannot be read.
     pub error: Option<&'a InputError>,
-    /// The reason, if the document is skipped.
+    /// Why it is skipped.
     pub skipped: Option<SkipReason>,
 }
 
@@ -248,15 +248,15 @@ impl<'a> DocumentResult<'a> {
     }
 }
 
-/// Totals of a run.
+/// Counts of a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Number of inputs.
+    /// Inputs.
     pub files: usize,
     /// Documents; each item of a list counts.
     pub documents: usize,
-    /// Number of checked documents.
+    /// Checked documents.
     pub checked: usize,
     /// Documents that were not checked.
     pub skipped: usize,
@@ -312,9 +312,9 @@ pub struct Summary {
 /// Paths in folders that were not read: manifests by their name, and whole folders.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct NotRead {
-    /// Number of files excluded by `.gitignore` or `.ignore`.
+    /// By `.gitignore` or `.ignore`.
     pub ignored: usize,
-    /// Number of files excluded by `--exclude`.
+    /// By `--exclude`.
     pub excluded: usize,
     /// Symbolic links that lead out of their folder.
     pub outside: usize,
@@ -323,7 +323,7 @@ pub struct NotRead {
 /// Files in folders that were not checked and mention `resource.k8s.io`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Mentions {
-    /// Number of Markdown files.
+    /// Markdown files.
     pub markdown: usize,
     /// Files with unrendered templates.
     pub templates: usize,
@@ -336,7 +336,7 @@ impl Mentions {
 }
 
 impl Summary {
-    /// Adds a document to the totals.
+    /// Counts a document.
     pub fn add(&mut self, entry: &DocumentResult<'_>) {
         let of = |level| entry.findings.iter().filter(|placed| placed.diagnostic.level == level).count();
         let warned = of(Level::Warn);
@@ -402,22 +402,22 @@ impl Summary {
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the user, and they combine freely")]
 pub struct Report {
-    /// The output format.
+    /// Its format.
     pub format: Format,
     /// The selected profiles, of all documents.
     pub profiles: Vec<&'static str>,
-    /// True if colors may be used.
+    /// Colours may be used.
     pub styled: bool,
-    /// True to print only findings, without a summary.
+    /// Only findings: no summary for people.
     pub quiet: bool,
     /// Counts per rule instead of findings.
     pub statistics: bool,
     /// Skipped documents are listed in reports for people.
     pub show_skipped: bool,
-    /// True if the documents are objects of a cluster and the reader is the author of the policies. Text
-    /// reports then count objects and show audit findings.
+    /// The documents are objects of a cluster, reported to whoever wrote the policies: reports for people count objects,
+    /// and show findings of level audit.
     pub of_cluster: bool,
-    /// True if findings in a text report can be omitted individually: see `Piece::parts`.
+    /// The findings of text reports can be told apart, so that some of them can be left out: see `Piece::parts`.
     pub foldable: bool,
 }
 
@@ -461,15 +461,10 @@ impl Report {
 
 /// The address of a rule's page on the web.
 pub(crate) fn docs_url(rule: &str) -> String {
-    format!("{}/rules/{rule}.md", docs_folder())
+    format!("{}/blob/main/docs/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
 }
 
-/// The address of the documentation on the web.
-pub(crate) fn docs_folder() -> &'static str {
-    concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs")
-}
-
-/// The releases and drafts that a finding applies to; `None` if only one was checked.
+/// The releases and drafts that a finding is for; `None` if only one was asked for.
 fn profiles_if_several(located: &LocatedFinding, report: &Report) -> Option<String> {
     (report.profiles.len() > 1).then(|| located.diagnostic.profiles.join(", "))
 }

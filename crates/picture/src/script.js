@@ -48,9 +48,11 @@
     const input = tools.querySelector("input");
     const output = tools.querySelector("output");
     let texts;
+    const read = () => { texts ||= new Map(rows.map((row) => [row, row.textContent.toLowerCase()])); };
+    input.addEventListener("focus", read, { once: true });
     // Rows of a group in which nothing fits stay as they are: the group is hidden, which costs less than its rows.
     filter = () => {
-      texts ||= new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+      read();
       const wanted = words(input);
       let shown = 0;
       bodies.forEach((body, index) => {

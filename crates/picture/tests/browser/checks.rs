@@ -290,10 +290,20 @@ pub(crate) fn hostile_names(stage: &mut Stage) {
     stage.tab.resize(&mut stage.browser, 1280, 900);
 }
 
+/// The time that the main thread of the page has worked, in milliseconds. Other programs do not count.
+fn processor_time(stage: &mut Stage) -> f64 {
+    let found = stage.tab.call(&mut stage.browser, "Performance.getMetrics", json!({}));
+    let metrics = found["metrics"].as_array().into_iter().flatten();
+    let task =
+        metrics.filter(|metric| metric["name"] == "TaskDuration").find_map(|metric| metric["value"].as_f64());
+    task.unwrap_or(f64::MAX) * 1000.0
+}
+
 /// Fifty thousand devices and twenty thousand pods: small enough and quick enough. The bounds are those of a busy machine;
 /// the numbers are printed.
 pub(crate) fn large(stage: &mut Stage) {
     const PAINT: &str = "performance.getEntriesByName('first-contentful-paint')[0].startTime";
+    stage.tab.call(&mut stage.browser, "Performance.enable", json!({"timeDomain": "threadTicks"}));
     for (name, html, word, left) in [
         ("map", reports::many_devices(50_000), "gpu-node-00017", 8),
         ("table", reports::many_pods(20_000), "train-19999", 1),
@@ -309,15 +319,20 @@ pub(crate) fn large(stage: &mut Stage) {
         let loaded = start.elapsed();
         let paint = stage.evaluate(PAINT).as_f64().unwrap_or(f64::MAX);
         let box_ = if name == "map" { ".map .filter" } else { ".data .filter" };
-        let times = stage.evaluate(&format!(
-            "(async () => {{ const box = document.querySelector({box_:?}); box.focus(); const times = []; \
-             const frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done))); \
-             for (const text of ['g', {word:?}, '']) {{ await frame(); const start = performance.now(); box.value = text; \
-             box.dispatchEvent(new Event('input')); await frame(); document.body.offsetHeight; times.push(performance.now() - start); }} \
-             box.value = {word:?}; box.dispatchEvent(new Event('input')); await frame(); return times; }})()"
-        ));
+        stage.evaluate(&format!("document.querySelector({box_:?}).focus()"));
+        let mut filters = Vec::new();
+        for text in ["g", word, "", word] {
+            let (start, work) = (Instant::now(), processor_time(stage));
+            stage.evaluate(&format!(
+                "(async () => {{ const box = document.querySelector({box_:?}); box.value = {text:?}; \
+                 box.dispatchEvent(new Event('input')); \
+                 await new Promise(done => requestAnimationFrame(() => setTimeout(done))); document.body.offsetHeight; }})()"
+            ));
+            filters.push((start.elapsed().as_millis(), processor_time(stage) - work));
+        }
         say(&format!(
-            "large {name}: {size} bytes, loaded in {loaded:?}, first paint {paint:.0} ms, filters {times} ms"
+            "large {name}: {size} bytes, loaded in {loaded:?}, first paint {paint:.0} ms; filters in ms, and of the \
+             processor: {filters:.0?}"
         ));
         stage.is(
             &format!("the large {name} is filtered"),
@@ -329,11 +344,11 @@ pub(crate) fn large(stage: &mut Stage) {
             paint <= 10_000.0,
             &paint.to_string(),
         );
-        let slowest = times.as_array().into_iter().flatten().filter_map(Value::as_f64).fold(0.0, f64::max);
+        let most = filters.iter().map(|(_, work)| *work).fold(0.0, f64::max);
         stage.checks.that(
             &format!("the large {name} is filtered soon"),
-            slowest <= 1_000.0,
-            &times.to_string(),
+            most <= 200.0,
+            &format!("{filters:?}"),
         );
     }
     let html = reports::many_devices(200_000);
