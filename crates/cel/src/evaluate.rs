@@ -12,6 +12,7 @@ mod collections;
 mod compare;
 mod device;
 pub(crate) mod fold;
+mod foreign;
 mod library;
 mod loops;
 mod meter;
@@ -23,6 +24,7 @@ mod tests;
 mod value;
 
 pub use device::{AttributeValue, Device};
+pub use foreign::{CallError, LibraryValue, PlainValue};
 pub(crate) use library::formatting::read_precision;
 
 use plan::Plan;

@@ -26,7 +26,7 @@ use super::Behaviour;
 use super::compare::{self, Work};
 use super::plan::Guard;
 use super::value::{Evaluated, Value, error, no_such_overload};
-use crate::overload::Decl;
+use crate::overload::{Decl, Overload};
 
 /// What a function may know besides its arguments.
 pub(super) struct Context<'b> {
@@ -44,7 +44,7 @@ impl<'b> Context<'b> {
 const MAX_TEXT: usize = 64 << 20;
 
 /// Calls the function of that name; `no such overload` if it does not take these arguments.
-fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
+pub(super) fn apply(name: &str, args: &[Value], context: &Context<'_>) -> Evaluated {
     operators::call(name, args, context)
         .or_else(|| conversions::call(name, args))
         .or_else(|| strings::call(name, args, context))
@@ -97,16 +97,19 @@ pub(super) fn call(guard: &Guard, name: &str, args: &[Value], context: &Context<
             }
         }
         Guard::Overloads(overloads) => {
-            let fits = |params: &[Decl]| {
-                params.len() == args.len() && params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
-            };
-            if !overloads.iter().any(|overload| fits(overload.params)) {
+            if !overloads.iter().any(|overload| takes(overload, args)) {
                 let types: Vec<&str> = args.iter().map(Value::type_name).collect();
                 return error(format!("no such overload: {name}({})", types.join(", ")));
             }
         }
     }
     apply(name, args, context)
+}
+
+/// Whether an overload can be called with these arguments.
+pub(super) fn takes(overload: &Overload, args: &[Value]) -> bool {
+    overload.params.len() == args.len()
+        && overload.params.iter().zip(args).all(|(param, arg)| is_of(arg, param))
 }
 
 /// Whether a value can be of a declared type. Of a list or a map only the first entry is looked at.

@@ -105,6 +105,18 @@ impl Value {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
+    /// The value alone: a time in UTC whatever offset it was written with, a quantity whether it was computed or not.
+    pub(super) fn without_history(self) -> Value {
+        match self {
+            Value::Timestamp(moment) => Value::Timestamp(Moment { offset: 0, ..moment }),
+            Value::Quantity(mut quantity) => {
+                quantity.is_computed = false;
+                Value::Quantity(quantity)
+            }
+            other => other,
+        }
+    }
+
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",

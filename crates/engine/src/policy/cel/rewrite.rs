@@ -16,7 +16,7 @@ use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr,
 use super::functions::{CHARGE_DEEP, CHARGE_ITEM, CHARGE_ITERATION, CHARGE_OPERAND, OPERATORS, SHARE};
 use super::library::patterns::{COMPUTED_FUNCTIONS, FIXED_FUNCTIONS};
 use super::library::strings::REPLACED;
-use super::library::{CHECKED_LITERALS, QUALIFIED_FUNCTIONS};
+use super::library::{QUALIFIED_FUNCTIONS, check_literal};
 
 /// Steps for an element of a list beyond those of its nodes: it is kept.
 const ELEMENT_COST: i64 = 3;
@@ -183,13 +183,10 @@ impl Rewriter {
 
     /// Checks the literal argument of a function such as `duration`.
     fn check_literal(&mut self, call: &CallExpr) {
-        let Some((_, check)) = CHECKED_LITERALS.iter().find(|(name, _)| *name == call.func_name) else {
-            return;
-        };
         // `a.matches(b)`, but `matches(a, b)`.
         let place = usize::from(call.target.is_none() && call.args.len() == 2);
         if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.get(place).map(|text| &text.expr)
-            && let Err(reason) = check(text.inner())
+            && let Err(reason) = check_literal(&call.func_name, text.inner())
         {
             self.refuse(reason);
         }
