@@ -130,10 +130,11 @@ mod status;
 mod taint;
 
 pub use claim::{REQUEST, REQUEST_FLAT, SUB_REQUEST};
-pub use meta::OWNER_REFERENCE;
+pub use meta::{NODE_TERM, OWNER_REFERENCE};
 pub use other_apis::patch::DEVICE_PATCH_FILTER;
+pub use pod::POD_CLAIM;
 pub use rule::{CLASS_SPEC, TAINT_SELECTOR};
-pub use slice::{CONSUMPTION, COUNTER_SET};
+pub use slice::{ATTRIBUTE, CONSUMPTION, COUNTER_SET};
 pub use status::{ALLOCATION, CLAIM_STATUS, CONSUMER, DEVICE_STATUS};
 
 use claim::{CLAIM, CLAIM_FLAT, DEVICE_CLAIM, DEVICE_CLAIM_FLAT, TEMPLATE, TEMPLATE_FLAT};

@@ -7,7 +7,7 @@ use crate::profile::Availability;
 use crate::schema::{Field, StructTy, Ty, Unlisted};
 
 /// Newer releases may know more ways to name a claim.
-pub(super) static POD_CLAIM: StructTy = StructTy {
+pub static POD_CLAIM: StructTy = StructTy {
     // The rule about the source of a claim tells of the former `source`.
     unlisted: Unlisted::ReportedExcept(&["source"]),
     ..meta_struct(

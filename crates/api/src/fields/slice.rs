@@ -17,7 +17,8 @@ pub static CONSUMPTION: StructTy = api(
     "DeviceCounterConsumption",
     &[a!("counterSet", Ty::Str), COUNTERS, f!("compatibilityGroups", STRINGS, S37)],
 );
-pub(super) static ATTRIBUTE: StructTy = api(
+/// The fields of DeviceAttribute.
+pub static ATTRIBUTE: StructTy = api(
     "DeviceAttribute",
     &[
         p!("int", Ty::Int),

@@ -3,7 +3,6 @@
 //! One file per Kubernetes type so that a reviewer can hold the two side by side; each is cited by release and
 //! function. Where releases differ the profile says so by a named behaviour or a number.
 
-pub mod go_json;
 pub mod lists;
 pub mod naming;
 pub mod qualified;

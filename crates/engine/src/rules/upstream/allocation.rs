@@ -51,9 +51,8 @@ pub fn check(
             .native()
             .invalid(BadValue::Null, "field cannot be modified once set");
     } else {
-        let json =
-            hub::value_json(allocation.json(), &WHOLE, cx.version, cx.profile.fields, cx.max_text_bytes());
-        cx.report(ALLOCATION_CHANGED, at).invalid(BadValue::Json(json.into()), "field is immutable");
+        let value = hub::printed(cx, allocation.json(), &WHOLE);
+        cx.report(ALLOCATION_CHANGED, at).invalid(value, "field is immutable");
     }
 }
 

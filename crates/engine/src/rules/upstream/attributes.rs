@@ -1,7 +1,7 @@
 //! Attributes of a device: names, exactly one value each, the lengths of values.
 
 use super::naming::{NAME_LIMIT, bad_key_at, too_long};
-use super::{go_json, qualified};
+use super::{hub, qualified};
 use crate::rules::Cx;
 use crate::rules::table::{ATTRIBUTE_NAME, ATTRIBUTE_VALUE, TOO_MANY_ATTRIBUTES};
 use tollgate_api::view::{Attribute, DeviceBody, Map, Strings, View as _};
@@ -153,7 +153,7 @@ fn check_union(cx: &mut Cx<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
             cx.report(ATTRIBUTE_VALUE, at).invalid("", detail);
         }
         _ => {
-            let value = go_json::attribute_json(attribute, cx.profile, cx.max_text_bytes());
+            let value = hub::printed(cx, attribute.json(), &hub::ATTRIBUTE);
             cx.report(ATTRIBUTE_VALUE, at).invalid(value, detail);
         }
     }

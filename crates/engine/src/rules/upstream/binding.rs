@@ -1,6 +1,6 @@
 //! Binding conditions, of a device and of an allocation result.
 
-use super::go_json;
+use super::hub;
 use super::lists::{self, KeySet};
 use crate::rules::Cx;
 use crate::rules::table::BINDING_CONDITIONS;
@@ -29,12 +29,12 @@ pub fn check(cx: &mut Cx<'_, '_>, at: &Path<'_>, conditions: Strings<'_>, failur
     }
     if conditions.is_empty() && !failures.is_empty() {
         let detail = "bindingConditions are required to use bindingFailureConditions";
-        let value = go_json::strings_json(conditions, cx.max_text_bytes());
+        let value = hub::printed(cx, conditions.0, &hub::STRINGS);
         cx.report(BINDING_CONDITIONS, &conditions_at).invalid(value, detail);
     }
     if failures.is_empty() && !conditions.is_empty() {
         let detail = "bindingFailureConditions are required to use bindingConditions";
-        let value = go_json::strings_json(failures, cx.max_text_bytes());
+        let value = hub::printed(cx, failures.0, &hub::STRINGS);
         cx.report(BINDING_CONDITIONS, &failures_at).invalid(value, detail);
     }
 }

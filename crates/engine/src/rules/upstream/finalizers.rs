@@ -1,6 +1,6 @@
 //! Finalizers: label keys, fully qualified, and none added to what is being deleted.
 
-use super::{go_json, lists};
+use super::{hub, lists};
 use crate::rules::Cx;
 use crate::rules::table::{FINALIZER_NAME, METADATA_CHANGED};
 use tollgate_api::view::Strings;
@@ -75,5 +75,5 @@ fn printed_list(cx: &Cx<'_, '_>, finalizers: Strings<'_>) -> BadValue {
         out.push('}');
         return BadValue::Json(out.into());
     }
-    go_json::strings_json(finalizers, cx.max_text_bytes())
+    hub::printed(cx, finalizers.0, &hub::STRINGS)
 }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::lists::{self, KeySet};
-use super::{go_json, naming};
+use super::{hub, naming};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::{CONTAINER_CLAIM, POD_CLAIM_NAME, POD_CLAIM_SOURCE};
@@ -73,7 +73,7 @@ fn check_source(cx: &mut Cx<'_, '_>, at: &Path<'_>, claim: PodClaim<'_>) {
         }
         _ => return,
     };
-    let value = go_json::pod_claim_json(claim, cx.max_text_bytes());
+    let value = hub::printed(cx, claim.json(), &hub::POD_CLAIM);
     let reported = cx.report(POD_CLAIM_SOURCE, at).invalid(value, detail);
     if !claim.json().get("source").is_null() {
         reported.help("Kubernetes 1.31 removed `source`: move its fields one level up").fix(|| {

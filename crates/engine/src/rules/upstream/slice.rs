@@ -3,7 +3,7 @@
 use super::counters::{self, Shared};
 use super::device::{self, DeviceContext};
 use super::lists::{self, at_most};
-use super::{attributes, go_json, naming, node_selector, partition, skip_operations, taint};
+use super::{attributes, hub, naming, node_selector, partition, skip_operations, taint};
 use crate::admission::DecodedAttributes;
 use crate::rules::Cx;
 use crate::rules::table::{
@@ -103,7 +103,7 @@ fn check_nodes(cx: &mut Cx<'_, '_>, at: &Path<'_>, spec: SliceSpec<'_>) {
         if selector.terms().len() != 1 {
             let (at, terms) = (
                 selector_at.field("nodeSelectorTerms"),
-                go_json::node_terms_json(selector.terms(), cx.max_text_bytes()),
+                hub::printed(cx, selector.terms().value(), &hub::NODE_TERMS),
             );
             cx.report(SLICE_NODE_SELECTION, &at).invalid(terms, "must have exactly one node selector term");
         }
