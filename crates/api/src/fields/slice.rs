@@ -85,43 +85,32 @@ pub(super) const NODE_RESOURCES: Field = f!(
     S37
 );
 
-pub(super) static DEVICE: StructTy = api(
-    "Device",
-    &[
-        a!("name", Ty::Str),
-        ATTRIBUTES,
-        CAPACITIES,
-        CONSUMES,
-        p!("nodeName", Ty::Str),
-        p!("nodeSelector", NODES),
-        p!("allNodes", Ty::Bool),
-        DEVICE_TAINTS,
-        BINDS_TO_NODE,
-        BINDING,
-        BINDING_FAILURE,
-        MULTIPLE,
-        NODE_MAPPINGS,
-        NODE_RESOURCES,
-    ],
-);
-pub(super) static BASIC_DEVICE: StructTy = api(
-    "BasicDevice",
-    &[
-        ATTRIBUTES,
-        CAPACITIES,
-        CONSUMES,
-        p!("nodeName", Ty::Str),
-        p!("nodeSelector", NODES),
-        p!("allNodes", Ty::Bool),
-        DEVICE_TAINTS,
-        BINDS_TO_NODE,
-        BINDING,
-        BINDING_FAILURE,
-        MULTIPLE,
-        NODE_MAPPINGS,
-        NODE_RESOURCES,
-    ],
-);
+/// A device: the rows that are its own, and those of every version.
+macro_rules! device {
+    ($name:literal, $($own:expr)?) => {
+        api(
+            $name,
+            &[
+                $($own,)?
+                ATTRIBUTES,
+                CAPACITIES,
+                CONSUMES,
+                p!("nodeName", Ty::Str),
+                p!("nodeSelector", NODES),
+                p!("allNodes", Ty::Bool),
+                DEVICE_TAINTS,
+                BINDS_TO_NODE,
+                BINDING,
+                BINDING_FAILURE,
+                MULTIPLE,
+                NODE_MAPPINGS,
+                NODE_RESOURCES,
+            ],
+        )
+    };
+}
+pub(super) static DEVICE: StructTy = device!("Device", a!("name", Ty::Str));
+pub(super) static BASIC_DEVICE: StructTy = device!("BasicDevice",);
 /// v1alpha3 of 1.33: a capacity is a bare quantity.
 pub(super) static BASIC_DEVICE_V1ALPHA3: StructTy = api(
     "BasicDevice",
@@ -150,38 +139,31 @@ pub(super) const SKIP_OPERATIONS: Field =
     f!("skipNodeOperations", Ty::List(&Ty::Named("SkipNodeOperation")), S37);
 pub(super) const SLICE_TAINTS: Field = f!("taints", Ty::List(&Ty::Struct(&SLICE_TAINT)), R2);
 
-pub(super) static SLICE_SPEC: StructTy = api(
-    "ResourceSliceSpec",
-    &[
-        DRIVER,
-        POOL_FIELD,
-        p!("nodeName", Ty::Str),
-        NODE_SELECTOR_FIELD,
-        p!("allNodes", Ty::Bool),
-        f!("devices", Ty::List(&Ty::Struct(&DEVICE))),
-        PER_DEVICE,
-        SHARED_COUNTERS,
-        PARTITION_TYPE,
-        SKIP_OPERATIONS,
-        SLICE_TAINTS,
-    ],
-);
-pub(super) static SLICE_SPEC_V1BETA1: StructTy = api(
-    "ResourceSliceSpec",
-    &[
-        DRIVER,
-        POOL_FIELD,
-        f!("nodeName", Ty::Str),
-        NODE_SELECTOR_FIELD,
-        f!("allNodes", Ty::Bool),
-        f!("devices", Ty::List(&Ty::Struct(&DEVICE_V1BETA1))),
-        PER_DEVICE,
-        SHARED_COUNTERS,
-        PARTITION_TYPE,
-        SKIP_OPERATIONS,
-        SLICE_TAINTS,
-    ],
-);
+/// The spec of a slice: how a version declares its node and its devices.
+macro_rules! slice_spec {
+    ($node_name:expr, $all_nodes:expr, $device:ident) => {
+        api(
+            "ResourceSliceSpec",
+            &[
+                DRIVER,
+                POOL_FIELD,
+                $node_name,
+                NODE_SELECTOR_FIELD,
+                $all_nodes,
+                f!("devices", Ty::List(&Ty::Struct(&$device))),
+                PER_DEVICE,
+                SHARED_COUNTERS,
+                PARTITION_TYPE,
+                SKIP_OPERATIONS,
+                SLICE_TAINTS,
+            ],
+        )
+    };
+}
+pub(super) static SLICE_SPEC: StructTy =
+    slice_spec!(p!("nodeName", Ty::Str), p!("allNodes", Ty::Bool), DEVICE);
+pub(super) static SLICE_SPEC_V1BETA1: StructTy =
+    slice_spec!(f!("nodeName", Ty::Str), f!("allNodes", Ty::Bool), DEVICE_V1BETA1);
 pub(super) static SLICE_SPEC_V1ALPHA3: StructTy = api(
     "ResourceSliceSpec",
     &[
