@@ -8,11 +8,33 @@ macro_rules! policy_file {
         Struct {
             name: $kind,
             fields: &[
-                API,
+                super::API,
                 required("kind", Ty::OneOf(&[$kind]), concat!("Always `", $kind, "`")),
-                META,
+                super::META,
                 required("spec", Ty::Struct(&$spec), "Specification of the policy"),
-                STATUS,
+                super::STATUS,
+            ],
+        }
+    };
+}
+
+/// The spec of a policy: what every kind has, and its own fields.
+macro_rules! policy_spec {
+    ($name:literal, $match:ident, $($own:expr),* $(,)?) => {
+        Struct {
+            name: $name,
+            fields: &[
+                field("match", Ty::Struct(&$match), "Objects to which the policy applies (default: all)"),
+                super::EXEMPT,
+                super::ACTION,
+                super::ENFORCE_FROM,
+                super::CONTACT,
+                super::DOCS,
+                super::FAILURE,
+                super::UNAVAILABLE,
+                super::CONDITIONS,
+                super::VALIDATIONS,
+                $($own,)*
             ],
         }
     };
