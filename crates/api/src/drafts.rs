@@ -10,9 +10,10 @@ use std::sync::LazyLock;
 
 use super::fields;
 use super::schema::{Field, StructTy, Ty};
+use super::steps::{self, Step};
 use super::view::Object;
 use crate::profile::{ApiKind, Availability, Profile, Version};
-use tollgate_document::doc::{self, NameSet, Value};
+use tollgate_document::doc::{self, NameSet};
 use tollgate_document::field::{FieldPath, Name, Path};
 
 /// A part of an object that no release serves.
@@ -51,15 +52,6 @@ pub enum DraftPart {
     Version,
     /// A field of this name.
     Field(&'static str),
-}
-
-/// A step on the way to a struct.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    /// The member with this name, which has a number because every device of a slice is asked for it.
-    Field(doc::Name),
-    Items,
-    Values,
 }
 
 /// A field that no release has in some version of a kind.
@@ -188,7 +180,7 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
     };
     let mut found = Vec::new();
     for draft_struct in &rows.structs {
-        visit_objects(object.value(), &draft_struct.steps, &Path::ROOT, &mut |value, at| {
+        steps::visit(object.value(), &draft_struct.steps, version, &Path::ROOT, &mut |value, at| {
             if !value.may_have(&draft_struct.names) {
                 return;
             }
@@ -203,31 +195,6 @@ pub fn draft_only(object: Object<'_>) -> Vec<DraftOnly> {
         });
     }
     found
-}
-
-/// Calls `found` with each object that the steps lead to, and its path.
-fn visit_objects<'d>(
-    value: Value<'d>,
-    steps: &[Step],
-    at: &Path<'_>,
-    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
-) {
-    let Some((step, rest)) = steps.split_first() else {
-        return found(value, at);
-    };
-    match *step {
-        Step::Field(name) => visit_objects(value.field(name), rest, &at.field(name.text), found),
-        Step::Items => {
-            for (index, item) in value.items().enumerate() {
-                visit_objects(item, rest, &at.index(index), found);
-            }
-        }
-        Step::Values => {
-            for (key, member) in value.members() {
-                visit_objects(member, rest, &at.key(key.text()), found);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@
 
 use std::sync::LazyLock;
 
+use super::steps::{self, Step};
 use super::view::{Body, Object};
 use crate::profile::{Availability, Gate, Profile, Version};
-use tollgate_document::doc::{Change, New, Value, ValueKind};
+use tollgate_document::doc::{Change, Name, New, Value, ValueKind};
 use tollgate_document::field::{FieldPath, Path};
 
 /// The part of an object that a registry strategy of the server looks at.
@@ -187,18 +188,6 @@ const BINDING_CONDITIONS: &[&str] = &[
     "status.allocation.devices.results[].bindingFailureConditions",
 ];
 
-/// A step of a path of the table.
-#[derive(Clone, Copy)]
-enum Step {
-    Field(&'static str),
-    Items,
-    Values,
-    /// Where a version keeps everything of a device but its name.
-    Body,
-    /// Where a version keeps an exact request.
-    Exactly,
-}
-
 type Steps = Vec<Step>;
 
 /// The parsed paths of each row: the fields that are dropped, and those that also show that the feature is used.
@@ -215,7 +204,7 @@ fn parse_steps(path: &'static str) -> Steps {
             "<body>" => steps.push(Step::Body),
             "<exactly>" => steps.push(Step::Exactly),
             _ => {
-                steps.push(Step::Field(part.trim_end_matches(['[', ']', '{', '}'])));
+                steps.push(Step::Field(Name::of(part.trim_end_matches(['[', ']', '{', '}']))));
                 match part.as_bytes().last() {
                     Some(b']') => steps.push(Step::Items),
                     Some(b'}') => steps.push(Step::Values),
@@ -278,7 +267,9 @@ pub fn dropped_fields(
         let mut own = Vec::new();
         Path::ROOT.descend(way, &mut |at| {
             for steps in drops {
-                visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at, change| {
+                // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
+                let keeps_empty = object.version.is_flat() && steps.contains(&Step::Exactly);
+                visit_fields(value_below(value, way), steps, object.version, at, &mut |value, at| {
                     let node = value.index();
                     let before = nodes.partition_point(|(first, _)| *first <= node);
                     let is_inside = before
@@ -290,6 +281,8 @@ pub fn dropped_fields(
                             node,
                             node.saturating_add(u32::try_from(value.size()).unwrap_or(u32::MAX)),
                         ));
+                        let empty = if keeps_empty { empty_value(value.kind()) } else { New::Null };
+                        let change = Change::Replace { node, value: empty };
                         dropped.push(DroppedField { at: at.owned(), gate, change });
                     }
                 });
@@ -309,53 +302,32 @@ fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
 /// True if a field at the end of the steps is set: a list with items, or anything else that is not null.
 fn is_used(value: Value<'_>, steps: &[Step], version: Version) -> bool {
     let mut used = false;
-    visit_fields(value, steps, version, &Path::ROOT, &mut |value, _, _| {
+    visit_fields(value, steps, version, &Path::ROOT, &mut |value, _| {
         used |= value.kind() != ValueKind::Array || !value.is_empty();
     });
     used
 }
 
-/// Calls `found` with each field at the end of the steps that is not null, its path, and the change that drops it.
+/// Calls `found` with each field at the end of the steps that is not null, and its path.
 fn visit_fields<'d>(
     value: Value<'d>,
     steps: &[Step],
     version: Version,
     at: &Path<'_>,
-    found: &mut dyn FnMut(Value<'d>, &Path<'_>, Change),
+    found: &mut dyn FnMut(Value<'d>, &Path<'_>),
 ) {
-    let Some((step, rest)) = steps.split_first() else {
+    steps::visit(value, steps, version, at, &mut |value, at| {
         if !value.is_null() {
-            found(value, at, Change::Replace { node: value.index(), value: New::Null });
+            found(value, at);
         }
-        return;
-    };
-    match *step {
-        Step::Field(name) => visit_fields(value.get(name), rest, version, &at.field(name), found),
-        Step::Items => {
-            for (index, item) in value.items().enumerate() {
-                visit_fields(item, rest, version, &at.index(index), found);
-            }
-        }
-        Step::Values => {
-            for (key, member) in value.members() {
-                visit_fields(member, rest, version, &at.key(key.text()), found);
-            }
-        }
-        Step::Body if version.is_flat() => {
-            visit_fields(value.get("basic"), rest, version, &at.field("basic"), found)
-        }
-        Step::Exactly if !version.is_flat() => {
-            visit_fields(value.get("exactly"), rest, version, &at.field("exactly"), found);
-        }
-        // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
-        Step::Exactly => visit_fields(value, rest, version, at, &mut |value, at, _| {
-            let empty = match value.kind() {
-                ValueKind::Array => New::List(Vec::new()),
-                ValueKind::Object => New::Object(Vec::new()),
-                _ => New::Null,
-            };
-            found(value, at, Change::Replace { node: value.index(), value: empty });
-        }),
-        Step::Body => visit_fields(value, rest, version, at, found),
+    });
+}
+
+/// A value of this type that contains nothing.
+fn empty_value(kind: ValueKind) -> New {
+    match kind {
+        ValueKind::Array => New::List(Vec::new()),
+        ValueKind::Object => New::Object(Vec::new()),
+        _ => New::Null,
     }
 }

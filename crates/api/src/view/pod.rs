@@ -54,25 +54,12 @@ view! {
 
     /// PodDisruptionBudgetSpec.
     BudgetSpec {
-        selector: opt<LabelSelector> = "selector",
+        /// `selector`, a label selector
+        selector: raw = "selector",
     }
 
     /// PodDisruptionBudgetStatus.
     BudgetStatus {
         disruptions_allowed: int = "disruptionsAllowed",
-    }
-
-    /// metav1.LabelSelector.
-    LabelSelector {
-        /// `matchLabels`, the map behind it
-        match_labels: raw = "matchLabels",
-        match_expressions: list<LabelRequirement> = "matchExpressions",
-    }
-
-    /// metav1.LabelSelectorRequirement.
-    LabelRequirement {
-        key: str = "key",
-        operator: str = "operator",
-        values: strings = "values",
     }
 }

@@ -85,15 +85,11 @@ pub(super) fn pod_bytes(pod: &Pod, new: usize) -> usize {
 /// Estimates the bytes that a PodDisruptionBudget takes in the snapshot; `new` is the bytes of strings that no other
 /// object had.
 pub(super) fn budget_bytes(budget: &Budget, new: usize) -> usize {
-    let (equal, expressions) = budget
-        .selector
-        .as_ref()
-        .map_or((&[][..], &[][..]), |selector| (&*selector.equal, &*selector.expressions));
-    let values = expressions.iter().flat_map(|expression| &*expression.values);
-    let count = values.clone().count() + 2 * equal.len();
-    let keys = expressions.iter().map(|expression| &expression.key);
-    let all = total_text_bytes(values.chain(keys).chain(equal.iter().flat_map(|(key, value)| [key, value])));
-    let requirements = size_of_val(expressions);
+    let requirements = budget.selector.as_deref().unwrap_or_default();
+    let values = requirements.iter().flat_map(|requirement| &requirement.values);
+    let count = values.clone().count();
+    let all = total_text_bytes(values.chain(requirements.iter().map(|requirement| &requirement.key)));
+    let requirements = size_of_val(requirements);
     OBJECT + size_of::<Budget>() + count * POINTER + requirements + string_bytes(all, new)
 }
 

@@ -11,13 +11,13 @@ use super::other_apis::patches::PatchedDevice;
 use super::placement::Placement;
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimConsumer, ClaimOwner, ClaimReference, ClaimSource, ClassCriteria,
-    ClassSelection, Device, DeviceClass, LabelRequirement, LabelSelector, Pod, Rule, Selector, Slice, Taint,
-    Toleration, Tolerations,
+    ClassSelection, Device, DeviceClass, Pod, Rule, Selector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
 use tollgate_api::conform::{Schema, conform};
 use tollgate_api::fields;
+use tollgate_api::labels::read_selector;
 use tollgate_api::profile::{self, ApiKind, Version};
 use tollgate_api::view::{self, List, ObjectMeta, View as _};
 use tollgate_document::doc::{NameSet, Value, ValueKind as Json};
@@ -346,18 +346,7 @@ pub(super) fn pod_record(
 
 /// Converts a PodDisruptionBudget to the record that the snapshot stores.
 pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner) -> Budget {
-    let selector = budget.spec().selector().map(|selector| LabelSelector {
-        equal: sorted_pairs(selector.match_labels(), names),
-        expressions: selector
-            .match_expressions()
-            .iter()
-            .map(|expression| LabelRequirement {
-                key: names.intern(expression.key()),
-                operator: names.intern(expression.operator()),
-                values: expression.values().iter().map(|value| names.intern(value)).collect(),
-            })
-            .collect(),
-    });
+    let selector = read_selector(budget.spec().selector(), |text| names.intern(text));
     let name = names.intern(budget.metadata().name());
     // Without a status the disruption controller has not seen the budget yet and allows no eviction.
     Budget { bytes: 0, name, selector, allowed: budget.status().disruptions_allowed() }

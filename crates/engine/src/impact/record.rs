@@ -9,6 +9,7 @@ use super::placement::Placement;
 use super::slots::Slot;
 use super::uid::Uid;
 use crate::tolerance::{TaintFields, TolerationFields, matches};
+use tollgate_api::labels::LabelRequirement;
 use tollgate_api::profile::Profile;
 use tollgate_formats::gotime::Timestamp;
 
@@ -333,40 +334,7 @@ pub(super) struct Budget {
     pub(super) bytes: usize,
     pub(super) name: InternedStr,
     /// `None` selects nothing.
-    pub(super) selector: Option<LabelSelector>,
+    pub(super) selector: Option<Vec<LabelRequirement<InternedStr>>>,
     /// `status.disruptionsAllowed`
     pub(super) allowed: i64,
-}
-
-/// A label selector.
-#[derive(Debug)]
-pub(super) struct LabelSelector {
-    pub(super) equal: Box<[(InternedStr, InternedStr)]>,
-    pub(super) expressions: Box<[LabelRequirement]>,
-}
-
-#[derive(Debug)]
-pub(super) struct LabelRequirement {
-    pub(super) key: InternedStr,
-    pub(super) operator: InternedStr,
-    pub(super) values: Box<[InternedStr]>,
-}
-
-impl LabelSelector {
-    /// True if the selector matches those labels. An unknown operator matches nothing.
-    pub(super) fn matches(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
-        let value = |key: &InternedStr| labels.iter().find(|(name, _)| name == key).map(|(_, value)| value);
-        self.equal.iter().all(|(key, wanted)| value(key) == Some(wanted))
-            && self.expressions.iter().all(|expression| {
-                let found = value(&expression.key);
-                let listed = found.is_some_and(|found| expression.values.contains(found));
-                match &*expression.operator {
-                    "In" => listed,
-                    "NotIn" => !listed,
-                    "Exists" => found.is_some(),
-                    "DoesNotExist" => found.is_none(),
-                    _ => false,
-                }
-            })
-    }
 }

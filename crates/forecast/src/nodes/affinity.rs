@@ -11,7 +11,8 @@ use super::fit::Fits;
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
 use super::reason::{Reason, Rejection};
-use super::selector::{Labels, Requirement, Selector};
+use super::selector::{Labels, Selector, requirement};
+use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
 /// How much a pod that runs already counts for a new one that its required affinity selects.
@@ -70,9 +71,10 @@ impl<'d> Term<'d> {
         let of_own_namespace = namespaces.is_empty() && namespace_selector.is_null();
         // The API server adds these requirements when the pod is created, so a stored pod has them twice.
         let keys = |field| term.get(field).items().map(Value::str);
-        let same = keys("matchLabelKeys").filter_map(|key| Some(Requirement::is(key, labels.get(key)?)));
-        let other =
-            keys("mismatchLabelKeys").filter_map(|key| Some(Requirement::is_not(key, labels.get(key)?)));
+        let same = keys("matchLabelKeys")
+            .filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
+        let other = keys("mismatchLabelKeys")
+            .filter_map(|key| Some(requirement(key, LabelOperator::NotIn, labels.get(key)?)));
         Term {
             selector: Selector::read(term.get("labelSelector")).and(same).and(other),
             namespaces: if of_own_namespace {

@@ -1,8 +1,6 @@
-//! Label selectors, read once and asked often.
-//!
-//! A selector that is absent selects nothing; an empty one selects everything. A selector with an unknown operator, which
-//! no API server accepts, selects nothing.
+//! Label selectors with further requirements, as pods have them.
 
+use tollgate_api::labels::{LabelOperator, LabelRequirement, read_selector};
 use tollgate_document::doc::Value;
 
 /// Labels, sorted by key.
@@ -34,7 +32,7 @@ pub fn selects(selector: Value<'_>, labels: Value<'_>) -> bool {
     Selector::read(selector).matches(&Labels::read(labels, &[]))
 }
 
-/// metav1.LabelSelector.
+/// A label selector.
 #[derive(Clone, Debug)]
 pub(super) enum Selector<'d> {
     Nothing,
@@ -42,42 +40,12 @@ pub(super) enum Selector<'d> {
     All(Vec<Requirement<'d>>),
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Requirement<'d> {
-    key: &'d str,
-    operator: Operator,
-    values: Vec<&'d str>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Operator {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
-}
+pub(super) type Requirement<'d> = LabelRequirement<&'d str>;
 
 impl<'d> Selector<'d> {
     /// The selector behind a `labelSelector` or `namespaceSelector`.
     pub(super) fn read(selector: Value<'d>) -> Selector<'d> {
-        if selector.is_null() {
-            return Selector::Nothing;
-        }
-        let labels = selector.get("matchLabels").members();
-        let mut requirements: Vec<Requirement<'d>> =
-            labels.map(|(key, value)| Requirement::is(key.text(), value.str())).collect();
-        for expression in selector.get("matchExpressions").items() {
-            let operator = match expression.get("operator").str() {
-                "In" => Operator::In,
-                "NotIn" => Operator::NotIn,
-                "Exists" => Operator::Exists,
-                "DoesNotExist" => Operator::DoesNotExist,
-                _ => return Selector::Nothing,
-            };
-            let values = expression.get("values").items().map(Value::str).collect();
-            requirements.push(Requirement { key: expression.get("key").str(), operator, values });
-        }
-        Selector::All(requirements)
+        read_selector(selector, |text| text).map_or(Selector::Nothing, Selector::All)
     }
 
     /// Adds requirements; a selector of nothing stays one.
@@ -96,29 +64,14 @@ impl<'d> Selector<'d> {
     pub(super) fn matches(&self, labels: &Labels<'_>) -> bool {
         match self {
             Selector::Nothing => false,
-            Selector::All(requirements) => requirements.iter().all(|requirement| requirement.holds(labels)),
+            Selector::All(requirements) => {
+                requirements.iter().all(|wanted| wanted.holds(labels.get(wanted.key)))
+            }
         }
     }
 }
 
-impl<'d> Requirement<'d> {
-    /// The label has that value.
-    pub(super) fn is(key: &'d str, value: &'d str) -> Requirement<'d> {
-        Requirement { key, operator: Operator::In, values: vec![value] }
-    }
-
-    /// The label does not have that value.
-    pub(super) fn is_not(key: &'d str, value: &'d str) -> Requirement<'d> {
-        Requirement { key, operator: Operator::NotIn, values: vec![value] }
-    }
-
-    fn holds(&self, labels: &Labels<'_>) -> bool {
-        let value = labels.get(self.key);
-        match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.contains(&value)),
-            Operator::NotIn => value.is_none_or(|value| !self.values.contains(&value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
-    }
+/// The requirement that a label has, or does not have, that value.
+pub(super) fn requirement<'d>(key: &'d str, operator: LabelOperator, value: &'d str) -> Requirement<'d> {
+    LabelRequirement { key, operator, values: vec![value] }
 }

@@ -15,7 +15,8 @@ use super::node::{Domains, NodeIndex};
 use super::occupancy::{Bound, Occupancy};
 use super::pod::PodNeeds;
 use super::reason::{Reason, Rejection};
-use super::selector::{Labels, Requirement, Selector};
+use super::selector::{Labels, Selector, requirement};
+use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -43,7 +44,7 @@ impl<'d> SpreadConstraint<'d> {
         labels: &Labels<'d>,
     ) -> SpreadConstraint<'d> {
         let keys = constraint.get("matchLabelKeys").items().map(Value::str);
-        let same = keys.filter_map(|key| Some(Requirement::is(key, labels.get(key)?)));
+        let same = keys.filter_map(|key| Some(requirement(key, LabelOperator::In, labels.get(key)?)));
         SpreadConstraint {
             topology: catalog.intern_topology(constraint.get("topologyKey").str()),
             max_skew: constraint.get("maxSkew").int().unwrap_or(0),
